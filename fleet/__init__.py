@@ -1,0 +1,1 @@
+"""The trusted side of the QA fleet."""

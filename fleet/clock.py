@@ -1,0 +1,30 @@
+"""Time, in one place, so that tests can replace it."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Wall-clock time, always in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never steps; for deadlines and latencies."""
+
+
+class SystemClock:
+    """The real clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def iso(moment: datetime) -> str:
+    """`2026-11-21T22:51:10Z`: the one way a time is written to a file."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,105 @@
+"""Every error the fleet raises on purpose.
+
+    FleetError                      message, remedy, exit code, retryable
+    ├── UsageError        exit 2    the command line asked for something that does not exist
+    ├── ConfigError       exit 3    a file of ours is wrong: names file, key, remedy
+    │   └── PersonaError            a persona file is wrong: file, line, key
+    ├── Unreachable       exit 4    a chain, a platform or a compiler did not answer (retryable)
+    │   └── WrongTarget             it answered, but it is not what the profile describes (not retryable)
+    ├── Refused           exit 5    dial, gate, signer or broker said no
+    │   └── BudgetExceeded          the fence in front of spending
+    ├── TryAgain          exit 75   another daemon holds the lock, a lease is live, a disk is full
+    ├── JailError         exit 4    no jail works here, or a jail broke: never an answer about the platform
+    └── ChainError                  a transaction or a call did not do what it should
+        ├── RpcError                the node answered with a JSON-RPC error
+        └── TxFailed                receipt status 0, out of gas, or the read-back disagrees
+
+Foreign exceptions are translated at the seam of the room that imports the library that raises them.
+"""
+
+from __future__ import annotations
+
+
+class FleetError(Exception):
+    """An expected failure: `str(e)` is one line for a person, `remedy` says what to do about it."""
+
+    exit_code = 1
+    retryable = False
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class UsageError(FleetError):
+    exit_code = 2
+
+
+class ConfigError(FleetError):
+    """A file of ours is wrong; the message names the file and the key."""
+
+    exit_code = 3
+
+
+class PersonaError(ConfigError):
+    """A persona file is wrong; `line` is 1-based, 0 when no line can be named."""
+
+    def __init__(self, message: str, *, file: str, line: int = 0, key: str = "", remedy: str = "") -> None:
+        where = f"{file}:{line}" if line else file
+        super().__init__(f"{where}: {key + ': ' if key else ''}{message}", remedy=remedy)
+        self.file, self.line, self.key, self.reason = file, line, key, message
+
+
+class Unreachable(FleetError):
+    exit_code = 4
+    retryable = True
+
+
+class WrongTarget(Unreachable):
+    """The thing at that address is not what the profile says: wrong chain id, no code, no such view."""
+
+    retryable = False
+
+
+class Refused(FleetError):
+    """A fence said no. `rule` is the machine-readable name of the rule."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, *, rule: str, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.rule = rule
+
+
+class BudgetExceeded(Refused):
+    def __init__(self, message: str, *, rule: str = "budget", remedy: str = "") -> None:
+        super().__init__(message, rule=rule, remedy=remedy)
+
+
+class TryAgain(FleetError):
+    exit_code = 75
+    retryable = True
+
+
+class JailError(FleetError):
+    exit_code = 4
+
+
+class ChainError(FleetError):
+    exit_code = 4
+
+
+class RpcError(ChainError):
+    """The node's own JSON-RPC error object."""
+
+    def __init__(self, message: str, *, code: int = 0, data: str = "") -> None:
+        super().__init__(message)
+        self.code, self.data = code, data
+
+
+class TxFailed(ChainError):
+    """`kind` is one of `reverted`, `oog`, `not_mined`, `read_back`; `tx` the hash if one was sent."""
+
+    def __init__(self, message: str, *, kind: str, tx: str = "", gas_used: int = 0) -> None:
+        super().__init__(message)
+        self.kind, self.tx, self.gas_used = kind, tx, gas_used

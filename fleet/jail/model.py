@@ -1,0 +1,84 @@
+"""The words of the jail: what is asked of a backend, and how a call ended."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+Egress = Callable[[socket.socket], AbstractAsyncContextManager[None]]
+"""Serves the jail's only way out for one call: gets the listening TCP socket that lives in the jail's
+network namespace; the context is left when the call is over, and must have stopped serving by then."""
+
+
+class End(StrEnum):
+    """How the jail's first process ended, decided from its wait status, never from what it printed."""
+
+    EXITED = "exited"
+    SIGNALED = "signaled"
+    TIMEOUT = "timeout"
+    FLOOD = "flood"  # more output than the cap
+    LOST = "lost"  # the jail went away without a status: our failure, not an answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Set inside the jail (jail.md section 5). Bytes and seconds."""
+
+    data: int = 1 << 30
+    file: int = 64 << 20
+    files: int = 512
+    processes: int = 128
+    cpu_s: int = 60
+    stack: int = 16 << 20
+    box: int = 128 << 20
+    tmp: int = 64 << 20
+    shm: int = 16 << 20
+    stdout: int = 1 << 20
+    stderr: int = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """What a jail shows read-only, besides the interpreter: host path -> top-level name under /opt."""
+
+    mounts: tuple[tuple[Path, str], ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`code` is the exit status for EXITED, the signal number for SIGNALED, else 0."""
+
+    end: End
+    code: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """What a self-check by behaviour found: the chosen backend, its strength, and each check's result."""
+
+    backend: str
+    tier: str  # strong | standard | weak
+    ok: bool
+    checks: tuple[tuple[str, bool, str], ...]  # name, passed, what was seen or the remedy
+
+
+class Jail(Protocol):
+    """A backend: one call, one fresh jail."""
+
+    async def probe(self) -> Tier:
+        """Prove the fence by behaviour. A caller refuses to run when `ok` is false."""
+
+    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+        """Run the guest once on one request line and say how it ended; JailError when no jail can be made."""
+
+    async def aclose(self) -> None:
+        """End every jail that is still alive, pooled ones included."""

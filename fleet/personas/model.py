@@ -1,0 +1,80 @@
+"""One persona: TOML front matter (what it may do and when) and a body (its prompt)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from fleet.config import Section
+
+Name = Annotated[str, StringConstraints(pattern=r"^qa-[a-z0-9](?:[a-z0-9-]{0,57}[a-z0-9])?$")]
+Surface = Literal["security", "on-chain", "compiler", "ux", "perf"]
+Severity = Literal["critical", "high", "medium", "low", "info"]
+
+
+class Step(Section):
+    """One tool call of a probe. Strings in `args` may hold the placeholders of `drivers/template.py`."""
+
+    tool: str
+    args: dict[str, Any] = {}
+
+
+class Probe(Section):
+    """One thing worth checking: steps, and an expectation that must hold on a healthy platform."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
+    """Unique within the persona."""
+    severity: Severity
+    surface: Surface | None = None
+    """Surface of the finding, when it is not the persona's own."""
+    steps: tuple[Step, ...] = Field(min_length=1, max_length=16)
+    """Calls, in order; the last one's result is `result` in the expectation."""
+    expect: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+    """CEL over `result`, `results`, `history`; false means a finding."""
+    finding: Annotated[str, StringConstraints(min_length=8, max_length=300)]
+    """The finding's title: what is wrong, and what was expected."""
+
+
+class Trigger(Section):
+    """Why a run starts: exactly one of `every`, `cron`, `continuous`, `on`."""
+
+    every: str | None = None
+    cron: str | None = None
+    continuous: str | None = None
+    backoff: str | None = None
+    on: str | None = None
+
+
+class BudgetSection(Section):
+    """Hard limits of one run; a missing budget means no `exercise`."""
+
+    calls: int = Field(ge=1, le=10_000)
+    """Tool calls."""
+    writes: int = Field(default=0, ge=0, le=1_000)
+    """Transactions signed for tools, besides clean-up."""
+    reports: int = Field(default=8, ge=0, le=100)
+    """Findings posted; one more is held in reserve for the closing report."""
+    wall: str = "10m"
+    """Deadline of the run: a number and s, m or h."""
+    tokens: int = Field(default=0, ge=0)
+    """Model tokens."""
+    usd: float = Field(default=0.0, ge=0.0)
+    """Model money."""
+
+
+class Persona(Section):
+    """The front matter of `personas/<name>.md`."""
+
+    name: Name
+    surface: Surface
+    summary: Annotated[str, StringConstraints(max_length=200)] = ""
+    tools: tuple[str, ...] = ()
+    """The grant: a tool that is not listed is refused at every rung."""
+    triggers: tuple[Trigger, ...] = ()
+    driver: Literal["auto", "playbook", "model", "replay", "triage"] = "auto"
+    budget: BudgetSection | None = None
+    policy: dict[str, Any] = {}
+    weights: dict[str, float] = {}
+    """Triage only: weight of each surface in the ranking."""
+    probe: tuple[Probe, ...] = ()
