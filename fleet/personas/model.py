@@ -34,6 +34,8 @@ class Probe(Section):
     """CEL over `result`, `results`, `history`; false means a finding."""
     finding: Annotated[str, StringConstraints(min_length=8, max_length=300)]
     """The finding's title: what is wrong, and what was expected."""
+    note: dict[str, str] = {}
+    """Figures that a healthy attempt adds to the history: metric -> CEL number, e.g. `result.p95_ms`."""
 
 
 class Trigger(Section):

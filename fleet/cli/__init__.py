@@ -1,0 +1,89 @@
+"""The command line: one file per command, imported only when it is called."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from fleet.errors import FleetError
+
+COMMANDS = {
+    "demo": "Everything, once, on the bundled platform: find what is broken, print the ranked worklist.",
+    "run": "Fire one persona now.",
+    "dial": "Show the autonomy dial, or set it.",
+    "stop": "Pause everything, at once and until `resume`.",
+    "resume": "Remove the STOP file.",
+    "status": "What the fleet may do, and what it did last.",
+    "personas": "List, check, scaffold or publish personas.",
+    "worklist": "The ranked worklist.",
+    "findings": "Findings and their evidence.",
+    "log": "The on-chain feedback log.",
+    "devnet": "The bundled local chain and platform.",
+    "doctor": "Check this machine: jail, chain binary, state directory, clock.",
+    "config": "Check the configuration.",
+    "version": "Print the version.",
+}
+"""Name and one line of each; `fleet/cli/<name>.py` holds its `app`."""
+
+
+class _Later(TyperCommand):
+    """A command whose module is imported when it is called: `--help` stays fast."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        module = import_module(f"fleet.cli.{str(self.name).replace('-', '_')}")
+        return typer.main.get_command(module.app).make_context(info_name, args, parent=parent, **extra)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: _Later(name=name, help=summary) for name, summary in COMMANDS.items()}
+
+
+app = typer.Typer(
+    cls=_Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, name="fleet"
+)
+
+
+@app.callback()
+def _root() -> None:
+    """An autonomous QA fleet: every finding proven, every act bounded, every crash survivable."""
+
+
+def main() -> None:
+    """Entry point: an expected failure is one line, a remedy and its exit code, never a traceback."""
+    try:
+        app()
+    except FleetError as error:
+        _tell(error)
+        sys.exit(error.exit_code)
+    except BaseExceptionGroup as group:
+        expected, rest = group.split(FleetError)
+        if rest is not None or expected is None:
+            raise
+        first = _first(expected)
+        _tell(first)
+        sys.exit(first.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _first(group: BaseExceptionGroup[FleetError]) -> FleetError:
+    leaf = group.exceptions[0]
+    return _first(leaf) if isinstance(leaf, BaseExceptionGroup) else leaf
+
+
+def _tell(error: FleetError) -> None:
+    if "--json" in sys.argv:
+        body = {"error": str(error), "kind": type(error).__name__, "remedy": error.remedy}
+        print(json.dumps(body | {"exit_code": error.exit_code}), file=sys.stderr)
+        return
+    print(f"fleet: {error}", file=sys.stderr)
+    if error.remedy:
+        print(f"  try: {error.remedy}", file=sys.stderr)

@@ -1,0 +1,66 @@
+"""What every command shares: where output goes and how it looks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import anyio
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fleet.config import state_dir
+from fleet.text import clean
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+Value = TypeVar("Value")
+
+
+def state() -> Path:
+    """The state directory, made on first use with nobody else allowed in."""
+    path = state_dir()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def run(main: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+    """One async command on asyncio."""
+    return anyio.run(main)
+
+
+def put(data: Any, *, as_json: bool, text: Callable[[], None]) -> None:
+    """Data on stdout: one JSON document when asked for, else what `text` prints."""
+    if as_json:
+        print(json.dumps(data, ensure_ascii=True, default=str))
+    else:
+        text()
+
+
+def note(message: str) -> None:
+    """A message for a person, on stderr."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "nothing") -> None:
+    """A table on a terminal, tab-separated lines in a pipe. Every cell is cleaned; markup is never read."""
+    cells = [[clean(str(cell), limit=200) for cell in row] for row in rows]
+    if not cells:
+        note(empty)
+        return
+    if not sys.stdout.isatty():
+        for row in [list(headers), *cells]:
+            print("\t".join(row))
+        return
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        grid.add_column(header, overflow="fold")
+    for row in cells:
+        grid.add_row(*(Text(cell) for cell in row))
+    Console().print(grid)

@@ -1,0 +1,1 @@
+"""What decides the next tool call. Here: the playbook, which needs no model."""

@@ -1,0 +1,69 @@
+"""One request line into a jail, one checked answer out of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from fleet.errors import JailError
+from fleet.jail.model import End, Outcome
+from sandbox.spec import PROTOCOL, Context, ToolSpec
+
+
+def request_line(spec: ToolSpec, args: Mapping[str, Any], context: Context) -> bytes:
+    """The one line a guest reads."""
+    request = {"v": PROTOCOL, "tool": spec.name, "args": dict(args), "ctx": asdict(context)}
+    return json.dumps(request, ensure_ascii=True).encode() + b"\n"
+
+
+@lru_cache(maxsize=64)
+def _adapter(model: type) -> TypeAdapter[Any]:
+    return TypeAdapter(model, config={"extra": "forbid"})
+
+
+def bad_args(spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
+    """Why these arguments are not valid for the tool, with a JSON pointer, or None."""
+    try:
+        _adapter(spec.args).validate_python(dict(args))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        return "/" + "/".join(str(part) for part in first["loc"]) + f": {first['msg']}"
+    return None
+
+
+def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
+    """What the call answered; JailError when the jail itself broke.
+
+    The way the process ended decides: only an exit status of 0 makes its output an answer, and the
+    output is a claim until it has the tool's own result type.
+    """
+    if outcome.end is End.TIMEOUT:
+        return _failure("timeout", f"{spec.name} did not end within {outcome.seconds:.1f} s", outcome)
+    if outcome.end is End.FLOOD:
+        return _failure("too_large", f"{spec.name} printed more than its cap", outcome)
+    if outcome.end is End.LOST:
+        raise JailError(f"the jail of {spec.name} went away without a status")
+    if outcome.end is End.SIGNALED or outcome.code != 0:
+        how = f"signal {outcome.code}" if outcome.end is End.SIGNALED else f"status {outcome.code}"
+        tail = outcome.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return _failure("internal", f"the guest of {spec.name} ended with {how}: {''.join(tail)}"[:500], outcome)
+    try:
+        line = json.loads(outcome.stdout)
+        result = _adapter(spec.result).validate_python(line["result"], strict=False)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return _failure("internal", f"the guest of {spec.name} answered nonsense: {type(error).__name__}", outcome)
+    return json_safe(asdict(result))
+
+
+def json_safe(value: Any) -> Any:
+    """Tuples become lists, so that a result looks the same before and after a file."""
+    return json.loads(json.dumps(value))
+
+
+def _failure(error_class: str, error: str, outcome: Outcome) -> dict[str, Any]:
+    return {"ok": False, "latency_ms": outcome.seconds * 1000, "error": error, "error_class": error_class, "hint": ""}

@@ -1,0 +1,135 @@
+"""The playbook driver and its expectations, against a scripted session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fleet.drivers.expect import ExpectationError, check, holds, number
+from fleet.drivers.playbook import attempt
+from fleet.drivers.session import Answer, RunOver
+from fleet.drivers.template import Bindings, wants_name
+from fleet.personas.model import Probe, Step
+
+BINDINGS = Bindings(run="abc", name="qa-abc-1", site="http://s", proxy="http://p", face="http://f/{name}/")
+
+
+class Scripted:
+    """A session that answers from a list and remembers what it was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.fresh: list[bool] = []
+
+    def bindings(self, *, fresh_name: bool) -> Bindings:
+        self.fresh.append(fresh_name)
+        return BINDINGS
+
+    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
+        self.asked.append((tool, args))
+        answer = self.answers.pop(0)
+        if answer.denied == "stop":
+            raise RunOver("stopped", "a STOP file")
+        return answer
+
+    def history(self) -> Mapping[str, float]:
+        return {"p95": 10.0}
+
+
+def probe(*steps: Step, expect: str = "result.ok") -> Probe:
+    return Probe(id="p", severity="low", steps=steps, expect=expect, finding="something is wrong")
+
+
+LOOK = Step(tool="qa_fetch", args={"url": "{site}/x"})
+
+
+@pytest.mark.anyio
+async def test_a_held_expectation_is_healthy() -> None:
+    session = Scripted(Answer({"ok": True, "error_class": ""}))
+    assert (await attempt(session, probe(LOOK))).state == "healthy"
+    assert session.asked == [("qa_fetch", {"url": "http://s/x"})]
+
+
+@pytest.mark.anyio
+async def test_a_broken_expectation_is_a_finding_with_its_calls() -> None:
+    got = await attempt(Scripted(Answer({"ok": False, "error_class": "http"})), probe(LOOK))
+    assert got.state == "finding"
+    assert got.calls == ({"tool": "qa_fetch", "args": {"url": "http://s/x"}},)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("word", ["refused", "internal", "unreachable", "disk_full", "bad_request"])
+async def test_our_own_failure_is_never_a_finding(word: str) -> None:
+    answer = Answer({"ok": False, "error": "why", "error_class": word})
+    got = await attempt(Scripted(answer), probe(LOOK))
+    assert (got.state, got.reason) == ("inconclusive", f"qa_fetch: {word}: why")
+
+
+@pytest.mark.anyio
+async def test_a_refusal_stops_the_probe_before_its_next_step() -> None:
+    session = Scripted(Answer({}, denied="dial", reason="observe"))
+    got = await attempt(session, probe(LOOK, LOOK))
+    assert (got.state, got.reason, len(session.asked)) == ("inconclusive", "qa_fetch: dial: observe", 1)
+
+
+@pytest.mark.anyio
+async def test_an_undecidable_expectation_is_inconclusive() -> None:
+    got = await attempt(Scripted(Answer({"ok": True})), probe(LOOK, expect="result.nope == 1"))
+    assert got.state == "inconclusive"
+    assert "no such member" in got.reason
+
+
+@pytest.mark.anyio
+async def test_the_end_of_a_run_passes_through() -> None:
+    with pytest.raises(RunOver, match="stopped"):
+        await attempt(Scripted(Answer({}, denied="stop")), probe(LOOK))
+
+
+@pytest.mark.anyio
+async def test_a_name_is_asked_for_only_when_a_step_uses_it() -> None:
+    create = Step(tool="qa_create", args={"name": "{name}"})
+    session = Scripted(Answer({"ok": True}), Answer({"ok": True}))
+    await attempt(session, probe(create))
+    await attempt(session, probe(LOOK))
+    assert session.fresh == [True, False]
+
+
+@pytest.mark.anyio
+async def test_history_is_in_reach_of_an_expectation() -> None:
+    session = Scripted(Answer({"ok": True, "p95_ms": 31.0}))
+    assert (await attempt(session, probe(LOOK, expect="result.p95_ms <= history.p95 * 3.0"))).state == "finding"
+
+
+def test_placeholders_resolve_inside_any_structure() -> None:
+    raw = {"a": ["{name}", {"b": "{site}/{run}"}], "c": 3, "d": "{face:{name}}?q={face:docs}"}
+    assert BINDINGS.resolve(raw) == {
+        "a": ["qa-abc-1", {"b": "http://s/abc"}],
+        "c": 3,
+        "d": "http://f/qa-abc-1/?q=http://f/docs/",
+    }
+    assert wants_name(raw)
+    assert not wants_name({"url": "{site}"})
+
+
+@pytest.mark.parametrize("text", ["result ++ 1", "", "result.", "import os"])
+def test_a_broken_expectation_says_why(text: str) -> None:
+    assert str(check(text)).startswith("not a CEL expression")
+
+
+def test_an_expectation_must_say_true_or_false() -> None:
+    with pytest.raises(ExpectationError, match="true or false"):
+        holds("result.n", [{"n": 1}], {})
+
+
+def test_a_figure_must_be_a_number() -> None:
+    assert number("result.n", [{"n": 2}]) == 2.0
+    with pytest.raises(ExpectationError, match="not a number"):
+        number("result.n", [{"n": "2"}])
+
+
+def test_python_is_out_of_reach() -> None:
+    with pytest.raises(ExpectationError):
+        holds("result.__class__ == 1", [{"n": 1}], {})
