@@ -1,0 +1,186 @@
+"""One SQLite file, one connection, one transaction at a time, every commit on the disk.
+
+The journal's methods know only `read()` and `write(step)`; everything that is SQLite's own lives here,
+so that another database is another class of this shape. A transaction is shielded from cancellation:
+what a cancelled run had begun to record is recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from sqlalchemy import URL, event, inspect, select
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import StaticPool
+
+from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
+from fleet.store import crash
+from fleet.store.schema import META, METADATA, SCHEMA_VERSION
+
+MEMORY = ":memory:"
+BUSY_S = 5.0
+"""How long a write waits for another process before it gives up with TryAgain."""
+
+insert = sqlite.insert
+"""INSERT with ON CONFLICT; PostgreSQL's has the same shape."""
+
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={int(BUSY_S * 1000)}")
+
+
+class Database:
+    """Opened by `open`, closed by `aclose`; foreign exceptions leave it as FleetError."""
+
+    def __init__(self, engine: AsyncEngine, where: str) -> None:
+        self._engine = engine
+        self._where = where
+        self._turn = anyio.Lock()
+
+    @classmethod
+    async def open(cls, path: Path | str) -> Database:
+        """Create or open the file (mode 0600); ConfigError when it is damaged, foreign or newer."""
+        where = str(path)
+        if where != MEMORY:
+            _create(Path(path))
+        engine = create_async_engine(
+            URL.create("sqlite+aiosqlite", database=where),
+            poolclass=StaticPool,
+            hide_parameters=True,  # they hold signed transactions: never in an error text
+            connect_args={"isolation_level": None, "timeout": BUSY_S},
+        )
+        event.listen(engine.sync_engine, "connect", _prepare)
+        event.listen(engine.sync_engine, "begin", _begin)
+        database = cls(engine, where)
+        try:
+            async with database.write("store.open") as connection:
+                await connection.run_sync(_migrate, where)
+        except BaseException:
+            await database.aclose()
+            raise
+        return database
+
+    async def aclose(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._engine.dispose()
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """One consistent view; nothing in it may write."""
+        async with self._turn:
+            with anyio.CancelScope(shield=True), _translated(self._where):
+                async with self._engine.connect() as connection:
+                    yield connection
+
+    @asynccontextmanager
+    async def write(self, step: str) -> AsyncIterator[AsyncConnection]:
+        """One transaction that holds the write lock from its start; leaving it normally means: on the disk.
+
+        An exception rolls back. `step` names the crash point that follows the commit.
+        """
+        async with self._turn:
+            with anyio.CancelScope(shield=True), _translated(self._where):
+                async with self._engine.connect() as connection:
+                    await connection.execution_options(fleet_write=True)
+                    async with connection.begin():
+                        yield connection
+                crash.step(step)
+
+
+def _create(path: Path) -> None:
+    """Make the file before SQLite does, so that it is private.
+
+    Only when it is new: closing any other descriptor of an open database drops this process's locks on it.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if not path.is_file():
+            raise ConfigError(
+                f"{path}: not a file", remedy="move it away; the journal is made anew"
+            ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot create the journal: {error.strerror}",
+            remedy="the state directory must exist and be writable by this user",
+        ) from None
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    try:
+        for pragma in _PRAGMAS:
+            cursor.execute(f"PRAGMA {pragma}")
+    finally:
+        cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    write = connection.get_execution_options().get("fleet_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _migrate(connection: Connection, where: str) -> None:
+    """An empty file becomes a journal; anything else must be one, of a version this program knows."""
+    tables = set(inspect(connection).get_table_names())
+    if not tables:
+        METADATA.create_all(connection, checkfirst=False)
+        connection.execute(insert(META).values(key="schema", value=str(SCHEMA_VERSION)))
+        return
+    found = None
+    if META.name in tables:
+        found = connection.execute(select(META.c.value).where(META.c.key == "schema")).scalar()
+    if found is None or not found.isdecimal():
+        raise ConfigError(
+            f"{where}: a database, but not a journal of this fleet", remedy="name another state directory"
+        )
+    if int(found) > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{where}: written by a newer version (schema {found}; this program knows {SCHEMA_VERSION})",
+            remedy="run the newer fleet, or name another state directory",
+        )
+
+
+@contextmanager
+def _translated(where: str) -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translate(error.orig or error, where) from error
+    except sqlite3.Error as error:
+        raise _translate(error, where) from error
+
+
+_KINDS: tuple[tuple[str, type[FleetError], str, str], ...] = (
+    ("SQLITE_BUSY", TryAgain, "another process is writing", "try again; one daemon per state directory"),
+    ("SQLITE_LOCKED", TryAgain, "another process is writing", "try again; one daemon per state directory"),
+    (
+        "SQLITE_FULL",
+        TryAgain,
+        "the disk is full; what was recorded before is safe",
+        "free some space, try again",
+    ),
+    ("SQLITE_IOERR", TryAgain, "the disk refused", "look at the disk (space, quota, errors), then try again"),
+    ("SQLITE_READONLY", ConfigError, "read-only", "make the state directory writable for this user"),
+    ("SQLITE_CANTOPEN", ConfigError, "cannot be opened", "make the state directory writable for this user"),
+    ("SQLITE_PERM", ConfigError, "not permitted", "make the state directory writable for this user"),
+    ("SQLITE_CORRUPT", ConfigError, "damaged", "move it away or restore a backup; nothing was changed"),
+    ("SQLITE_NOTADB", ConfigError, "not a database", "move it away or restore a backup; nothing was changed"),
+    ("SQLITE_CONSTRAINT_FOREIGNKEY", UsageError, "no such run", "name a run that the journal knows"),
+)
+
+
+def _translate(error: BaseException, where: str) -> BaseException:
+    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays what it is."""
+    code = str(getattr(error, "sqlite_errorname", ""))
+    for prefix, kind, what, remedy in _KINDS:
+        if code.startswith(prefix):
+            return kind(f"{where}: {what}", remedy=remedy)
+    return error

@@ -1,0 +1,78 @@
+"""Effects: intended before they are tried, resolved after somebody looked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.engine import Row
+
+from fleet.errors import UsageError
+from fleet.store.part import Part, pack, plain, unpack
+from fleet.store.rows import EFFECT_MOVES, EffectKind, EffectRow, EffectState
+from fleet.store.schema import EFFECTS
+
+
+class Effects(Part):
+    async def intend(self, run_id: str, kind: EffectKind, ref: str, data: dict[str, Any]) -> int:
+        """Record an effect before it is tried, and return its id; on the disk when this returns.
+
+        `run_id` is "" for an operator's own act outside any run. UsageError when the run is unknown.
+        """
+        row = {
+            "run_id": run_id or None,
+            "kind": kind,
+            "ref": plain(ref),
+            "state": "open",
+            "data": pack(data),
+            "at": self._now(),
+        }
+        async with self._db.write(f"effect.intend.{kind}") as c:
+            effect_id: int = await c.scalar(insert(EFFECTS).values(row).returning(EFFECTS.c.effect_id))
+        return effect_id
+
+    async def resolve(self, effect_id: int, state: EffectState, data: dict[str, Any] | None = None) -> None:
+        """Record what became of an effect; `data` is merged over what was intended.
+
+        The same state again is fine (recovery looks twice). ValueError for a move that `EFFECT_MOVES`
+        does not have, UsageError for an id that was never given out.
+        """
+        async with self._db.write("effect.resolve") as c:
+            row = (await c.execute(select(EFFECTS).where(EFFECTS.c.effect_id == effect_id))).one_or_none()
+            if row is None:
+                raise UsageError(f"no effect {effect_id} in the journal")
+            if state != row.state and state not in EFFECT_MOVES[row.state]:
+                raise ValueError(f"effect {effect_id} is {row.state}: it cannot become {state}")
+            values = {
+                "state": state,
+                "data": pack(unpack(row.data) | (data or {})),
+                "resolved": self._now(),
+            }
+            await c.execute(update(EFFECTS).where(EFFECTS.c.effect_id == effect_id).values(values))
+
+    async def effects(
+        self,
+        run_id: str | None,
+        kinds: Collection[EffectKind] = (),
+        states: Collection[EffectState] = (),
+    ) -> list[EffectRow]:
+        """Effects in the order they were intended; None means of every run, "" those outside any run."""
+        statement = select(EFFECTS).order_by(EFFECTS.c.effect_id)
+        if run_id is not None:
+            statement = statement.where(
+                EFFECTS.c.run_id.is_(None) if not run_id else EFFECTS.c.run_id == run_id
+            )
+        if kinds:
+            statement = statement.where(EFFECTS.c.kind.in_(kinds))
+        if states:
+            statement = statement.where(EFFECTS.c.state.in_(states))
+        async with self._db.read() as c:
+            return [_row(row) for row in await c.execute(statement)]
+
+
+def _row(row: Row[Any]) -> EffectRow:
+    values = dict(row._mapping)
+    values["run_id"] = values["run_id"] or ""
+    values["data"] = unpack(values["data"])
+    return EffectRow(**values)

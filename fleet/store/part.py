@@ -1,0 +1,41 @@
+"""What every part of the journal stands on: the database, the clock, and plain values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fleet.clock import Clock, iso
+from fleet.store.database import Database
+
+INT_MAX = 2**63 - 1
+"""The largest integer that a column holds."""
+
+
+class Part:
+    """One group of tables with the methods that read and write them; `Journal` puts the groups together."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._db = database
+        self._clock = clock
+
+    def _now(self) -> str:
+        return iso(self._clock.now())
+
+
+def plain(text: str) -> str:
+    """Text that every database takes: lone surrogates and NUL are written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def pack(data: dict[str, Any]) -> str:
+    """A JSON document in ASCII; ValueError for NaN and infinities, TypeError for what JSON cannot hold."""
+    return json.dumps(data, allow_nan=False, sort_keys=True)
+
+
+def unpack(text: str) -> dict[str, Any]:
+    """What `pack` wrote."""
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        raise TypeError("a journal document is an object")
+    return data

@@ -1,0 +1,132 @@
+"""The rows of the journal: frozen, plain, and importable without any database library.
+
+A run is `queued`, then `running`, then `settling`, then `ended`; it only moves to the right.
+An effect is `open` from the moment it is intended until someone has looked at what became of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+RunState = Literal["queued", "running", "settling", "ended"]
+EffectKind = Literal["key", "name", "stipend", "tx", "post", "jail"]
+EffectState = Literal["open", "done", "released", "failed"]
+FindingState = Literal[
+    "raised", "confirmed", "flaky", "dropped", "unverified", "posting", "posted", "repeated"
+]
+
+OPEN_RUNS: tuple[RunState, ...] = ("running", "settling")
+
+_JUDGED: frozenset[FindingState] = frozenset({"confirmed", "flaky", "dropped", "unverified", "repeated"})
+
+FINDING_MOVES: Mapping[FindingState, frozenset[FindingState]] = MappingProxyType(
+    {
+        "raised": _JUDGED,
+        "unverified": _JUDGED | {"posting"},
+        "confirmed": frozenset({"posting", "repeated"}),
+        "flaky": frozenset({"posting", "repeated", "dropped"}),
+        "posting": frozenset({"posted", "repeated", "confirmed", "flaky", "unverified"}),
+        "posted": frozenset(),
+        "dropped": frozenset(),
+        "repeated": frozenset(),
+    }
+)
+"""Where a finding may go; staying is always allowed. Nothing is posted that was not in the outbox first."""
+
+EFFECT_MOVES: Mapping[EffectState, frozenset[EffectState]] = MappingProxyType(
+    {
+        "open": frozenset({"done", "released", "failed"}),
+        "done": frozenset({"released", "failed"}),
+        "failed": frozenset({"done", "released"}),
+        "released": frozenset(),
+    }
+)
+"""Where an effect may go: `failed` can be put right by a later look at the chain, `released` is final."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One firing of one persona. `pid_start` is the process start time that tells a reused pid apart."""
+
+    run_id: str
+    persona: str
+    key: str
+    platform: str
+    trigger: str
+    rung: str
+    budget: dict[str, Any]
+    state: RunState
+    outcome: str = ""
+    detail: str = ""
+    pid: int = 0
+    pid_start: int = 0
+    created: str = ""
+    started: str = ""
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectRow:
+    """Something that reaches outside the process: recorded before it is tried, resolved after it was seen."""
+
+    effect_id: int
+    run_id: str
+    kind: EffectKind
+    ref: str
+    state: EffectState
+    data: dict[str, Any]
+    at: str
+    resolved: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRow:
+    """One defect seen by one run; unique by (run_id, fingerprint).
+
+    `data` holds whatever verification needs to start over after a crash (JSON); `index` is -1 until the
+    entry was read back from the log.
+    """
+
+    run_id: str
+    fingerprint: str
+    state: FindingState = "raised"
+    probe: str = ""
+    persona: str = ""
+    surface: str = ""
+    severity: str = ""
+    title: str = ""
+    repro: str = ""
+    envelope: str = ""
+    evidence: str = ""
+    times: int = 1
+    confirmed: int = 0
+    tries: int = 0
+    tx: str = ""
+    index: int = -1
+    data: dict[str, Any] = field(default_factory=dict)
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry as the chain holds it; all three fields are somebody's claim. `timestamp` in Unix seconds."""
+
+    sender: str
+    timestamp: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirroredEntry:
+    """One entry of the append-only mirror; an epoch ends when the log on chain was cleared."""
+
+    epoch: int
+    index: int
+    sender: str
+    timestamp: int
+    text: str
+    digest: str = ""
+    """SHA-256 over the previous entry's digest and this entry: a changed past cannot go unnoticed."""

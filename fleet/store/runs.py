@@ -1,0 +1,103 @@
+"""Runs: one row per firing for ever, claimed once, ended once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.engine import Row
+
+from fleet.errors import UsageError
+from fleet.store.database import insert
+from fleet.store.part import Part, pack, plain, unpack
+from fleet.store.rows import OPEN_RUNS, RunRow, RunState
+from fleet.store.schema import RUNS
+
+
+class Runs(Part):
+    async def trigger(
+        self,
+        run_id: str,
+        *,
+        persona: str,
+        key: str,
+        platform: str,
+        trigger: str,
+        rung: str,
+        budget: dict[str, Any],
+    ) -> bool:
+        """Queue a run; False when this key (or id) was queued before, for ever: a firing is one run."""
+        row = {
+            "run_id": run_id,
+            "persona": persona,
+            "key": key,
+            "platform": platform,
+            "trigger": plain(trigger),
+            "rung": rung,
+            "budget": pack(budget),
+            "state": "queued",
+            "created": self._now(),
+        }
+        async with self._db.write("run.trigger") as c:
+            made = await c.scalar(insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id))
+        return made is not None
+
+    async def claim(self, run_id: str, *, pid: int, pid_start: int) -> bool:
+        """Queued to running, by compare-and-set: exactly one caller gets True, ever."""
+        return await self._move(
+            "run.claim", run_id, ("queued",), "running", pid=pid, pid_start=pid_start, started=self._now()
+        )
+
+    async def start_settling(self, run_id: str) -> bool:
+        """Running to settling: no more acting, only looking and cleaning up. True when it is settling now."""
+        return await self._move("run.settle", run_id, OPEN_RUNS, "settling")
+
+    async def finish(self, run_id: str, outcome: str, detail: str = "") -> bool:
+        """Record the one outcome of a run; False, and nothing changed, when it has one already."""
+        states: tuple[RunState, ...] = ("queued", *OPEN_RUNS)
+        values = {"outcome": plain(outcome), "detail": plain(detail), "ended": self._now()}
+        return await self._move("run.finish", run_id, states, "ended", **values)
+
+    async def _move(
+        self, step: str, run_id: str, before: tuple[RunState, ...], after: RunState, **values: Any
+    ) -> bool:
+        statement = (
+            update(RUNS)
+            .where(RUNS.c.run_id == run_id, RUNS.c.state.in_(before))
+            .values(state=after, **values)
+            .returning(RUNS.c.run_id)
+        )
+        async with self._db.write(step) as c:
+            return await c.scalar(statement) is not None
+
+    async def run(self, run_id: str) -> RunRow:
+        """One run; UsageError when the journal does not know it."""
+        async with self._db.read() as c:
+            row = (await c.execute(select(RUNS).where(RUNS.c.run_id == run_id))).one_or_none()
+        if row is None:
+            raise UsageError(f"no run named {plain(run_id)!r}", remedy="`fleet runs list` shows them")
+        return _row(row)
+
+    async def open_runs(self) -> list[RunRow]:
+        """Runs that started and have no outcome yet, oldest first."""
+        statement = select(RUNS).where(RUNS.c.state.in_(OPEN_RUNS)).order_by(RUNS.c.created, RUNS.c.run_id)
+        async with self._db.read() as c:
+            return [_row(row) for row in await c.execute(statement)]
+
+    async def queued_runs(self) -> list[RunRow]:
+        """Runs that nobody has claimed, oldest first."""
+        statement = select(RUNS).where(RUNS.c.state == "queued").order_by(RUNS.c.created, RUNS.c.run_id)
+        async with self._db.read() as c:
+            return [_row(row) for row in await c.execute(statement)]
+
+    async def runs(self, limit: int = 50) -> list[RunRow]:
+        """The latest runs, newest first."""
+        statement = select(RUNS).order_by(RUNS.c.created.desc(), RUNS.c.run_id.desc()).limit(limit)
+        async with self._db.read() as c:
+            return [_row(row) for row in await c.execute(statement)]
+
+
+def _row(row: Row[Any]) -> RunRow:
+    values = dict(row._mapping)
+    values["budget"] = unpack(values["budget"])
+    return RunRow(**values)
