@@ -1,0 +1,1 @@
+"""Findings: claims with evidence and a machine-runnable repro. Pure, but for the evidence files."""

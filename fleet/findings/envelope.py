@@ -1,0 +1,135 @@
+"""The `qa/v1` envelope: what goes on the log, in at most 2,048 bytes.
+
+    qa/v1 source=qa-fuzz sev=high surface=compiler run=<id> fp=<12 hex> rate=3/3 ev=sha256:<hex>
+    compile panics on an enum with no variants; a clean error was expected
+    repro: qa_compile(source="enum E{}")
+
+The last line is always the repro: calls, `ev` when they did not fit (the evidence bundle has them), or
+`none`. Text before it can therefore say `repro:` without being one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from fleet.findings.reader import EV, FP, PREFIX, RUN, SOURCE, SURFACE, TITLE_BYTES, Severity
+from fleet.findings.reader import Entry as Entry
+from fleet.findings.reader import read as read
+from fleet.findings.redact import Redactor
+from fleet.findings.repro import ReproCall, ReproError, write_repro
+from fleet.text import clean, cut_bytes, line
+
+MAX_BYTES = 2_048
+"""What the log takes: bytes, not characters (platform-facts 1.3)."""
+
+BODY_CHARS = 4_096
+
+
+class Envelope(BaseModel):
+    """One finding as the fleet claims it; text is cleaned and shortened on construction.
+
+    `rate` is (times confirmed, times tried); empty strings and None are left out of the header.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    source: Annotated[str, StringConstraints(pattern=SOURCE)]
+    sev: Severity
+    surface: Annotated[str, StringConstraints(pattern=SURFACE)]
+    run: Annotated[str, StringConstraints(pattern=rf"{RUN}|^$")] = ""
+    fp: Annotated[str, StringConstraints(pattern=FP)]
+    rate: tuple[Annotated[int, Field(ge=0, le=99)], Annotated[int, Field(ge=1, le=99)]] | None = None
+    ev: Annotated[str, StringConstraints(pattern=rf"{EV}|^$")] = ""
+    title: Annotated[str, Field(min_length=1)]
+    body: str = ""
+    repro: tuple[ReproCall, ...] = ()
+
+    @field_validator("title")
+    @classmethod
+    def _one_line(cls, title: str) -> str:
+        shown = cut_bytes(line(title, TITLE_BYTES), TITLE_BYTES)
+        if not shown:
+            raise ValueError("nothing visible in the title")
+        return shown
+
+    @field_validator("body")
+    @classmethod
+    def _visible(cls, body: str) -> str:
+        return clean(body, BODY_CHARS, newlines=True).strip()
+
+    @model_validator(mode="after")
+    def _rate_fits(self) -> Envelope:
+        if self.rate is not None and self.rate[0] > self.rate[1]:
+            raise ValueError("confirmed more often than tried")
+        return self
+
+
+def compose(
+    redactor: Redactor,
+    *,
+    source: str,
+    sev: Severity,
+    surface: str,
+    run: str,
+    fp: str,
+    rate: tuple[int, int] | None,
+    ev: str,
+    title: str,
+    body: str = "",
+    repro: Sequence[ReproCall] = (),
+) -> Envelope:
+    """An envelope, text and repro masked before anything was cut; what is signed comes from here."""
+    return Envelope(
+        source=source,
+        sev=sev,
+        surface=surface,
+        run=run,
+        fp=fp,
+        rate=rate,
+        ev=ev,
+        title=redactor.text(clean(title)),
+        body=redactor.text(clean(body, 4 * BODY_CHARS, newlines=True)),
+        repro=tuple(ReproCall(call.tool, redactor.value(dict(call.args))) for call in repro),
+    )
+
+
+def write(envelope: Envelope) -> str:
+    """The canonical text, never above `MAX_BYTES` bytes.
+
+    When it would be longer the body gives way first; a repro that does not fit beside the title becomes
+    `ev` (or `none` where there is no evidence). Header and title always fit.
+    """
+    head = f"{_header(envelope)}\n{envelope.title}\n"
+    room = MAX_BYTES - len(head.encode())
+    repro = "repro: " + _repro(envelope, room - len("repro: "))
+    body = cut_bytes(envelope.body, room - len(repro) - 1).rstrip() if room - len(repro) > 32 else ""
+    return f"{head}{body}\n{repro}" if body else head + repro
+
+
+def _repro(envelope: Envelope, room: int) -> str:
+    if not envelope.repro:
+        return "none"
+    try:
+        calls = write_repro(envelope.repro)
+    except ReproError:  # too long for any reader; the finding must not be lost over it
+        calls = " " * (room + 1)
+    if len(calls) <= room:  # ASCII: characters are bytes
+        return calls
+    return "ev" if envelope.ev else "none"
+
+
+def _header(envelope: Envelope) -> str:
+    rate = f"{envelope.rate[0]}/{envelope.rate[1]}" if envelope.rate else ""
+    fields = (
+        ("source", envelope.source),
+        ("sev", envelope.sev),
+        ("surface", envelope.surface),
+        ("run", envelope.run),
+        ("fp", envelope.fp),
+        ("rate", rate),
+        ("ev", f"sha256:{envelope.ev}" if envelope.ev else ""),
+    )
+    return PREFIX + " ".join(f"{name}={value}" for name, value in fields if value)

@@ -1,0 +1,59 @@
+"""When two findings are the same one: surface and normalised repro, or title where there is no repro.
+
+Triage keys clusters with these same functions, so a fingerprint means one thing in the whole fleet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from fleet.findings.repro import ReproCall, write_repro
+from fleet.text import clean
+
+HEX_DIGITS = 12
+"""48 bits: no accident among a million findings; a forged one gains a stranger nothing in triage."""
+
+_RUN_NAME = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b")
+_RUN_HEX = re.compile(r"\b0x(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40})\b")
+_BLANKS = re.compile(r"\s+")
+
+
+def normalise(text: str) -> str:
+    """Text as a key: cleaned, NFC, case-folded, single spaces. `Compile  PANIC` is `compile panic`."""
+    shown = clean(text).casefold()
+    if not shown.isascii():  # marks are capped by now, which keeps normalisation linear
+        shown = unicodedata.normalize("NFC", shown)
+    return _BLANKS.sub(" ", shown).strip()
+
+
+def normalise_repro(calls: Sequence[ReproCall]) -> str:
+    """The canonical repro without what differs between two runs of it.
+
+    Disposable names, addresses and hashes become placeholders, runs of white space one space. Letter case
+    and bare hex stay: they are input to a compiler, where they make a difference.
+    """
+    return write_repro(
+        [ReproCall(call.tool, {k: _steady(v) for k, v in call.args.items()}) for call in calls]
+    )
+
+
+def _steady(value: Any) -> Any:
+    if isinstance(value, str):
+        value = _RUN_HEX.sub("{hex}", _RUN_NAME.sub("{name}", value))
+        return _BLANKS.sub(" ", value)
+    if isinstance(value, dict):
+        return {key: _steady(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_steady(inner) for inner in value]
+    return value
+
+
+def fingerprint(surface: str, calls: Sequence[ReproCall], title: str) -> str:
+    """12 hex digits that name the finding. Severity, wording and run do not matter when there is a repro."""
+    kind, what = ("repro", normalise_repro(calls)) if calls else ("title", normalise(title))
+    text = f"{normalise(surface)}\0{kind}\0{what}"
+    return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]

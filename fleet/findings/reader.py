@@ -1,0 +1,179 @@
+"""Reading the log: three grammars of `qa/v1` and free text, all of it somebody's claim.
+
+Grammars (platform-facts 1.2), strictest first; what fits none is `free` and keeps nothing but a title:
+
+    canonical  source, sev, surface and fp in the header line, title, text, `repro:` as the last line
+    design     source, sev and surface in the header line, then text and perhaps a `repro:` line
+    sop        source and sev, then text on the same or the next lines
+    shipped    source=<s> v<version>: <body>
+
+A header value that is not what its key demands makes the whole entry `free`: nothing is half-believed.
+The log is permissionless, so a repro read here may be shown, but is run only for a trusted sender.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from fleet.findings.repro import ReproCall, ReproError, parse_repro
+from fleet.text import clean, cut_bytes, line
+
+Severity = Literal["critical", "high", "medium", "low", "info", "meta", "unknown"]
+Grammar = Literal["canonical", "design", "shipped", "sop", "free"]
+ReproState = Literal["calls", "evidence", "none", "invalid"]
+
+MAX_CHARS = 16_384
+"""No more of an entry is looked at; the log takes 2,048 bytes, a lying node sends more."""
+
+HEADER_CHARS = 1_024
+TITLE_BYTES = 240
+
+PREFIX = "qa/v1 "
+SOURCE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+SURFACE = r"^[a-z0-9][a-z0-9-]{0,31}$"
+RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+FP = r"^[0-9a-f]{12}$"
+EV = r"^[0-9a-f]{64}$"
+
+_SEVERITIES = frozenset(get_args(Severity))
+_RULES = {
+    "source": re.compile(SOURCE),
+    "sev": re.compile(r"^[a-z0-9]{1,16}$"),
+    "surface": re.compile(SURFACE),
+    "run": re.compile(RUN),
+    "fp": re.compile(FP),
+    "rate": re.compile(r"^\d{1,2}/[1-9]\d?$", re.ASCII),
+    "ev": re.compile(r"^sha256:[0-9a-f]{64}$"),
+    "v": re.compile(r"^\d{1,3}$", re.ASCII),
+}
+_FIELD = re.compile(r"([a-z]{1,16})=(\S+)(?: +|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the log, read; text fields are cleaned, `severity` is `unknown` where it was not said."""
+
+    grammar: Grammar
+    title: str
+    source: str = ""
+    severity: Severity = "unknown"
+    surface: str = "unknown"
+    version: str = ""
+    run: str = ""
+    fp: str = ""
+    rate: tuple[int, int] | None = None
+    ev: str = ""
+    body: str = ""
+    repro: tuple[ReproCall, ...] = ()
+    repro_state: ReproState = "none"
+
+
+def read(text: str) -> Entry:
+    """Any text at all as an Entry; never raises, and looks at no more than `MAX_CHARS` characters."""
+    text = text[:MAX_CHARS]
+    if not text.startswith(PREFIX):
+        return _free(text)
+    head, _, rest = text.partition("\n")
+    if len(head) <= HEADER_CHARS:
+        fields, tail = _fields(head[len(PREFIX) :].rstrip(" \r"))
+        if fields and "source" in fields and "sev" in fields:
+            return _keyed(fields, tail, rest) or _free(text)
+    return _shipped(text) or _free(text)
+
+
+def _free(text: str) -> Entry:
+    title = _title(next((part for part in text.splitlines() if part.strip()), ""))
+    return Entry("free", title or "(empty)", body=clean(text, newlines=True).strip())
+
+
+def _title(text: str) -> str:
+    return cut_bytes(line(text, TITLE_BYTES), TITLE_BYTES)
+
+
+def _fields(head: str) -> tuple[dict[str, str] | None, str]:
+    """The leading `key=value` tokens and what follows them; None for a key twice or a value of wrong form."""
+    fields: dict[str, str] = {}
+    at = 0
+    while (match := _FIELD.match(head, at)) and match[1] in _RULES:
+        name, value = match.groups()
+        if name in fields or not _RULES[name].fullmatch(value):
+            return None, ""
+        fields[name] = value
+        at = match.end()
+    return fields, head[at:]
+
+
+def _keyed(fields: dict[str, str], tail: str, rest: str) -> Entry | None:
+    grammar: Grammar = "sop"
+    if "surface" in fields and not tail:
+        grammar = "canonical" if "fp" in fields else "design"
+    severity = fields["sev"] if fields["sev"] in _SEVERITIES else "unknown"
+    if grammar != "sop" and fields["sev"] not in _SEVERITIES:
+        return None
+    rate = tuple(map(int, fields["rate"].split("/"))) if "rate" in fields else None
+    if rate and rate[0] > rate[1]:
+        return None
+    text, repro = _split_repro(f"{tail}\n{rest}" if tail else rest, last_only=grammar == "canonical")
+    title, _, body = text.strip().partition("\n")
+    if not title.strip():
+        return None
+    calls, state = _repro(repro)
+    return Entry(
+        grammar,
+        _title(title),
+        source=fields["source"],
+        severity=severity,  # type: ignore[arg-type]  # one of _SEVERITIES
+        surface=fields.get("surface", "unknown"),
+        version=fields.get("v", ""),
+        run=fields.get("run", ""),
+        fp=fields.get("fp", ""),
+        rate=rate,  # type: ignore[arg-type]  # two numbers by _RULES
+        ev=fields.get("ev", "").removeprefix("sha256:"),
+        body=clean(body, newlines=True).strip(),
+        repro=calls,
+        repro_state=state,
+    )
+
+
+def _split_repro(text: str, *, last_only: bool) -> tuple[str, str]:
+    """Text and repro line: the last line, or in the older grammars the last line that starts like one."""
+    lines = text.rstrip().split("\n")
+    for at in range(len(lines) - 1, -1, -1):
+        if lines[at].startswith("repro:"):
+            return "\n".join(lines[:at] + lines[at + 1 :]), lines[at][len("repro:") :].strip()
+        if last_only:
+            break
+    return text, "none"
+
+
+def _repro(text: str) -> tuple[tuple[ReproCall, ...], ReproState]:
+    if text in ("", "none"):
+        return (), "none"
+    if text == "ev":
+        return (), "evidence"
+    try:
+        return parse_repro(text), "calls"
+    except ReproError:
+        return (), "invalid"
+
+
+def _shipped(text: str) -> Entry | None:
+    """The parser that upstream shipped, step by step, but with a limit on the header."""
+    head, separator, body = text[len(PREFIX) :].partition(": ")
+    if not separator or len(head) > HEADER_CHARS or not body.strip():
+        return None
+    tokens = head.split()
+    source = next((token[len("source=") :] for token in tokens if token.startswith("source=")), "")
+    version = next((token for token in tokens if re.match(r"v[0-9]", token)), "")
+    if not version or not _RULES["source"].fullmatch(source):
+        return None
+    title, _, rest = body.strip().partition("\n")
+    return Entry(
+        "shipped",
+        _title(title),
+        source=source,
+        version=line(version[1:], 32),
+        body=clean(rest, newlines=True).strip(),
+    )

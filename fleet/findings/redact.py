@@ -1,0 +1,188 @@
+"""Redaction: what may leave this machine, decided before anything is hashed or signed.
+
+Three layers. Secrets the fleet holds are registered at load and masked in every spelling of theirs.
+Things that look like a secret are masked by pattern. And a field of a tool result is private until its
+name is on the public list, so a new field is masked until someone has decided about it.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+MIN_SECRET = 8
+"""Shorter registered values would mask half of any text; registering one is a mistake."""
+
+MAX_DEPTH = 32
+
+_PUBLIC = """
+a11y address agent_id allow_origin app_read_back args block bytes caller calls canary canary_executable
+chain_id charged claim_from code content_type entry error error_class events exit_code expect
+face_read_back finish_reason function fund gas_estimate gas_limit gas_quote gas_used has_entry headers
+hint index latency_ms location main_unset max_ms message module_hex name ok origin outcome owner p50_ms
+p95_ms published raw read_back repeat reply secrets sha256 size source span_end span_start status stream
+stream_error stream_ok target text timeout_s tool tool_calls turns tx url valid value
+"""
+PUBLIC = frozenset(_PUBLIC.split())
+"""Names of tool arguments and result fields that may be kept in evidence; their values are still masked."""
+
+_HASH_KEYS = frozenset({"tx", "txs", "sha256", "hash", "tx_hash", "block_hash", "ev", "topic", "topics"})
+_PRIVATE_KEY_NAMES = re.compile(
+    r"(?i)(^|[-_])(api[-_]?key|private[-_]?key|secret|password|passwd|mnemonic|seed[-_]?phrase|authorization"
+    r"|cookie|credential|access[-_]?token|refresh[-_]?token|auth[-_]?token|bearer|signature)s?($|[-_])"
+)
+_HEX64 = r"(?<![0-9a-fA-F])(?:0[xX])?[0-9a-fA-F]{64}(?![0-9a-fA-F])"
+_HASH_LABEL = r"\b(?:tx|txn|transaction|sha-?256|hash|digest|block)(?:[ \t]*[:=][ \t]*|[ \t]+)[\"'(]?"
+_PUBLIC_HASH = re.compile(rf"(?i){_HASH_LABEL}({_HEX64})")
+_HASH_VALUE = re.compile(r"\A(?:0x|sha256:)?[0-9a-fA-F]{64}\Z")
+_PEM = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{0,16384}?(?:-----END [A-Z ]{0,40}-----|\Z)"
+_TOKEN = r"[A-Za-z0-9._~+/=-]"
+_WORD = rf"(?![a-z]{{1,20}}(?:[.]?\s|[.]?\Z|(?!{_TOKEN}).))"  # "bearer tokens" is prose
+_LABEL = r"(?:x-goog-api-key|x-api-key|authorization|cookie|api[-_]?key|private[-_]?key|password|mnemonic)"
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("private-key", re.compile(_PEM)),
+    ("call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}")),
+    ("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*")),
+    ("bearer", re.compile(rf"\b(?i:bearer)[ \t:=]+{_WORD}{_TOKEN}{{6,}}")),
+    ("api-key", re.compile(r"\bsk[-_][A-Za-z0-9_-]{6,}")),
+    ("api-key", re.compile(r"\bAIza[0-9A-Za-z_-]{6,}")),
+    ("api-key", re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|npm_)[A-Za-z0-9_-]{8,}")),
+    ("password", re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)")),
+    (
+        "private",
+        re.compile(rf"(?i)(?<=[-\"' \t,;{{(]){_LABEL}[\"']?[ \t]*[:=][ \t]*[\"']?(?!\[)[^\s\"',;]{{6,}}"),
+    ),
+    ("private", re.compile(rf"(?i)\A{_LABEL}[\"']?[ \t]*[:=][ \t]*[\"']?(?!\[)[^\s\"',;]{{6,}}")),
+)
+_KEY64 = re.compile(_HEX64)
+_WORDS = re.compile(r"(?<![A-Za-z])[a-zA-Z]{3,8}(?:[\s,]+(?:\d{1,2}[.)]\s*)?[a-zA-Z]{3,8}){11,}(?![A-Za-z])")
+
+
+def mask(kind: str) -> str:
+    """What stands where a secret stood; masking twice changes nothing."""
+    return f"[redacted:{kind}]"
+
+
+class Redactor:
+    """Masks text and structures; immutable, and without a representation of what it knows."""
+
+    __slots__ = ("_exact", "_public")
+
+    def __init__(self, secrets: Iterable[str | bytes] = (), *, public: frozenset[str] = PUBLIC) -> None:
+        """`secrets` are exact values (key bytes, hex, tokens); ValueError for one too short to mask."""
+        spellings: set[str] = set()
+        for secret in secrets:
+            spellings |= _spellings(secret)
+        longest_first = sorted(spellings, key=lambda text: (-len(text), text))
+        self._exact = (
+            re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE) if spellings else None
+        )
+        self._public = public
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a Redactor knows secrets and is not pickled")
+
+    def text(self, text: str) -> str:
+        """The text with every registered secret and everything that looks like one masked."""
+        if self._exact is not None:
+            text = self._exact.sub(mask("secret"), text)
+        for kind, pattern in _PATTERNS:
+            text = pattern.sub(mask(kind), text)
+        public = {match.span(1) for match in _PUBLIC_HASH.finditer(text)}
+        text = _KEY64.sub(lambda m: m[0] if m.span() in public else mask("private-key"), text)
+        return _WORDS.sub(_mask_mnemonic, text)
+
+    def value(self, value: Any, *, key: str = "", depth: int = MAX_DEPTH) -> Any:
+        """A structure of JSON types with every string in it masked, keys included; tuples become lists."""
+        if depth == 0:
+            return mask("too-deep")
+        if isinstance(value, str):
+            return self._string(value, key)
+        if value is None or isinstance(value, bool | int | float):
+            return self._number(value, key)
+        if isinstance(value, Mapping):
+            return {
+                self.text(str(name)): self.value(inner, key=str(name), depth=depth - 1)
+                for name, inner in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.value(inner, key=key, depth=depth - 1) for inner in value]
+        return mask("unknown-type")
+
+    def fields(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A record of a tool (arguments or result): only public fields keep a value, and that one masked."""
+        return {
+            self.text(name): self.value(inner, key=name if name in _HASH_KEYS else "")
+            if name in self._public
+            else mask("not-public")
+            for name, inner in record.items()
+        }
+
+    def _number(self, value: float | None, key: str) -> Any:
+        if key and _PRIVATE_KEY_NAMES.search(key):
+            return mask("private")
+        if isinstance(value, int) and value >= 2**64 and self.text(str(value)) != str(value):
+            return mask("secret")
+        return value
+
+    def _string(self, value: str, key: str) -> str:
+        if key and _PRIVATE_KEY_NAMES.search(key):
+            return mask("private")
+        if key.lower() in _HASH_KEYS and _HASH_VALUE.match(value):
+            return value if self._exact is None else self._exact.sub(mask("secret"), value)
+        return self.text(value)
+
+
+def _spellings(secret: str | bytes) -> set[str]:
+    """A secret as it could turn up in a log: hex, base64, URL-encoded, decimal, or as Python prints bytes."""
+    if len(secret) < MIN_SECRET:
+        raise ValueError(f"a secret of fewer than {MIN_SECRET} characters cannot be masked")
+    forms: set[str] = set()
+    raws: list[bytes] = []
+    if isinstance(secret, str):
+        secret = secret.strip()
+        bare = secret[2:] if secret[:2] in ("0x", "0X") else secret
+        forms |= {secret, bare, quote(secret, safe="")}
+        raws.append(secret.encode("utf-8", "surrogatepass"))
+        if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", bare):
+            raws.append(bytes.fromhex(bare))
+    else:
+        raws.append(bytes(secret))
+    for raw in raws:
+        forms |= {raw.hex(), repr(raw)[2:-1], base64.b64encode(raw).decode().rstrip("=")}
+        forms.add(base64.urlsafe_b64encode(raw).decode().rstrip("="))
+        if len(raw) >= 16:
+            forms.add(str(int.from_bytes(raw)))
+    return {form for form in forms if len(form) >= MIN_SECRET}
+
+
+def _mask_mnemonic(match: re.Match[str]) -> str:
+    known = bip39_words()
+    run = longest = 0
+    for word in re.findall("[a-z]+", match[0].lower()):
+        run = run + 1 if not known or word in known else 0
+        longest = max(longest, run)
+    return mask("mnemonic") if longest >= 12 else match[0]
+
+
+@cache
+def bip39_words() -> frozenset[str]:
+    """The English BIP-39 list that eth-account ships, read without importing it; empty when it is not there.
+
+    Read only when twelve candidate words in a row turned up; without the list every such run is masked.
+    """
+    spec = importlib.util.find_spec("eth_account")
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(root) / "hdaccount" / "wordlist" / "english.txt"
+        if path.is_file():
+            return frozenset(path.read_text(encoding="utf-8").split())
+    return frozenset()

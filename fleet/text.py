@@ -1,0 +1,127 @@
+"""The one place that makes untrusted text safe to show.
+
+Everything from a chain, a page, a compiler, a jail or a persona passes `clean` before a terminal, a file
+or a prompt sees it; `markdown`, `markdown_code` and `csv_cell` add what those formats need on top.
+`rich` reads markup in plain strings: callers wrap cleaned text in `rich.text.Text`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LIMIT = 4_096
+"""Characters that `clean` keeps when the caller does not say; an entry of the log has at most 2,048 bytes."""
+
+MARKS = 3
+"""Combining marks kept on one base character; living scripts need two or three, a Zalgo bomb has hundreds."""
+
+_BODY = r"[^\x07\x1b\x90\x98-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)"
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # CSI: colours, cursor, erase
+    rf"|(?:\x1b\]|\x9d){_BODY}"  # OSC: titles, links (8), clipboard (52)
+    rf"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f]){_BODY}"  # DCS, SOS, PM, APC strings
+    r"|\x1b[ -/]{0,8}[0-~]"  # the short ones, e.g. reset
+)
+_BREAKS = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_SPACES = re.compile(" {2,}")
+_ODD = re.compile(r"[^\x20-\x7e\n]")
+_HIDDEN = frozenset(
+    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x2060, 0x2070), 0x2800)
+) | {0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9)}
+"""Code points that are letters, marks or unassigned by category and yet show nothing: hiding places."""
+
+_HIDDEN_PLANE = range(0xE0000, 0xE1000)
+"""Tags and variation selectors of plane 14: invisible, and able to carry whole messages."""
+
+_BAD = "\ufffd"
+
+
+def clean(text: str, limit: int = LIMIT, *, newlines: bool = False) -> str:
+    """Untrusted text as something a terminal, a file and a person can be shown; idempotent.
+
+    Escape sequences, bidirectional controls and invisible characters go; other controls, private-use
+    characters and lone surrogates become U+FFFD; marks are capped; line breaks become spaces unless
+    `newlines`. At most `limit` characters come back, the last one an ellipsis when something was cut.
+    """
+    cut = len(text) > limit * 8
+    if cut:
+        text = text[: limit * 8]  # bounds the work; far more than clean text of this length needs
+    if not (text.isascii() and text.isprintable()):
+        text = _ESCAPES.sub("", text)
+        text = _BREAKS.sub("\n" if newlines else " ", text).replace("\t", " ")
+        if _ODD.search(text):
+            text = _visible(text)
+    if cut or len(text) > limit:
+        text = text[: max(limit - 1, 0)] + "…"[:limit]
+    return text
+
+
+def _visible(text: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for char in text:
+        if " " <= char <= "~" or char == "\n":
+            kept.append(char)
+            marks = 0
+            continue
+        code, category = ord(char), unicodedata.category(char)
+        if category == "Cf" or code in _HIDDEN or code in _HIDDEN_PLANE:
+            continue
+        if category[0] == "M":
+            marks += 1
+            if marks > MARKS:
+                continue
+        else:
+            marks = 0
+            if category in ("Cc", "Cs", "Co", "Cn"):
+                char = _BAD
+            elif category[0] == "Z":
+                char = " "
+        kept.append(char)
+    return "".join(kept)
+
+
+def line(text: str, limit: int = 200) -> str:
+    """One cleaned line with single spaces and nothing at its ends: a title, a cell, a log message."""
+    return clean(_SPACES.sub(" ", clean(text, limit * 8)).strip(), limit)
+
+
+def cut_bytes(text: str, limit: int) -> str:
+    """The text in at most `limit` UTF-8 bytes, cut on a character boundary, with an ellipsis if cut."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return raw.decode("utf-8")
+    mark = "…" if limit >= 3 else ""
+    return raw[: limit - len(mark.encode())].decode("utf-8", "ignore") + mark
+
+
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]()<>|~#!$&]")
+_AUTOLINK = re.compile(r"(?i):(?=//)|(?<=www)\.")
+
+
+def markdown(text: str, limit: int = LIMIT) -> str:
+    """One line of cleaned text that Markdown shows as it is: no link, image, HTML, table or emphasis."""
+    shown = _MARKDOWN.sub(lambda match: "\\" + match[0], clean(text, limit))
+    shown = _AUTOLINK.sub(lambda match: "\\" + match[0], shown)
+    return re.sub(r"^(\s*)([-+=]|\d+(?=[.)]))", _escape_start, shown)
+
+
+def _escape_start(match: re.Match[str]) -> str:
+    if match[2].isdigit():
+        return f"{match[1]}{match[2]}\\"
+    return f"{match[1]}\\{match[2]}"
+
+
+def markdown_code(text: str, limit: int = LIMIT) -> str:
+    """One line of cleaned text as a code span that also survives in a table cell."""
+    shown = clean(text, limit).replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def csv_cell(text: str, limit: int = LIMIT) -> str:
+    """Cleaned text that no spreadsheet takes for a formula; quoting is the csv module's part."""
+    shown = clean(text, limit)
+    return "'" + shown if shown.lstrip().startswith(("=", "+", "-", "@")) else shown
