@@ -1,0 +1,62 @@
+"""The committed ABI and bytecode of the devnet's contracts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fleet.chain.digest import keccak256
+
+ARTIFACTS = Path(__file__).parent / "artifacts"
+
+FACETS = (
+    "GuardedDiamondCutFacet",
+    "DiamondLoupeFacet",
+    "OwnershipFacet",
+    "FeedbackFacet",
+    "RegistryFacet",
+    "ReleaseFacet",
+    "MainIdentityFacet",
+    "CreditFacet",
+)
+"""What the diamond is made of, in the order of the first cut."""
+
+CONTRACTS = (*FACETS, "Diamond", "DiamondInit", "CreditToken")
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """`abi` is solc's list of entries, `bytecode` the creation code as 0x-hex."""
+
+    contract: str
+    abi: list[dict[str, Any]]
+    bytecode: str
+
+    def selectors(self) -> dict[str, bytes]:
+        """4-byte selector by canonical signature, in the ABI's order."""
+        return {name: keccak256(name.encode())[:4] for name in signatures(self.abi, "function")}
+
+
+@cache
+def load(contract: str) -> Artifact:
+    """One of CONTRACTS, from its committed file."""
+    document = json.loads((ARTIFACTS / f"{contract}.json").read_text("utf-8"))
+    return Artifact(document["contract"], document["abi"], document["bytecode"])
+
+
+def signatures(abi: list[dict[str, Any]], kind: str) -> Iterator[str]:
+    """Canonical signatures (`name(type,...)`, tuples spelled out) of one kind: function, event or error."""
+    for entry in abi:
+        if entry["type"] == kind:
+            yield f"{entry['name']}({','.join(map(_canonical, entry['inputs']))})"
+
+
+def _canonical(parameter: dict[str, Any]) -> str:
+    kind: str = parameter["type"]
+    if not kind.startswith("tuple"):
+        return kind
+    return f"({','.join(map(_canonical, parameter['components']))}){kind.removeprefix('tuple')}"

@@ -1,0 +1,120 @@
+"""Puts the reference contracts on a local chain, once, and remembers where.
+
+The deployer and the meter are anvil's unlocked development accounts 0 and 1: no key is needed, and on a fresh
+chain the addresses are the same every time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fleet.chain import codec
+from fleet.chain.abi import CUT
+from fleet.chain.rpc import Rpc
+from fleet.devnet import artifact, node
+from fleet.devnet.anvil import CHAIN_ID
+from fleet.devnet.standing import register_standing_names
+from fleet.errors import ConfigError, WrongTarget
+
+DEPLOYER = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+METER = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
+
+_ADD = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Where everything is; addresses in lower case. `meter` is the only account that may charge credits."""
+
+    diamond: str
+    token: str
+    deployer: str
+    meter: str
+    chain_id: int
+
+
+async def deploy_or_load(rpc: Rpc, path: Path, *, registration_cost: int = 0) -> Deployment:
+    """The deployment that `path` records if its code is still there, else a new one with its standing names.
+
+    Safe to repeat after a crash at any point: the file is written after the contracts, and only free names
+    are registered.
+
+    Args:
+        registration_cost: in wei of the token; only a new deployment looks at it.
+    """
+    deployment = _load(path)
+    if deployment is None or not await _is_there(rpc, deployment):
+        deployment = await deploy(rpc, registration_cost=registration_cost)
+        _save(path, deployment)
+    await register_standing_names(rpc, deployment.diamond, deployment.token, deployment.deployer)
+    return deployment
+
+
+async def deploy(rpc: Rpc, *, registration_cost: int = 0) -> Deployment:
+    """A new token and a new diamond with all facets; WrongTarget when the node is not a local devnet."""
+    chain_id = int(await rpc.call("eth_chainId"), 16)
+    if chain_id != CHAIN_ID:
+        raise WrongTarget(
+            f"{rpc.url} is chain {chain_id}, the devnet is {CHAIN_ID}",
+            remedy="give the address of a chain that `fleet devnet up` started",
+        )
+    parts = ("CreditToken", "DiamondInit", *artifact.FACETS)
+    token, init, *facets = await node.create_all(rpc, DEPLOYER, [_code(part) for part in parts])
+    (diamond,) = await node.create_all(rpc, DEPLOYER, [_diamond_code(token, init, facets)])
+    await node.transact(rpc, DEPLOYER, diamond, _set_meter(METER))
+    if registration_cost:
+        await node.invoke(rpc, DEPLOYER, diamond, "setRegistrationCost", registration_cost)
+    return Deployment(diamond, token, DEPLOYER, METER, chain_id)
+
+
+async def grant(rpc: Rpc, deployment: Deployment, address: str, amount: int) -> None:
+    """Gives `amount` wei of the token to `address`, from the deployer's."""
+    await node.invoke(rpc, deployment.deployer, deployment.token, "transfer", address, amount)
+
+
+def _diamond_code(token: str, init: str, facets: list[str]) -> bytes:
+    from eth_abi.abi import encode  # 0.2-0.4 s to import: only a cold start needs arrays of tuples
+
+    cuts = [
+        (address, _ADD, list(artifact.load(name).selectors().values()))
+        for name, address in zip(artifact.FACETS, facets, strict=True)
+    ]
+    init_call = artifact.load("DiamondInit").selectors()["init(address)"] + codec.encode(["address"], [token])
+    arguments = encode(["address", CUT, "address", "bytes"], [DEPLOYER, cuts, init, init_call])
+    return _code("Diamond") + arguments
+
+
+def _set_meter(meter: str) -> bytes:
+    return artifact.load("CreditFacet").selectors()["setMeter(address)"] + codec.encode(["address"], [meter])
+
+
+def _code(contract: str) -> bytes:
+    return bytes.fromhex(artifact.load(contract).bytecode.removeprefix("0x"))
+
+
+async def _is_there(rpc: Rpc, deployment: Deployment) -> bool:
+    return await node.has_code(rpc, deployment.diamond) and await node.has_code(rpc, deployment.token)
+
+
+def _load(path: Path) -> Deployment | None:
+    try:
+        return Deployment(**json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"{path}: not a record of a deployment", remedy="remove the file to deploy the contracts again"
+        ) from None
+
+
+def _save(path: Path, deployment: Deployment) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    with draft.open("w", encoding="utf-8") as handle:
+        json.dump(asdict(deployment), handle, indent=1)
+        handle.flush()
+        os.fsync(handle.fileno())
+    draft.replace(path)

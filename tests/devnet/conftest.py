@@ -1,0 +1,63 @@
+"""One anvil with the contracts for the room's tests; each test starts from the same block."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fleet.chain.rpc import Rpc
+from fleet.devnet import node
+from fleet.devnet.anvil import Anvil
+from fleet.devnet.deploy import Deployment, deploy, grant
+from fleet.errors import TxFailed
+
+ALICE = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
+BOB = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
+
+
+@dataclass(frozen=True)
+class World:
+    """A deployed platform, spoken to by function name."""
+
+    rpc: Rpc
+    at: Deployment
+
+    async def view(self, name: str, *args: Any) -> Any:
+        return await self.rpc.view(self.at.diamond, name, *args)
+
+    async def send(self, sender: str, name: str, *args: Any) -> dict[str, Any]:
+        return await node.invoke(self.rpc, sender, self.at.diamond, name, *args)
+
+    async def refused(self, sender: str, name: str, *args: Any) -> str:
+        """The decoded reason of a mined transaction that reverted."""
+        with pytest.raises(TxFailed) as caught:
+            await self.send(sender, name, *args)
+        assert caught.value.kind == "reverted"
+        return str(caught.value).removeprefix("reverted: ")
+
+    async def mint(self, sender: str, name: str) -> int:
+        await self.send(sender, "register", name)
+        ident: int = await self.view("idOfName", name)
+        return ident
+
+    async def rich(self, account: str, amount: int) -> None:
+        """Gives tokens and the allowance that lets the diamond pull them."""
+        await grant(self.rpc, self.at, account, amount)
+        await node.invoke(self.rpc, account, self.at.token, "approve", self.at.diamond, amount)
+
+
+@pytest.fixture(scope="module")
+async def deployed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    state = tmp_path_factory.mktemp("chain") / "chain.json"
+    async with Anvil(state) as anvil, Rpc(anvil.url) as rpc:
+        yield World(rpc, await deploy(rpc))
+
+
+@pytest.fixture
+async def world(deployed: World) -> AsyncIterator[World]:
+    snapshot = await deployed.rpc.call("evm_snapshot")
+    yield deployed
+    assert await deployed.rpc.call("evm_revert", [snapshot])
