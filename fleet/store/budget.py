@@ -40,4 +40,4 @@ class Spending(Part):
         """What the run has spent so far, by unit; units never touched are absent."""
         statement = select(BUDGET.c.unit, BUDGET.c.spent).where(BUDGET.c.run_id == run_id)
         async with self._db.read() as c:
-            return dict((await c.execute(statement)).tuples().all())
+            return {row[0]: row[1] for row in await c.execute(statement)}

@@ -1,8 +1,9 @@
 """One SQLite file, one connection, one transaction at a time, every commit on the disk.
 
 The journal's methods know only `read()` and `write(step)`; everything that is SQLite's own lives here,
-so that another database is another class of this shape. A transaction is shielded from cancellation:
-what a cancelled run had begun to record is recorded.
+so that another database is another class of this shape. A transaction is shielded from cancelled scopes:
+what a cancelled run had begun to record is recorded. A task that is cancelled without a scope leaves all
+or nothing, and a new connection (which an in-memory database does not survive).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ BUSY_S = 5.0
 insert = sqlite.insert
 """INSERT with ON CONFLICT; PostgreSQL's has the same shape."""
 
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={int(BUSY_S * 1000)}")
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 
 
 class Database:
@@ -45,7 +46,7 @@ class Database:
         self._turn = anyio.Lock()
 
     @classmethod
-    async def open(cls, path: Path | str) -> Database:
+    async def open(cls, path: Path | str, *, busy_s: float = BUSY_S) -> Database:
         """Create or open the file (mode 0600); ConfigError when it is damaged, foreign or newer."""
         where = str(path)
         if where != MEMORY:
@@ -54,7 +55,7 @@ class Database:
             URL.create("sqlite+aiosqlite", database=where),
             poolclass=StaticPool,
             hide_parameters=True,  # they hold signed transactions: never in an error text
-            connect_args={"isolation_level": None, "timeout": BUSY_S},
+            connect_args={"isolation_level": None, "timeout": busy_s},
         )
         event.listen(engine.sync_engine, "connect", _prepare)
         event.listen(engine.sync_engine, "begin", _begin)
@@ -165,7 +166,7 @@ _KINDS: tuple[tuple[str, type[FleetError], str, str], ...] = (
         "SQLITE_FULL",
         TryAgain,
         "the disk is full; what was recorded before is safe",
-        "free some space, try again",
+        "free some space, then try again",
     ),
     ("SQLITE_IOERR", TryAgain, "the disk refused", "look at the disk (space, quota, errors), then try again"),
     ("SQLITE_READONLY", ConfigError, "read-only", "make the state directory writable for this user"),

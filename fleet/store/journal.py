@@ -12,7 +12,7 @@ from typing import Self
 
 from fleet.clock import Clock, SystemClock
 from fleet.store.budget import Spending
-from fleet.store.database import MEMORY, Database
+from fleet.store.database import BUSY_S, MEMORY, Database
 from fleet.store.effects import Effects
 from fleet.store.findings import Findings
 from fleet.store.history import Facts, History
@@ -30,9 +30,12 @@ class Journal(Runs, Effects, Findings, Spending, Mirror, History, Facts):
     """
 
     @classmethod
-    async def open(cls, path: Path | str, *, clock: Clock | None = None) -> Self:
-        """Open or create the journal at `path`; `MEMORY` is one that nobody else sees and nothing keeps."""
-        return cls(await Database.open(path), clock or SystemClock())
+    async def open(cls, path: Path | str, *, clock: Clock | None = None, busy_s: float = BUSY_S) -> Self:
+        """Open or create the journal at `path`; `MEMORY` is one that nobody else sees and nothing keeps.
+
+        A write waits `busy_s` seconds for another process, then raises TryAgain.
+        """
+        return cls(await Database.open(path, busy_s=busy_s), clock or SystemClock())
 
     async def aclose(self) -> None:
         await self._db.aclose()

@@ -73,7 +73,7 @@ async def _cursor(c: AsyncConnection) -> tuple[int, int]:
 
 async def _digests(c: AsyncConnection, epoch: int, start: int) -> dict[int, str]:
     statement = select(LOG.c.index, LOG.c.digest).where(LOG.c.epoch == epoch, LOG.c.index >= start)
-    return dict((await c.execute(statement)).tuples().all())
+    return {row[0]: row[1] for row in await c.execute(statement)}
 
 
 def _values(epoch: int, index: int, entry: LogEntry) -> dict[str, Any]:

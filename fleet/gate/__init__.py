@@ -1,0 +1,1 @@
+"""The single checkpoint that every tool call passes."""

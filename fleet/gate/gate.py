@@ -1,0 +1,141 @@
+"""The gate of one run: fresh facts, pure rules, and the charge that goes with a permit."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fleet.clock import Clock
+from fleet.errors import BudgetExceeded
+from fleet.gate.budget import Ledger
+from fleet.gate.dial import DIAL, DialReading, read_dial
+from fleet.gate.model import Action, Verdict
+from fleet.gate.rules import Facts, judge
+from fleet.gate.scope import Scope
+from fleet.gate.stop import stopped
+from sandbox.spec import Cost, ToolSpec
+
+STOPPED = "stop"
+"""What `Gate.rung` says instead of a rung while everything is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `calls` decisions in `seconds`: a loop that learns nothing from refusals is slowed down."""
+
+    calls: int = 300
+    seconds: float = 10.0
+
+
+class Gate:
+    """One per run. `deadline` is on `clock.monotonic()`; `grant` are the tool names of the persona.
+
+    `tools` is the table of specs: effect and cost come from there, never from the caller. `distrusted`
+    is told once per reason when the dial file is not believed.
+    """
+
+    def __init__(
+        self,
+        *,
+        state: Path,
+        run: str,
+        grant: Iterable[str],
+        tools: Mapping[str, ToolSpec],
+        scope: Scope,
+        ledger: Ledger,
+        clock: Clock,
+        deadline: float,
+        never: Iterable[str] = (),
+        rate: Rate | None = None,
+        distrusted: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self._state, self._run = state, run
+        self._grant, self._never = frozenset(grant), frozenset(never)
+        self._tools, self._scope, self._ledger = tools, scope, ledger
+        self._clock, self._deadline = clock, deadline
+        self._rate = rate or Rate()
+        self._distrusted = distrusted
+        self._told: set[str] = set()
+        self._times: deque[float] = deque()
+
+    async def decide(self, action: Action) -> Verdict:
+        """Judge one call on facts read now; a permit has been charged, durably, when this returns.
+
+        Raises what the journal raises (TryAgain, ConfigError): no record, no call.
+        """
+        facts = await self._facts(action)
+        verdict = judge(action, facts)
+        return await self._charge(facts.cost, verdict) if verdict.permit else verdict
+
+    async def malformed(self, tool: str, reason: str) -> Verdict:
+        """Charge a call whose arguments could not be read, and refuse it: a failed parse is not free."""
+        cost = self._cost(tool)
+        return await self._charge(cost, Verdict(permit=False, rule="arguments", reason=reason))
+
+    def dial(self) -> DialReading:
+        """The dial as it is now."""
+        return read_dial(self._state / DIAL)
+
+    def rung(self) -> str:
+        """The dial's word as it is now, or `stop`: what the signer asks right before it signs."""
+        return STOPPED if stopped(self._state) else self.dial().rung.value
+
+    async def write_spend(self, unit: Literal["writes", "reports", "closing"] = "writes") -> int:
+        """Charge one signature right before it is made; what is left, or BudgetExceeded.
+
+        `writes` are the tools' transactions, `reports` findings, `closing` the one report that stays
+        possible when the others are spent.
+        """
+        return await self._ledger.spend(unit)
+
+    async def _charge(self, cost: Cost, verdict: Verdict) -> Verdict:
+        try:
+            await self._ledger.spend("calls", max(1, cost.calls))
+        except BudgetExceeded as spent:  # another call took the last one since the facts were read
+            return Verdict(permit=False, rule="budget", reason=str(spent), ends_run=True)
+        return verdict
+
+    def _cost(self, tool: str) -> Cost:
+        spec = self._tools.get(tool)
+        return spec.cost if spec else Cost()
+
+    async def _facts(self, action: Action) -> Facts:
+        left = await self._ledger.left()
+        spec = self._tools.get(action.tool)
+        now = self._clock.monotonic()
+        recent = self._count(now)
+        dial = self.dial()
+        if not dial.trusted:
+            await self._tell(dial.why)
+            dial = self.dial()
+        pause = stopped(self._state)
+        return Facts(
+            run=self._run,
+            stop=pause.why if pause else "",
+            rung=dial.rung,
+            grant=self._grant,
+            effect=spec.effect if spec else None,
+            cost=self._cost(action.tool),
+            scope=self._scope,
+            recent=recent,
+            rate=self._rate.calls,
+            left=left,
+            acts=self._ledger.budget.acts,
+            now=now,
+            deadline=self._deadline,
+            never=self._never,
+        )
+
+    def _count(self, now: float) -> int:
+        self._times.append(now)
+        while self._times[0] <= now - self._rate.seconds:
+            self._times.popleft()
+        return len(self._times)
+
+    async def _tell(self, why: str) -> None:
+        if self._distrusted is not None and why not in self._told:
+            self._told.add(why)
+            await self._distrusted(why)

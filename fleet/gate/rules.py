@@ -1,0 +1,229 @@
+"""The rules, in order. The first answer that is not *permit* wins; no rule means *deny*.
+
+    stop      STOP is there
+    dial      the rung is below what the tool's effect needs
+    grant     the tool is not in the persona's grant, or the call is another run's
+    prefix    an act on a name that this run did not mint
+    never     on the list that no rung lifts
+    scope     a host, an agent or a view that is not the platform's; a tool without a scope rule
+    rate      too many calls in a short time
+    budget    calls, writes or reports are spent
+    deadline  the run's time is over
+
+Pure: every fact is in `Facts`, gathered afresh for each decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from fleet.gate.budget import Unit
+from fleet.gate.model import Action, Rung, Verdict
+from fleet.gate.scope import Scope, is_own_name
+from sandbox.spec import Cost, Effect
+
+LOWEST: Mapping[Effect, Rung] = MappingProxyType(
+    {
+        Effect.LOOK: Rung.OBSERVE,
+        Effect.COMPUTE: Rung.OBSERVE,
+        Effect.REPORT: Rung.OBSERVE,
+        Effect.ACT: Rung.EXERCISE,
+    }
+)
+"""The lowest rung that permits an effect; an effect that is not here is never permitted."""
+
+NEVER: Mapping[str, str] = MappingProxyType(
+    {
+        "diamondCut": "0x1f931c1c",
+        "transferOwnership": "0xf2fde38b",
+        "adminBurnNames": "0x74223f6d",
+        "adminResetAll": "0x12597def",
+        "clearFeedback": "0xac8063ff",
+        "setRegistrationCost": "0x637e9d5c",
+        "setMainCost": "0xb746033c",
+        "withdrawTreasury": "0x0d86419a",
+        "releaseName": "0x48e69e68",
+    }
+)
+"""Functions that no tool ever calls, with their selectors (platform-facts 1.3). Names of ours are
+released by the run's clean-up, which is no tool. Operators add to this list, nobody takes from it."""
+
+_CALL_FIELDS = ("function", "selector", "data")
+"""Arguments that say what is called on chain; a message to an agent is not one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is true at the moment of one decision. `now` and `deadline` on one monotonic clock.
+
+    `effect` and `cost` are the tool's own, from its spec; None when there is no such tool.
+    `stop` is the reason for the pause, "" when there is none. `recent` counts the calls of the
+    current rate window, this one included. `never` holds an operator's additions: tools, functions
+    or selectors.
+    """
+
+    run: str
+    stop: str
+    rung: Rung
+    grant: frozenset[str]
+    effect: Effect | None
+    cost: Cost
+    scope: Scope
+    recent: int
+    rate: int
+    left: Mapping[Unit, int]
+    acts: bool
+    now: float
+    deadline: float
+    never: frozenset[str] = field(default_factory=frozenset)
+
+
+Rule = Callable[[Action, Facts], Verdict | None]
+
+
+def _no(rule: str, reason: str, *, ends_run: bool = False) -> Verdict:
+    return Verdict(permit=False, rule=rule, reason=reason, ends_run=ends_run)
+
+
+def stop(action: Action, facts: Facts) -> Verdict | None:
+    return _no("stop", facts.stop, ends_run=True) if facts.stop else None
+
+
+def dial(action: Action, facts: Facts) -> Verdict | None:
+    """The tool's own effect decides; a caller that claims another one is refused."""
+    if facts.effect is None:
+        return _no("dial", f"no tool named {action.tool!r}")
+    if action.effect != facts.effect:
+        return _no("dial", f"{action.tool} is {facts.effect}, not {action.effect}")
+    needed = LOWEST.get(facts.effect)
+    if needed is None:
+        return _no("dial", f"no rung permits {facts.effect}")
+    if facts.rung.height < needed.height:
+        return _no("dial", f"{action.tool} needs {needed}; the dial says {facts.rung}")
+    return None
+
+
+def grant(action: Action, facts: Facts) -> Verdict | None:
+    if action.run != facts.run:
+        return _no("grant", f"this is run {facts.run}, not {action.run!r}")
+    if action.tool not in facts.grant:
+        return _no("grant", f"{action.tool} is not granted to this persona")
+    return None
+
+
+_NAME_FIELD: Mapping[str, str] = MappingProxyType({"qa_create": "name", "qa_publish": "name", "qa_call": ""})
+"""The argument that names what an act changes; "" when the scope rule judges it instead."""
+
+
+def prefix(action: Action, facts: Facts) -> Verdict | None:
+    """Acts touch only this run's own names; an act that is not in the table touches nothing."""
+    if facts.effect is not Effect.ACT:
+        return None
+    name_field = _NAME_FIELD.get(action.tool)
+    if name_field is None:
+        return _no("prefix", f"nobody said which argument of {action.tool} is a name")
+    if name_field and not is_own_name(action.args.get(name_field), facts.run):
+        return _no("prefix", f"{action.tool} acts on qa-{facts.run}-<n> only")
+    return None
+
+
+def never(action: Action, facts: Facts) -> Verdict | None:
+    words = {action.tool.lower(), *map(_called, (action.args.get(key) for key in _CALL_FIELDS))}
+    listed = {word.lower() for word in (*NEVER, *NEVER.values(), *facts.never)}
+    if words & listed:
+        return _no("never", f"{action.tool}: on the list that no rung lifts")
+    return None
+
+
+def _called(value: Any) -> str:
+    """The function name or selector in an argument: `f(uint256)` is `f`, calldata is its first four bytes."""
+    word = value.strip().lower().partition("(")[0] if isinstance(value, str) else ""
+    return word[:10] if word.startswith("0x") else word
+
+
+def _anything(args: Mapping[str, Any], facts: Facts) -> str:
+    return ""
+
+
+def _target(args: Mapping[str, Any], facts: Facts) -> str:
+    target = args.get("target")
+    listed = isinstance(target, str) and target in facts.scope.call_targets
+    return (
+        ""
+        if listed or is_own_name(target, facts.run)
+        else "not an agent that the profile lists, nor a name of this run"
+    )
+
+
+def _url(args: Mapping[str, Any], facts: Facts) -> str:
+    return "" if facts.scope.has_url(args.get("url")) else "not a host of this platform"
+
+
+def _function(args: Mapping[str, Any], facts: Facts) -> str:
+    function = args.get("function")
+    return (
+        "" if isinstance(function, str) and function in facts.scope.functions else "not a view in the table"
+    )
+
+
+SCOPES: Mapping[str, Callable[[Mapping[str, Any], Facts], str]] = MappingProxyType(
+    {
+        "qa_create": _anything,
+        "qa_publish": _anything,
+        "qa_compile": _anything,
+        "qa_report": _anything,
+        "qa_call": _target,
+        "qa_fetch": _url,
+        "qa_chain": _function,
+    }
+)
+"""What each tool may point at: "" or the reason against. A tool that is not here is refused."""
+
+
+def scope(action: Action, facts: Facts) -> Verdict | None:
+    judge = SCOPES.get(action.tool)
+    if judge is None:
+        return _no("scope", f"no scope rule for {action.tool!r}")
+    why = judge(action.args, facts)
+    return _no("scope", f"{action.tool}: {why}") if why else None
+
+
+def rate(action: Action, facts: Facts) -> Verdict | None:
+    return _no("rate", f"more than {facts.rate} calls in a short time") if facts.recent > facts.rate else None
+
+
+def budget(action: Action, facts: Facts) -> Verdict | None:
+    """Calls for everything, writes for acts, reports for reports; the first two end the run when spent."""
+    cost = facts.cost
+    if facts.effect is Effect.ACT and not facts.acts:
+        return _no("budget", "this persona has no budget for writes")
+    if facts.left.get("calls", 0) < max(1, cost.calls):
+        return _no("budget", "the budget of calls is spent", ends_run=True)
+    if facts.effect is Effect.ACT and facts.left.get("writes", 0) < max(1, cost.writes):
+        return _no("budget", "the budget of writes is spent", ends_run=True)
+    if facts.effect is Effect.REPORT and facts.left.get("reports", 0) < 1:
+        return _no("budget", "the budget of reports is spent")
+    return None
+
+
+def deadline(action: Action, facts: Facts) -> Verdict | None:
+    if facts.now < facts.deadline:  # written so that NaN denies
+        return None
+    return _no("deadline", "the run's time is over", ends_run=True)
+
+
+RULES: tuple[Rule, ...] = (stop, dial, grant, prefix, never, scope, rate, budget, deadline)
+
+
+def judge(action: Action, facts: Facts, rules: tuple[Rule, ...] = RULES) -> Verdict:
+    """The verdict on one call; without any rule the answer is no."""
+    if not rules:
+        return _no("none", "no rule permits this")
+    for rule in rules:
+        verdict = rule(action, facts)
+        if verdict is not None and not verdict.permit:
+            return verdict
+    return Verdict(permit=True, rule="permit")

@@ -1,0 +1,92 @@
+"""What a run may point at: names it minted, hosts of the platform, listed agents, known views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from fleet.config import Platform
+
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?:[/?][!-\[\]-~]*)?",
+    re.ASCII | re.IGNORECASE,
+)
+_PORTS = {"http": 80, "https": 443}
+
+Origin = tuple[str, str, int]
+"""(scheme, host, port), lower case."""
+
+
+def is_label(name: object) -> bool:
+    """The registry's rule: 1 to 63 of a-z 0-9 -, no hyphen at either end (platform-facts 1.3)."""
+    return isinstance(name, str) and _LABEL.fullmatch(name) is not None
+
+
+def is_own_name(name: object, run: str) -> bool:
+    """Exactly `qa-<run>-<n>`: the only names that this run may act on."""
+    prefix = f"qa-{run}-"
+    return (
+        bool(run)
+        and isinstance(name, str)
+        and is_label(name)
+        and name.startswith(prefix)
+        and _NUMBER.fullmatch(name.removeprefix(prefix)) is not None
+    )
+
+
+def origin_of(url: object) -> Origin | None:
+    """Where a URL points; None for anything but plain http(s) without credentials, spaces or escapes.
+
+    Stricter than any client's parser, so that no two of them can disagree about the host.
+    """
+    match = _URL.fullmatch(url) if isinstance(url, str) else None
+    if match is None:
+        return None
+    scheme = match["scheme"].lower()
+    port = int(match["port"] or _PORTS[scheme])
+    return (scheme, match["host"].lower(), port) if 0 < port < 65536 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """`faces` are hosts with one label in front: (scheme, ".suffix", port)."""
+
+    origins: frozenset[Origin] = frozenset()
+    faces: frozenset[Origin] = frozenset()
+    call_targets: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
+        """The scope of a profile; `functions` are the views that `qa_chain` has in its table."""
+        web = platform.web
+        urls = [web.site, web.proxy]
+        faces: set[Origin] = set()
+        place = origin_of(web.face.replace("{name}", "x"))
+        if place and "{name}" in urlsplit(web.face).netloc:
+            scheme, host, port = place
+            faces.add((scheme, host.removeprefix("x"), port))
+        else:
+            urls.append(web.face.replace("{name}", "x"))
+        origins = {origin for origin in map(origin_of, urls) if origin}
+        for host in web.hosts:
+            origins |= {o for o in (origin_of(f"{scheme}://{host}") for scheme in _PORTS) if o}
+        return cls(
+            origins=frozenset(origins),
+            faces=frozenset(faces),
+            call_targets=frozenset(platform.call_targets),
+            functions=frozenset(functions),
+        )
+
+    def has_url(self, url: object) -> bool:
+        """True when the URL's exact scheme, host and port are the platform's, or one name's face."""
+        origin = origin_of(url)
+        if origin is None:
+            return False
+        scheme, host, port = origin
+        label, dot, rest = host.partition(".")
+        return origin in self.origins or (is_label(label) and (scheme, dot + rest, port) in self.faces)

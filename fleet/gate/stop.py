@@ -1,0 +1,85 @@
+"""STOP: anything at that path pauses everything. It is sticky; only a person's command removes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleet.clock import Clock, iso
+from fleet.errors import ConfigError
+from fleet.gate.dial import write_whole
+
+STOP = "STOP"
+
+
+@dataclass(frozen=True, slots=True)
+class StopReading:
+    """Everything is paused; `why` is a line for a person (untrusted text: clean before showing)."""
+
+    why: str
+
+
+def stopped(state: Path) -> StopReading | None:
+    """A fresh look; None only when the state directory can be searched and holds no STOP of any kind.
+
+    Never raises and never opens the file: a FIFO, a directory or a dangling link is a STOP too.
+    A state directory that is missing or cannot be searched counts as STOP: nobody can tell.
+    """
+    path = state / STOP
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None if os.path.isdir(state) else StopReading("the state directory is missing")
+    except (OSError, ValueError) as error:
+        return StopReading(f"the state directory cannot be searched: {error}")
+    return StopReading(f"STOP is there{_reason(path, found)}")
+
+
+def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
+    """Pause everything; an existing STOP is left as it is. ConfigError when it cannot be written."""
+    if (found := stopped(state)) and os.path.isdir(state):
+        return found
+    text = json.dumps({"who": who, "when": iso(clock.now()), "why": why})
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(state / STOP, text.encode() + b"\n")
+    except OSError as error:
+        raise ConfigError(
+            f"{state / STOP}: cannot be written: {error.strerror}",
+            remedy="make the state directory writable, or end the daemon",
+        ) from None
+    return stopped(state) or StopReading(why)
+
+
+def resume(state: Path) -> bool:
+    """Remove STOP, for a person who asked for it: True when there was one. ConfigError for a directory."""
+    path = state / STOP
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", remedy="remove it by hand") from None
+    return True
+
+
+def _reason(path: Path, found: os.stat_result) -> str:
+    """What the file says, when it is a small regular file; its own words only, the decision is made."""
+    if not stat.S_ISREG(found.st_mode) or not 0 < found.st_size <= 4096:
+        return ""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            text = os.read(descriptor, 4096).decode("utf-8", "replace").strip()
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return ""
+    try:
+        note = json.loads(text)
+        return f": {note['why']} ({note['who']}, {note['when']})"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return f": {text[:200]}"

@@ -1,0 +1,106 @@
+"""A program that dies: runs `STEPS` in a child that is killed at each durable step in turn.
+
+Each entry of `STEPS` is exactly one journal write. For every n the child dies at step n; what a new
+process then finds must be what the first n writes alone would have left. Prints one JSON line per n.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fleet.store.journal import MEMORY, Journal
+from fleet.store.rows import FindingRow, LogEntry
+
+
+class StillClock:
+    """A clock that stands still, so that two journals are equal to the byte."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def _trigger(journal: Journal) -> Awaitable[Any]:
+    return journal.trigger(
+        "r1", persona="qa-x", key="k", platform="d", trigger="t", rung="exercise", budget={"writes": 3}
+    )
+
+
+STEPS: list[Callable[[Journal], Awaitable[Any]]] = [
+    _trigger,
+    lambda j: j.claim("r1", pid=1, pid_start=2),
+    lambda j: j.spend("r1", "writes", 1, 3),
+    lambda j: j.intend("r1", "name", "qa-r1-1", {"chain": 1}),
+    lambda j: j.spend("r1", "writes", 1, 3),
+    lambda j: j.resolve(1, "done", {"id": 7}),
+    lambda j: j.add_finding(FindingRow(run_id="r1", fingerprint="ab", title="t")),
+    lambda j: j.add_finding(FindingRow(run_id="r1", fingerprint="ab", title="t")),
+    lambda j: j.set_finding("r1", "ab", state="confirmed", confirmed=3),
+    lambda j: j.claim_posting("r1", "ab"),
+    lambda j: j.mirror(0, 0, [LogEntry("0x1", 1, "a"), LogEntry("0x1", 2, "b")]),
+    lambda j: j.new_epoch(),
+    lambda j: j.note("p95", 4.5),
+    lambda j: j.put("cursor", "3"),
+    lambda j: j.start_settling("r1"),
+    lambda j: j.finish("r1", "completed"),
+]
+
+
+async def _apply(path: str, count: int) -> None:
+    async with await Journal.open(path, clock=StillClock()) as journal:
+        for step in STEPS[:count]:
+            await step(journal)
+
+
+async def _dump(journal: Journal) -> dict[str, Any]:
+    return {
+        "runs": [asdict(row) for row in await journal.runs()],
+        "effects": [asdict(row) for row in await journal.effects(None)],
+        "findings": [asdict(row) for row in await journal.findings()],
+        "spent": await journal.spent("r1"),
+        "cursor": await journal.mirror_cursor(),
+        "entries": [asdict(row) for row in await journal.entries()],
+        "fact": await journal.get("cursor"),
+    }
+
+
+async def _dumps(path: str, count: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    async with await Journal.open(path) as killed, await Journal.open(MEMORY, clock=StillClock()) as clean:
+        for step in STEPS[:count]:
+            await step(clean)
+        return await _dump(killed), await _dump(clean)
+
+
+def _die_at(path: Path, number: int) -> int:
+    child = os.fork()
+    if child == 0:
+        os.environ["QA_CRASH_AT"] = str(number)
+        os.environ["QA_CRASH_COUNT"] = str(path.with_suffix(".count"))
+        asyncio.run(_apply(str(path), len(STEPS)))
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def main(folder: Path) -> None:
+    numbers = range(1, len(STEPS) + 3)  # opening is the first step; the last round survives
+    codes = {number: _die_at(folder / f"{number}.db", number) for number in numbers}
+    for number, code in codes.items():  # afterwards: this process's own steps would count in its children
+        path = folder / f"{number}.db"
+        killed, clean = asyncio.run(_dumps(str(path), min(number - 1, len(STEPS))))
+        count = path.with_suffix(".count").read_text(encoding="utf-8")
+        line = {"n": number, "code": code, "count": count, "killed": killed, "clean": clean}
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,203 @@
+"""The file itself: private, damaged, foreign, newer, locked, read-only, on a full disk, and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fleet.errors import ConfigError, TryAgain
+from fleet.store.journal import Journal
+
+pytestmark = pytest.mark.anyio
+Queue = Callable[..., Awaitable[bool]]
+ROOT = Path(__file__).parents[2]
+
+
+async def _fill(path: Path, runs: int = 1) -> None:
+    async with await Journal.open(path) as journal:
+        for n in range(runs):
+            await journal.trigger(
+                f"r{n}", persona="p", key=f"k{n}", platform="d", trigger="t" * 500, rung="observe", budget={}
+            )
+
+
+async def test_the_file_is_private_durable_and_strict(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    await _fill(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        tables = dict(raw.execute("SELECT name, strict FROM pragma_table_list WHERE schema='main'"))
+    raw.close()
+    tables.pop("sqlite_schema")
+    assert set(tables.values()) == {1}
+    assert {"runs", "effects", "findings", "budget", "log", "meta", "history", "epochs"} == set(tables)
+
+
+async def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+    await _fill(tmp_path / "fleet.db", runs=2)
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        assert [row.run_id for row in await journal.runs()] == ["r1", "r0"]
+
+
+async def test_a_newer_journal_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    await _fill(path)
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE meta SET value='2' WHERE key='schema'")
+    raw.close()
+    with pytest.raises(ConfigError, match=r"newer version \(schema 2; this program knows 1\)") as refused:
+        await Journal.open(path)
+    assert "run the newer fleet" in refused.value.remedy
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE other (x)", "CREATE TABLE meta (key, value)"])
+async def test_another_program_s_database_is_refused(tmp_path: Path, statement: str) -> None:
+    with sqlite3.connect(tmp_path / "fleet.db") as raw:
+        raw.execute(statement)
+    raw.close()
+    with pytest.raises(ConfigError, match="not a journal of this fleet"):
+        await Journal.open(tmp_path / "fleet.db")
+
+
+async def test_garbage_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    path.write_bytes(b"no database at all" * 300)
+    with pytest.raises(ConfigError, match="not a database"):
+        await Journal.open(path)
+    assert path.read_bytes().startswith(b"no database")
+
+
+async def test_a_damaged_page_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    await _fill(path, runs=60)
+    with path.open("r+b") as handle:
+        handle.seek(4096)
+        handle.write(b"\xff" * (path.stat().st_size - 4096))
+    with pytest.raises(ConfigError, match="damaged") as refused:
+        async with await Journal.open(path) as journal:
+            await journal.runs()
+    assert "backup" in refused.value.remedy
+
+
+@pytest.mark.parametrize("kind", ["directory", "fifo", "no parent"])
+async def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "fleet.db"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path = tmp_path / "missing" / "fleet.db"
+    with pytest.raises(ConfigError, match=r"not a file|cannot create"):
+        await Journal.open(path)
+
+
+async def test_locked_by_another_process_means_try_again(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    await _fill(path)
+    async with await Journal.open(path, busy_s=0.1) as journal:
+        raw = sqlite3.connect(path, isolation_level=None)
+        raw.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TryAgain, match="another process is writing"):
+            await journal.finish("r0", "completed")
+        assert (await journal.run("r0")).state == "queued"
+        raw.execute("ROLLBACK")
+        raw.close()
+        assert await journal.finish("r0", "completed")
+
+
+async def test_a_cancelled_scope_does_not_cut_a_write(journal: Journal, queue: Queue) -> None:
+    await queue()
+    written = 0
+    for delay in (0.01, 0.02, 0.03):
+        with anyio.move_on_after(delay):
+            while True:
+                await journal.spend("r1", "calls", 1, 10**6)
+                written += 1
+    assert 0 <= (await journal.spent("r1"))["calls"] - written <= 3
+    assert await journal.finish("r1", "completed")
+
+
+async def test_a_task_cancelled_in_the_middle_leaves_a_working_journal(tmp_path: Path) -> None:
+    await _fill(tmp_path / "fleet.db")
+    written = 0
+
+    async def write_for_ever(journal: Journal) -> None:
+        nonlocal written
+        while True:
+            await journal.spend("r0", "calls", 1, 10**6)
+            written += 1
+
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        for delay in (0.001, 0.002, 0.005, 0.02, 0.03):
+            task = asyncio.create_task(write_for_ever(journal))
+            await asyncio.sleep(delay)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert 0 <= (await journal.spent("r0")).get("calls", 0) - written <= 5
+        assert await journal.finish("r0", "completed")
+
+
+BWRAP = shutil.which("bwrap")
+_SMALL = """
+import asyncio, sys
+from fleet.errors import FleetError
+from fleet.store.journal import Journal
+
+async def main():
+    async with await Journal.open(sys.argv[1]) as journal:
+        written = 0
+        try:
+            while written < 4000:
+                await journal.trigger(f"r{written}", persona="p", key=f"k{written}", platform="d",
+                                      trigger="t" * 20000, rung="observe", budget={})
+                written += 1
+        except FleetError as error:
+            print(type(error).__name__, len(await journal.runs(limit=9999)) == written > 0, error.remedy)
+
+try:
+    asyncio.run(main())
+except FleetError as error:
+    print(type(error).__name__, error.remedy)
+"""
+
+
+def _boxed(*options: str, path: str) -> str:
+    done = subprocess.run(
+        [str(BWRAP), "--dev-bind", "/", "/", *options, sys.executable, "-c", _SMALL, path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(
+    BWRAP is None, reason="bwrap is not installed: no small or read-only file system to test on"
+)
+def test_a_full_disk_means_try_again_and_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    out = _boxed("--size", "1000000", "--tmpfs", str(tmp_path / "small"), path=f"{tmp_path}/small/fleet.db")
+    assert out == "TryAgain True free some space, then try again\n"
+
+
+@pytest.mark.skipif(
+    BWRAP is None, reason="bwrap is not installed: no small or read-only file system to test on"
+)
+@pytest.mark.parametrize("exists", [False, True])
+async def test_a_read_only_disk_is_an_error_with_a_remedy(tmp_path: Path, exists: bool) -> None:
+    if exists:
+        await _fill(tmp_path / "fleet.db")
+    out = _boxed("--ro-bind", str(tmp_path), str(tmp_path), path=str(tmp_path / "fleet.db"))
+    assert out.startswith("ConfigError ")
+    assert "writable" in out

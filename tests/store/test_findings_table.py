@@ -1,0 +1,81 @@
+"""Findings and the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from fleet.errors import UsageError
+from fleet.store.journal import Journal
+from fleet.store.rows import FindingRow
+
+pytestmark = pytest.mark.anyio
+Queue = Callable[..., Awaitable[bool]]
+FP = "0123456789ab"
+
+
+def _finding(run_id: str = "r1", **fields: object) -> FindingRow:
+    return FindingRow(run_id=run_id, fingerprint=FP, **{"title": "t"} | fields)  # type: ignore[arg-type]
+
+
+async def test_a_defect_is_one_row_per_run_with_a_count(journal: Journal, queue: Queue) -> None:
+    await queue("r1")
+    await queue("r2")
+    assert await journal.add_finding(_finding(data={"steps": [1]}))
+    assert not await journal.add_finding(_finding(title="other words"))
+    assert not await journal.add_finding(_finding(times=3))
+    assert await journal.add_finding(_finding("r2"))
+    first, second = await journal.findings()
+    assert (first.times, first.title, first.data, first.index) == (5, "t", {"steps": [1]}, -1)
+    assert (second.run_id, second.times) == ("r2", 1)
+    assert [f.run_id for f in await journal.findings("r2")] == ["r2"]
+
+
+async def test_the_way_to_the_log(journal: Journal, queue: Queue) -> None:
+    await queue()
+    await journal.add_finding(_finding())
+    assert await journal.posted(FP) is None
+    await journal.set_finding("r1", FP, confirmed=2, tries=2)
+    await journal.set_finding("r1", FP, state="confirmed", confirmed=3, tries=3, evidence="sha256:ab")
+    assert await journal.claim_posting("r1", FP)
+    await journal.set_finding("r1", FP, envelope="qa/v1 \ud800")
+    await journal.set_finding("r1", FP, state="posted", tx="0xaa", index=4)
+    row = await journal.posted(FP)
+    assert row is not None
+    assert (row.state, row.confirmed, row.tries, row.tx, row.index) == ("posted", 3, 3, "0xaa", 4)
+    assert (row.evidence, row.envelope) == ("sha256:ab", "qa/v1 \\ud800")
+    assert await journal.findings(states=("raised", "posting")) == []
+
+
+@pytest.mark.parametrize("after", ["posting", "posted"])
+async def test_nothing_unjudged_is_posted(journal: Journal, queue: Queue, after: str) -> None:
+    await queue()
+    await journal.add_finding(_finding())
+    with pytest.raises(ValueError, match=f"is raised: it cannot become {after}"):
+        await journal.set_finding("r1", FP, state=after, tx="0xaa")
+    assert not await journal.claim_posting("r1", FP)
+    (row,) = await journal.findings()
+    assert (row.state, row.tx) == ("raised", "")
+
+
+async def test_one_run_at_a_time_has_a_fingerprint_in_the_outbox(journal: Journal, queue: Queue) -> None:
+    for run_id in ("r1", "r2"):
+        await queue(run_id)
+        await journal.add_finding(_finding(run_id, state="confirmed"))
+    assert await journal.claim_posting("r1", FP)
+    assert not await journal.claim_posting("r1", FP)
+    assert not await journal.claim_posting("r2", FP)
+    await journal.set_finding("r1", FP, state="posted", index=0)
+    assert await journal.claim_posting("r2", FP)
+
+
+async def test_mistakes_are_named(journal: Journal, queue: Queue) -> None:
+    await queue()
+    with pytest.raises(UsageError, match="no finding feed in run r1"):
+        await journal.set_finding("r1", "feed", tries=1)
+    await journal.add_finding(_finding())
+    with pytest.raises(ValueError, match="not a field that changes: probe, title"):
+        await journal.set_finding("r1", FP, probe="x", title="y")
+    with pytest.raises(UsageError, match="no such run"):
+        await journal.add_finding(_finding("nope"))

@@ -1,0 +1,97 @@
+"""The mirror of the log, the figures of earlier runs, and small facts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleet.errors import ChainError
+from fleet.store.journal import MEMORY, Journal
+from fleet.store.rows import LogEntry
+
+pytestmark = pytest.mark.anyio
+
+
+def _entries(*texts: str) -> list[LogEntry]:
+    return [LogEntry("0x" + "a" * 40, 1_000 + n, text) for n, text in enumerate(texts)]
+
+
+async def test_reading_the_same_twice_adds_nothing(journal: Journal) -> None:
+    assert await journal.mirror_cursor() == (0, 0)
+    log = _entries("a", "b", "c")
+    assert await journal.mirror(0, 0, log[:2]) == 2
+    assert await journal.mirror(0, 0, log) == 1
+    assert await journal.mirror(0, 1, log[1:]) == 0
+    assert await journal.mirror(0, 3, []) == 0
+    assert await journal.mirror_cursor() == (0, 3)
+    assert [(e.index, e.text) for e in await journal.entries()] == [(0, "a"), (1, "b"), (2, "c")]
+
+
+async def test_a_rewritten_past_is_noticed_and_nothing_kept(journal: Journal) -> None:
+    await journal.mirror(0, 0, _entries("a", "b"))
+    with pytest.raises(ChainError, match="entry 1 of the log is not the one"):
+        await journal.mirror(0, 0, _entries("a", "B", "c"))
+    with pytest.raises(ValueError, match="entries 2 to 2 of the log are missing"):
+        await journal.mirror(0, 3, _entries("d"))
+    assert await journal.mirror_cursor() == (0, 2)
+
+
+async def test_a_cleared_log_is_a_new_epoch_and_the_old_one_stays(journal: Journal) -> None:
+    await journal.mirror(0, 0, _entries("a", "b"))
+    assert await journal.new_epoch() == 1
+    assert await journal.mirror_cursor() == (1, 0)
+    await journal.mirror(1, 0, _entries("c"))
+    with pytest.raises(ChainError, match="epoch 0 of the log is over; it is 1 now"):
+        await journal.mirror(0, 2, _entries("d"))
+    assert [(e.epoch, e.index, e.text) for e in await journal.entries()] == [
+        (0, 0, "a"), (0, 1, "b"), (1, 0, "c"),
+    ]  # fmt: skip
+    assert [e.text for e in await journal.entries(epoch=1)] == ["c"]
+
+
+async def test_entries_are_chained(journal: Journal) -> None:
+    await journal.mirror(0, 0, _entries("a", "b"))
+    await journal.new_epoch()
+    await journal.mirror(1, 0, _entries("x", "b"))
+    digests = [e.digest for e in await journal.entries()]
+    assert len(set(digests)) == 4
+    assert all(len(digest) == 64 for digest in digests)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=()), max_size=30), max_size=5),
+    timestamp=st.integers(-5, 2**64),
+)
+async def test_hostile_text_comes_back_as_it_was(texts: list[str], timestamp: int) -> None:
+    async with await Journal.open(MEMORY) as journal:
+        await journal.mirror(0, 0, [LogEntry("0x1", timestamp, text) for text in texts])
+        kept = await journal.entries()
+    assert [e.text for e in kept] == texts
+    assert all(0 <= e.timestamp <= 2**63 - 1 for e in kept)
+
+
+async def test_history_is_the_median_of_the_last_twenty(journal: Journal) -> None:
+    for value in (9.0, 1.0, 2.0, 3.0):
+        await journal.note("four", value)
+    for value in [1e9] * 30 + [float(n) for n in range(20)]:
+        await journal.note("many", value)
+    assert await journal.history() == {"many": 9.5}
+    await journal.note("four", 2)
+    assert await journal.history() == {"many": 9.5, "four": 2.0}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+async def test_what_is_no_number_is_no_measurement(journal: Journal, value: float) -> None:
+    with pytest.raises(ValueError, match="not a measurement"):
+        await journal.note("p95", value)
+
+
+async def test_small_facts(journal: Journal) -> None:
+    assert await journal.get("cursor") is None
+    await journal.put("cursor", "1")
+    await journal.put("cursor", "2\0")
+    assert await journal.get("cursor") == "2\\x00"
+    with pytest.raises(ValueError, match="journal's own"):
+        await journal.put("schema", "2")

@@ -1,0 +1,128 @@
+"""Runs and effects: claimed once, ended once, resolved along the table, kept in order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+
+from fleet.errors import UsageError
+from fleet.store.journal import Journal
+from fleet.store.rows import EFFECT_MOVES, EffectState
+
+pytestmark = pytest.mark.anyio
+Queue = Callable[..., Awaitable[bool]]
+
+
+async def test_a_key_is_one_run_for_ever(journal: Journal, queue: Queue) -> None:
+    assert await queue("r1", key="tick-1")
+    assert not await queue("r2", key="tick-1")
+    assert not await queue("r1", key="tick-2")
+    await journal.finish("r1", "completed")
+    assert not await queue("r3", key="tick-1")
+    assert [row.run_id for row in await journal.runs()] == ["r1"]
+
+
+async def test_a_run_row_says_everything(journal: Journal, queue: Queue) -> None:
+    await queue()
+    await journal.claim("r1", pid=41, pid_start=99)
+    row = await journal.run("r1")
+    assert (row.persona, row.platform, row.trigger, row.rung, row.budget) == (
+        "qa-smoke", "devnet", "person", "observe", {"calls": 5},
+    )  # fmt: skip
+    assert (row.state, row.pid, row.pid_start, row.outcome, row.ended) == ("running", 41, 99, "", "")
+    assert row.created.endswith("Z")
+    assert row.started >= row.created
+
+
+async def test_one_of_many_claims_wins(journal: Journal, queue: Queue) -> None:
+    await queue()
+    won: list[bool] = []
+
+    async def claim(pid: int) -> None:
+        won.append(await journal.claim("r1", pid=pid, pid_start=0))
+
+    async with anyio.create_task_group() as tasks:
+        for pid in range(10):
+            tasks.start_soon(claim, pid)
+    assert sorted(won) == [False] * 9 + [True]
+
+
+async def test_a_run_ends_once_and_moves_only_forward(journal: Journal, queue: Queue) -> None:
+    await queue()
+    assert not await journal.start_settling("r1")
+    assert await journal.claim("r1", pid=1, pid_start=1)
+    assert await journal.start_settling("r1")
+    assert await journal.start_settling("r1")
+    assert not await journal.claim("r1", pid=2, pid_start=2)
+    assert await journal.finish("r1", "completed", "all \ud800 well\0")
+    assert not await journal.finish("r1", "failed")
+    assert not await journal.start_settling("r1")
+    row = await journal.run("r1")
+    assert (row.state, row.outcome, row.detail) == ("ended", "completed", "all \\ud800 well\\x00")
+
+
+async def test_open_runs_are_those_without_an_outcome(journal: Journal, queue: Queue) -> None:
+    for run_id in ("a", "b", "c", "d"):
+        await queue(run_id)
+    for run_id in ("b", "c", "d"):
+        await journal.claim(run_id, pid=1, pid_start=1)
+    await journal.start_settling("c")
+    await journal.finish("d", "completed")
+    assert [row.run_id for row in await journal.open_runs()] == ["b", "c"]
+    assert [row.run_id for row in await journal.queued_runs()] == ["a"]
+    assert [row.run_id for row in await journal.runs(limit=2)] == ["d", "c"]
+
+
+async def test_what_is_unknown_is_said(journal: Journal) -> None:
+    with pytest.raises(UsageError, match="no run named 'nope'"):
+        await journal.run("nope")
+    assert not await journal.claim("nope", pid=1, pid_start=1)
+    with pytest.raises(UsageError, match="no such run"):
+        await journal.intend("nope", "name", "qa-nope-1", {})
+    with pytest.raises(UsageError, match="no effect 7"):
+        await journal.resolve(7, "done")
+
+
+async def test_an_effect_is_open_until_somebody_looked(journal: Journal, queue: Queue) -> None:
+    await queue()
+    key = await journal.intend("r1", "key", "caller", {})
+    sent = await journal.intend("r1", "tx", "0xab", {"raw": "02f8", "nonce": 2**70})
+    own = await journal.intend("", "tx", "0xcd", {})
+    await journal.resolve(sent, "done", {"status": 1, "nonce": 3})
+    rows = {row.effect_id: row for row in await journal.effects(None)}
+    assert list(rows) == [key, sent, own]
+    assert rows[sent].data == {"raw": "02f8", "nonce": 3, "status": 1}
+    assert (rows[sent].state, rows[key].state, rows[own].run_id) == ("done", "open", "")
+    still_open = await journal.effects("r1", states=["open"])
+    assert [row.effect_id for row in still_open] == [key]
+    assert [row.effect_id for row in await journal.effects("r1", kinds=("tx", "name"))] == [sent]
+    assert [row.effect_id for row in await journal.effects("")] == [own]
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(EFFECT_MOVES, EFFECT_MOVES)))
+async def test_effects_move_along_the_table(
+    journal: Journal, queue: Queue, before: EffectState, after: EffectState
+) -> None:
+    await queue()
+    effect = await journal.intend("r1", "name", "qa-r1-1", {"id": 7})
+    await journal.resolve(effect, before)
+    if before == after or after in EFFECT_MOVES[before]:
+        await journal.resolve(effect, after)
+    else:
+        with pytest.raises(ValueError, match="cannot become"):
+            await journal.resolve(effect, after, {"id": 8})
+    (row,) = await journal.effects("r1")
+    assert row.data == {"id": 7}
+    assert row.state == (after if after in EFFECT_MOVES[before] else before)
+
+
+async def test_a_document_that_json_cannot_hold_is_a_bug(journal: Journal, queue: Queue) -> None:
+    await queue()
+    with pytest.raises(ValueError, match="JSON compliant"):
+        await journal.intend("r1", "name", "x", {"nan": float("nan")})
+    with pytest.raises(TypeError):
+        await journal.intend("r1", "name", "x", {"raw": b"bytes"})
+    assert await journal.effects("r1") == []
