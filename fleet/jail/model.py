@@ -40,6 +40,8 @@ class Limits:
     shm: int = 16 << 20
     stdout: int = 1 << 20
     stderr: int = 64 << 10
+    memory: int = 1536 << 20  # of the whole jail: no rlimit counts it, the jail's PID 1 watches it
+    inodes: int = 65_536  # on its tmpfs: empty files take kernel memory but no blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Image:
 
     mounts: tuple[tuple[Path, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
+    guest: str = "sandbox.guest"  # module with `main() -> int`: one request line in, one result line out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,87 @@
+"""The argument list of bubblewrap, in the one order that holds.
+
+Operations run in the order given: everything is mounted first and `/` becomes read-only last. No destination
+is named beneath a directory that a jail can write to (CVE-2026-87766). Sizes are given for every tmpfs: the
+default is half of the machine's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleet.jail.shape import Shape
+
+HOST_FACTS = (
+    "/proc/cmdline",
+    "/proc/config.gz",
+    "/proc/kallsyms",
+    "/proc/diskstats",
+    "/proc/interrupts",
+    "/proc/sys/kernel/random/boot_id",
+)
+"""Facts about the host that `/proc` shows in every namespace; masked where the kernel has them."""
+
+DATA = (
+    ("/etc/passwd", b"qa:x:1000:1000::/box:/usr/sbin/nologin\n"),
+    ("/etc/group", b"qa:x:1000:\n"),
+    ("/etc/hosts", b"127.0.0.1 localhost\n"),
+    ("/etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n"),
+)
+"""All of /etc that a jail sees."""
+
+
+def bwrap_arguments(
+    shape: Shape, *, data_fds: Sequence[int], masks: Sequence[str], filter_fd: int, status_fd: int
+) -> list[str]:
+    """Return the options for one jail; `data_fds` hold the contents of `DATA`, in its order."""
+    return [
+        *_namespaces(),
+        *_environment(shape.library_path),
+        *_read_only(shape),
+        *_files(data_fds),
+        *("--proc", "/proc"),
+        *(word for path in masks for word in ("--ro-bind", "/dev/null", path)),
+        *("--dev", "/dev"),
+        *_tmpfs(shape.limits.shm, "1777", "/dev/shm"),
+        *("--remount-ro", "/dev"),
+        *_tmpfs(shape.limits.tmp, "1777", "/tmp"),
+        *_box(shape),
+        *("--chdir", "/box", "--remount-ro", "/"),
+        *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
+    ]
+
+
+def _namespaces() -> list[str]:
+    return [
+        *("--unshare-all", "--unshare-user", "--disable-userns"),
+        *("--die-with-parent", "--new-session", "--as-pid-1"),
+        *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "jail"),
+    ]
+
+
+def _environment(library_path: str) -> list[str]:
+    words = ["--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/box"]
+    words += ["--setenv", "LANG", "C.UTF-8"]
+    return [*words, "--setenv", "LD_LIBRARY_PATH", library_path] if library_path else words
+
+
+def _read_only(shape: Shape) -> list[str]:
+    words = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "lib", "lib64"):
+        words += ["--symlink", f"usr/{name}", f"/{name}"]
+    return [*words, *(word for bind in shape.binds for word in bind)]
+
+
+def _files(data_fds: Sequence[int]) -> list[str]:
+    files = zip(data_fds, DATA, strict=True)
+    return [word for fd, (path, _) in files for word in ("--ro-bind-data", str(fd), path)]
+
+
+def _box(shape: Shape) -> list[str]:
+    if shape.box is not None:
+        return list(shape.box)
+    return _tmpfs(shape.limits.box, "0700", "/box")
+
+
+def _tmpfs(size: int, mode: str, path: str) -> list[str]:
+    return ["--size", str(size), "--perms", mode, "--tmpfs", path]

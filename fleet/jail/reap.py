@@ -1,0 +1,86 @@
+"""One small file per live jail, so that the next start can end what a dead daemon left.
+
+A jail dies with its daemon by itself (control socket, parent-death signal). This is the net under both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fleet.errors import JailError
+from fleet.jail.process import boot_id, kill, open_pidfd, proc_stat
+
+_SUFFIX = ".jail"
+_END_MS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A jail's PID 1 and its owner, each by pid and start time."""
+
+    pid: int
+    start: int
+    owner: int
+    owner_start: int
+    boot: str
+
+
+def write_record(spool: Path, pid: int) -> Path:
+    """Note a live jail of this process; the file goes when the jail is gone."""
+    jail, owner = proc_stat(pid), proc_stat(os.getpid())
+    if jail is None or owner is None:
+        raise JailError("the jail ended while it was being made")
+    record = Record(pid=pid, start=jail.start, owner=os.getpid(), owner_start=owner.start, boot=boot_id())
+    path = spool / f"{pid}-{jail.start}{_SUFFIX}"
+    path.write_text(json.dumps(asdict(record)), encoding="utf-8")
+    return path
+
+
+def reap_stale(spool: Path) -> int:
+    """End every recorded jail whose daemon is dead and return how many were still alive.
+
+    Only a process with the recorded start time is signalled, through a descriptor opened before that
+    comparison, so a reused pid is never hit. Jails of a living daemon are left alone.
+    """
+    ended = 0
+    for path in sorted(spool.glob(f"*{_SUFFIX}")):
+        record = _read(path)
+        if record is not None:
+            if _is(record.owner, record.owner_start, record.boot):
+                continue
+            ended += _end(record)
+        path.unlink(missing_ok=True)
+    return ended
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        return Record(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None  # cut short by a crash: written before the jail could do anything
+
+
+def _is(pid: int, start: int, boot: str) -> bool:
+    stat = proc_stat(pid)
+    return boot == boot_id() and stat is not None and stat.start == start and stat.state not in "ZX"
+
+
+def _end(record: Record) -> int:
+    pidfd = open_pidfd(record.pid)
+    if pidfd is None:
+        return 0
+    try:
+        if not _is(record.pid, record.start, record.boot):
+            return 0
+        kill(pidfd)
+        poller = select.poll()
+        poller.register(pidfd, select.POLLIN)
+        if not poller.poll(_END_MS):
+            raise JailError(f"a stale jail (pid {record.pid}) does not end", remedy="restart the machine")
+        return 1
+    finally:
+        os.close(pidfd)

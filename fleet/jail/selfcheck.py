@@ -1,0 +1,221 @@
+"""Prove a fence by behaviour: a version number proves nothing.
+
+Three jails at once: one reports what it is and can reach, one sits on a host directory with a planted way
+out, one leaves a crowd of processes behind and is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from fleet.errors import JailError
+from fleet.jail.live import Live
+from fleet.jail.model import Egress, End, Image, Outcome, Tier
+from fleet.jail.shape import open_shape
+from fleet.jail.spawn import spawn
+
+Line = tuple[str, bool, str]
+"""Name, passed, what was seen or the remedy."""
+
+_DEADLINE_S = 10.0
+_ANSWER = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+_CAPABILITIES = ("CapEff", "CapBnd", "CapAmb")
+_REFUSED = frozenset({"EPERM", "EACCES", "ENOSYS", "ENOSPC", "EAFNOSUPPORT", "EROFS"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """One line of the report: what is asked of the facts, which fact to show, and what to do about it."""
+
+    name: str
+    holds: Callable[[dict[str, Any]], bool]
+    seen: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    image: Image
+    bwrap: str
+    spool: Path
+
+
+_FACTS = (
+    _Check(
+        "seccomp", lambda f: f["status"]["Seccomp"] == "2", "status",
+        "the kernel needs CONFIG_SECCOMP_FILTER",
+    ),
+    _Check(
+        "capabilities", lambda f: all(int(f["status"][name], 16) == 0 for name in _CAPABILITIES), "status",
+        "use a bubblewrap that honours --cap-drop ALL",
+    ),
+    _Check(
+        "no new privileges", lambda f: f["status"]["NoNewPrivs"] == "1" and f["uid"] != 0, "status",
+        "use a bubblewrap that is not setuid",
+    ),
+    _Check(
+        "loopback only", lambda f: f["interfaces"] == ["lo"], "interfaces",
+        "allow network namespaces",
+    ),
+    _Check(
+        "user namespaces", lambda f: f["userns"] in _REFUSED, "userns",
+        "use a bubblewrap with --disable-userns",
+    ),
+    _Check(
+        "vsock", lambda f: f["vsock"] in _REFUSED, "vsock",
+        "the system call filter is not in force",
+    ),
+    _Check(
+        "environment", lambda f: f["environ"] in _REFUSED | {"ENODATA"}, "environ",
+        "the first process shows its environment",
+    ),
+    _Check(
+        "first process", lambda f: f["memory"] in _REFUSED, "memory",
+        "the first process can be written to: is another /proc mounted over it?",
+    ),
+    _Check(
+        "read-only root", lambda f: f["root"] in _REFUSED, "root",
+        "use a bubblewrap that honours --remount-ro",
+    ),
+    _Check(
+        "way out", lambda f: f["broker"] == "HTTP/1.1 403 Forbidden", "broker",
+        "allow AF_NETLINK in the service unit: the loopback interface must come up",
+    ),
+)  # fmt: skip
+
+
+async def prove(image: Image, *, bwrap: str, spool: Path) -> Tier:
+    """Run every check in jails of this image, with our own guest in them, and return the tier."""
+    plan = _Plan(replace(image, guest="sandbox.selfcheck"), bwrap, spool)
+    results: dict[str, list[Line]] = {}
+
+    async def note(name: str, check: Callable[[_Plan], Awaitable[list[Line]]]) -> None:
+        try:
+            results[name] = await check(plan)
+        except JailError as error:
+            results[name] = [(name, False, f"{error}; {error.remedy}" if error.remedy else str(error))]
+
+    async with anyio.create_task_group() as group:
+        for name, check in _CHECKS.items():
+            group.start_soon(note, name, check)
+    checks = [line for name in _CHECKS for line in results[name]]
+    checks.append(("memory", True, "watched from inside, no cgroup"))
+    ok = all(passed for _, passed, _ in checks)
+    return Tier(backend="bwrap", tier="standard", ok=ok, checks=tuple(checks))
+
+
+def require(tier: Tier) -> None:
+    """Refuse to go on without a jail: JailError naming every failed check and its remedy."""
+    failed = [f"{name}: {seen}" for name, passed, seen in tier.checks if not passed]
+    if failed or not tier.ok:
+        raise JailError(
+            f"no jail works here ({tier.backend}): " + ("; ".join(failed) or "not a fence"),
+            remedy="there is no weaker way to run; see `fleet doctor`",
+        )
+
+
+async def _facts(plan: _Plan) -> list[Line]:
+    outcome, _ = await _run(plan, "facts", egress=_refuse_everything)
+    try:
+        facts = json.loads(outcome.stdout)
+        return [_line(check, facts) for check in _FACTS]
+    except (ValueError, KeyError, TypeError):
+        said = outcome.stderr.decode(errors="replace").strip()[-200:]
+        return [("jail", False, f"the self-check guest ended {outcome.end} {outcome.code}: {said}")]
+
+
+def _line(check: _Check, facts: dict[str, Any]) -> Line:
+    passed = check.holds(facts)
+    seen = json.dumps(facts[check.seen])
+    return check.name, passed, seen if passed else f"saw {seen}; {check.remedy}"
+
+
+async def _planted(plan: _Plan) -> list[Line]:
+    """A link to the old root, left by an earlier run, must lead nowhere: for bubblewrap and for the guest."""
+    base = tempfile.mkdtemp(prefix="selfcheck-", dir=plan.spool)
+    try:
+        work, victim = _plant(Path(base))
+        outcome, _ = await _run(plan, "reach", work=work)
+        clean = outcome.end is End.EXITED and not os.listdir(victim) and b"open" not in outcome.stdout
+        seen = outcome.stdout.decode(errors="replace").strip()
+        return [("host directory", clean, seen if clean else f"saw {seen}; upgrade bubblewrap to 0.12")]
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _plant(base: Path) -> tuple[Path, Path]:
+    work, victim = base / "work", base / "victim"
+    work.mkdir()
+    victim.mkdir()
+    (work / "a").symlink_to(f"/oldroot{victim.resolve()}")
+    base.chmod(0o711)
+    victim.chmod(0o777)
+    return work, victim
+
+
+async def _killed(plan: _Plan) -> list[Line]:
+    outcome, left = await _run(plan, "linger")
+    passed = outcome.end is End.FLOOD and not left
+    seen = f"{outcome.end}, {'some' if left else 'no'} process left"
+    return [("kill", passed, seen if passed else f"saw {seen}; the kernel needs PID namespaces and pidfds")]
+
+
+_CHECKS = {"jail": _facts, "host directory": _planted, "kill": _killed}
+
+
+async def _run(
+    plan: _Plan, do: str, *, egress: Egress | None = None, work: Path | None = None
+) -> tuple[Outcome, bool]:
+    """Return the outcome, and whether anyone still holds the jail's output after it was ended."""
+    with closing(open_shape(plan.image, bwrap=plan.bwrap, work=work)) as shape:
+        live = await spawn(shape, plan.spool)
+        try:
+            return await _answer(live, do, egress), _held_open(live.stdout)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await live.end()
+
+
+async def _answer(live: Live, do: str, egress: Egress | None) -> Outcome:
+    request = json.dumps({"do": do}).encode() + b"\n"
+    if egress is None:
+        live.listener.close()
+        return await live.run(request, _DEADLINE_S)
+    async with egress(live.listener):
+        return await live.run(request, _DEADLINE_S)
+
+
+def _held_open(fd: int) -> bool:
+    try:
+        while os.read(fd, 1 << 16):
+            pass
+    except BlockingIOError:
+        return True
+    return False
+
+
+@asynccontextmanager
+async def _refuse_everything(listener: socket.socket) -> AsyncIterator[None]:
+    async def answer(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(_ANSWER)
+
+    async with (
+        await anyio.abc.SocketListener.from_socket(listener.dup()) as serving,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(serving.serve, answer)
+        yield
+        group.cancel_scope.cancel()

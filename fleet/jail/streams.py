@@ -1,0 +1,94 @@
+"""Bytes to and from a jail without blocking: one writer that gives up, one reader that has a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+_CHUNK = 1 << 16
+
+
+class Bounded:
+    """Keeps at most `cap` bytes of a pipe and calls `on_flood` once when there are more."""
+
+    def __init__(self, fd: int, cap: int, on_flood: Callable[[], None]) -> None:
+        self._fd, self._cap, self._on_flood = fd, cap, on_flood
+        self._kept = bytearray()
+        self._loop = asyncio.get_running_loop()
+        self.flooded = False
+        os.set_blocking(fd, False)
+        self._loop.add_reader(fd, self._read)
+
+    def _read(self) -> None:
+        if self.take() is False:
+            self._loop.remove_reader(self._fd)
+
+    def take(self) -> bool:
+        """Read one chunk; False at the end, at the limit, or when nothing is there."""
+        try:
+            chunk = os.read(self._fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._kept += chunk
+        if len(self._kept) > self._cap:
+            del self._kept[self._cap :]
+            self.flooded = True
+            self._on_flood()
+            return False
+        return bool(chunk)
+
+    def finish(self) -> bytes:
+        """Return what was kept; to be called when every writer is dead, so that reading cannot wait."""
+        self._loop.remove_reader(self._fd)
+        while not self.flooded:
+            before = len(self._kept)
+            self.take()
+            if len(self._kept) == before:
+                break
+        return bytes(self._kept)
+
+
+async def feed(fd: int, data: bytes) -> None:
+    """Write all of `data` to a pipe and close it; a reader that went away is not an error here."""
+    os.set_blocking(fd, False)
+    view = memoryview(data)
+    try:
+        while view:
+            try:
+                view = view[os.write(fd, view) :]
+            except BlockingIOError:
+                await writable(fd)
+    except BrokenPipeError:
+        return
+    finally:
+        os.close(fd)
+
+
+async def readable(fd: int) -> None:
+    """Wait until there is something to read on a descriptor, or its end; on a pidfd: until it ended."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(fd, _settle, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(fd)
+
+
+async def writable(fd: int) -> None:
+    """Wait until a descriptor takes bytes, or has lost its reader."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_writer(fd, _settle, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_writer(fd)
+
+
+def _settle(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
