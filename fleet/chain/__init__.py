@@ -1,0 +1,1 @@
+"""The chain room: JSON-RPC, keys, the signing policy, names and the feedback log."""

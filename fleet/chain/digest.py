@@ -1,0 +1,28 @@
+"""Keccak-256, and how an address is spelled inside the fleet: `0x` and 40 lower-case hex digits."""
+
+from __future__ import annotations
+
+import re
+
+from Crypto.Hash import keccak
+
+ZERO_ADDRESS = "0x" + "0" * 40
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+
+
+def keccak256(data: bytes) -> bytes:
+    """32 bytes; the Ethereum variant, which is not NIST SHA-3."""
+    return keccak.new(digest_bits=256, data=data).digest()
+
+
+def is_address(text: object) -> bool:
+    """True for `0x` and exactly 40 hex digits; a checksum in the letters is not looked at."""
+    return isinstance(text, str) and _ADDRESS.fullmatch(text) is not None
+
+
+def lower(address: str) -> str:
+    """The canonical spelling; ValueError when it is no address."""
+    if not is_address(address):
+        raise ValueError("not an address: expected 0x and 40 hex digits")
+    return address.lower()

@@ -1,0 +1,186 @@
+"""The on-chain log: read in pages that fit the node's gas, written through the signer, always read back."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Sequence
+
+from fleet.chain import abi, codec
+from fleet.chain.codec import Entry
+from fleet.chain.hexes import as_bytes, as_int
+from fleet.chain.policy import check_text
+from fleet.chain.ports import Cursor, Page, Posted, Receipt, Role, SignerPort, TxRequest
+from fleet.chain.rpc import Rpc, is_oog
+from fleet.config import GasSection
+from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
+
+PAGE = 200
+"""Entries asked for at first: 150 to 260 of the longest fit a usual gas cap (performance.md 2)."""
+
+_SUBMIT = abi.FUNCTIONS["submitFeedback"]
+_RANGE = abi.FUNCTIONS["feedbackRange"]
+_COUNT = abi.FUNCTIONS["feedbackCount"]
+
+
+class FeedbackLog:
+    """One diamond's log. Without a signer it can only be read.
+
+    Entries are hostile: anybody can write them. `confirmations` blocks must be on top of what is read.
+    """
+
+    def __init__(
+        self, rpc: Rpc, diamond: str, gas: GasSection, signer: SignerPort | None = None, *,
+        page: int = PAGE, confirmations: int = 0,
+    ) -> None:  # fmt: skip
+        self._rpc = rpc
+        self._diamond = diamond
+        self._gas = gas
+        self._signer = signer
+        self._page = page
+        self._confirmations = confirmations
+        self._head = 0
+
+    async def count(self) -> int:
+        """Entries in the log now."""
+        return (await self._snapshot())[0]
+
+    async def range(self, start: int, count: int) -> list[Entry]:
+        """Entries from `start`, at most `count`; fewer at the end of the log, none behind it."""
+        return await self._range(start, count, await self._block())
+
+    async def read_from(self, cursor: Cursor) -> AsyncIterator[Page]:
+        """Pages from the cursor to the end of the log; a cleared log starts a new epoch at index 0.
+
+        Every page re-reads the entry before it: if that one changed, the log was cleared in
+        between, even when it has since grown past the cursor.
+        """
+        reset = False
+        while True:
+            total, block = await self._snapshot()
+            if total < cursor.next:
+                cursor, reset = Cursor(epoch=cursor.epoch + 1), True
+            if total == cursor.next and cursor.last is None:
+                break
+            overlap = 1 if cursor.last is not None else 0
+            start = cursor.next - overlap
+            entries = await self._range(start, self._page + overlap, block)
+            if overlap and entries[:1] != [cursor.last]:
+                cursor, reset = Cursor(epoch=cursor.epoch + 1), True
+                continue
+            fresh = tuple(entries[overlap:])
+            if not fresh and total > cursor.next:
+                raise Unreachable("the log ends before its own count")
+            if not fresh:
+                break
+            after = Cursor(epoch=cursor.epoch, next=cursor.next + len(fresh), last=fresh[-1])
+            yield Page(epoch=cursor.epoch, start=cursor.next, entries=fresh, cursor=after, reset=reset)
+            cursor, reset = after, False
+        if reset:
+            yield Page(epoch=cursor.epoch, start=0, entries=(), cursor=cursor, reset=True)
+
+    async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
+        """Index of the newest entry with exactly this text from this sender at or after `since`."""
+        found, start = None, since
+        while entries := await self.range(start, self._page):
+            for index, entry in enumerate(entries, start):
+                if entry.text == text and entry.sender == sender.lower():
+                    found = index
+            start += len(entries)
+        return found
+
+    async def post(self, text: str, *, run: str = "") -> Posted:
+        """Write one entry (1 to 2048 bytes) under the fleet's identity and read it back."""
+        outcome = (await self.post_many([text], run=run))[0]
+        if isinstance(outcome, FleetError):
+            raise outcome
+        return outcome
+
+    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[Posted | FleetError]:
+        """Write entries with consecutive nonces; one that failed is an error in its place.
+
+        Nothing is sent when one of the texts is empty or too long (Refused, rule `text`).
+        """
+        if self._signer is None:
+            raise Refused("this log was opened without a signer", rule="key")
+        requests = [self.request(text, run=run) for text in texts]
+        before = await self.count()
+        outcomes = await self._signer.submit_many(requests)
+        places = await self._places(before)
+        return [
+            _posted(outcome, places[text.encode()]) for text, outcome in zip(texts, outcomes, strict=True)
+        ]
+
+    def request(self, text: str, *, run: str = "") -> TxRequest:
+        """The transaction that would post this text."""
+        size = len(check_text(text))
+        gas = self._gas.feedback_base + self._gas.feedback_per_byte * size
+        return TxRequest(
+            role=Role.IDENTITY, to=self._diamond, data=_SUBMIT.encode(text), gas=gas, run=run, purpose="post"
+        )
+
+    async def _places(self, since: int) -> defaultdict[bytes, deque[int]]:
+        """Indices at or after `since` of our own entries, by text, oldest first."""
+        sender = self._signer.address(Role.IDENTITY) if self._signer else ""
+        total = await self.count()
+        start = since if since <= total else 0  # cleared meanwhile: indices restarted
+        places: defaultdict[bytes, deque[int]] = defaultdict(deque)
+        while start < total and (entries := await self.range(start, self._page)):
+            for index, entry in enumerate(entries, start):
+                if entry.sender == sender:
+                    places[entry.text.encode()].append(index)
+            start += len(entries)
+        return places
+
+    async def _snapshot(self) -> tuple[int, str]:
+        """Length of the log and the block it was read at."""
+        block = await self._block()
+        call = {"to": self._diamond, "data": "0x" + _COUNT.selector.hex()}
+        return as_int(await self._rpc.call("eth_call", [call, block])), block
+
+    async def _block(self) -> str:
+        """The newest block that counts; Unreachable when the node went back behind what it showed before."""
+        if not self._confirmations:
+            return "latest"
+        head = as_int(await self._rpc.call("eth_blockNumber"))
+        if head + self._confirmations < self._head:
+            raise Unreachable(f"the node is at block {head}, but has been at {self._head} before")
+        self._head = max(head, self._head)
+        return hex(max(head - self._confirmations, 0))
+
+    async def _range(self, start: int, count: int, block: str) -> list[Entry]:
+        """One page; half of it, and half again, while the node has not enough gas for it."""
+        while True:
+            call = {"to": self._diamond, "data": "0x" + _RANGE.encode(start, count).hex()}
+            try:
+                answer = as_bytes(await self._rpc.call("eth_call", [call, block]))
+                break
+            except RpcError as error:
+                if count == 1 or not is_oog(error):
+                    raise
+                count = (count + 1) // 2
+                self._page = count
+        self._page += self._page < PAGE  # grows back: the next entries may be shorter
+        try:
+            entries = codec.decode_feedback_range(answer)
+        except codec.Malformed as error:
+            raise Unreachable(f"feedbackRange answered nonsense: {error}") from None
+        if len(entries) > count:
+            raise Unreachable("feedbackRange answered more entries than were asked for")
+        return entries
+
+
+def _posted(outcome: Receipt | FleetError, places: deque[int]) -> Posted | FleetError:
+    if isinstance(outcome, FleetError):
+        return outcome
+    try:
+        outcome.check()
+    except TxFailed as error:
+        return error
+    if places:  # the same text twice is two entries
+        return Posted(tx=outcome.tx, index=places.popleft(), gas_used=outcome.gas_used)
+    return TxFailed(
+        f"transaction {outcome.tx} succeeded, but the log does not hold the entry",
+        kind="read_back",
+        tx=outcome.tx,
+        gas_used=outcome.gas_used,
+    )

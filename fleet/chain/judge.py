@@ -1,0 +1,160 @@
+"""Gathers the facts that the policy judges by, anew for every signature."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fleet.chain import abi, policy
+from fleet.chain.hexes import as_dict, as_int
+from fleet.chain.ports import Role, RunScope, TxRequest
+from fleet.chain.rpc import Call, Rpc
+from fleet.chain.tx import Unsigned
+from fleet.config import ChainSection
+from fleet.errors import Refused, RpcError, WrongTarget
+
+CLEANUP_SHARE = 5
+"""One part in this many of a run's stipend is kept for clean-up."""
+
+Spend = Callable[[TxRequest], Awaitable[None]]
+"""Called before each signature; raises BudgetExceeded. Clean-up is never charged."""
+
+_APPROVE = abi.FUNCTIONS["approve"].selector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fences:
+    """What the signer asks at every signature. `rung` is the dial's word, or `stop` while STOP is set.
+
+    `stipend_wei` is the most that the sponsor pays in one run; `token` the ERC-20 of the registration cost.
+    """
+
+    rung: Callable[[], str]
+    spend: Spend | None = None
+    never: frozenset[bytes] = frozenset()
+    stipend_wei: int = 10**18
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What the node said just before signing."""
+
+    chain_id: int
+    pending: int
+    base_fee: int
+    cost: int
+
+
+class Judge:
+    """Says no on behalf of configuration, dial, never-list and run; holds no key."""
+
+    def __init__(self, rpc: Rpc, chain: ChainSection, fences: Fences, sponsor: str) -> None:
+        self._rpc = rpc
+        self._chain = chain
+        self._fences = fences
+        self._sponsor = sponsor
+        self._fee_cap = chain.max_gas_price_gwei * 10**9
+        self.scopes: dict[str, RunScope] = {}
+
+    def scope(self, run: str) -> RunScope:
+        """The open run of that name; Refused when there is none."""
+        scope = self.scopes.get(run)
+        if scope is None:
+            raise Refused(f"no run {run!r} is open", rule="run")
+        return scope
+
+    async def admit(self, request: TxRequest, sender: str) -> None:
+        """Refuse what can be refused without asking the node, then charge the budget."""
+        if request.data[:4] != _APPROVE:  # its amount is compared with a price that only the node knows
+            self.check(request, sender, None)
+        if self._fences.spend and not request.cleanup:
+            await self._fences.spend(request)
+
+    def check(self, request: TxRequest, sender: str, node: Node | None) -> None:
+        """The policy on what is true now; Refused names the rule."""
+        bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
+        scope = self.scope(request.run) if bound else None
+        limit = self._fences.stipend_wei
+        if not request.cleanup:
+            limit -= limit // CLEANUP_SHARE
+        facts = policy.Facts(
+            chain_id=self._chain.id,
+            node_chain_id=node.chain_id if node else self._chain.id,
+            diamond=self._chain.diamond,
+            rung=self._rung(),
+            sender=sender,
+            max_fee=self.fee(request, node.base_fee) if node else request.max_fee or request.tip,
+            fee_cap=self._fee_cap,
+            prefix=scope.prefix if scope else "",
+            throwaways=frozenset(scope.keys.addresses().values()) if scope else frozenset(),
+            minted=scope.minted if scope else {},
+            sponsor=self._sponsor,
+            token=self._fences.token,
+            cost=node.cost if node else 0,
+            stipend_left=limit - scope.stipend_wei if scope else 0,
+            never=self._fences.never,
+        )
+        policy.check(request, facts)
+
+    def may_resend(self, unsigned: Unsigned) -> bool:
+        """Whether bytes that were approved before a crash may go out now, at today's dial."""
+        function = abi.BY_SELECTOR.get(unsigned.data[:4])
+        name = function.name if function else ""
+        if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._fences.never:
+            return False
+        if name in policy.CLEANUP or (not unsigned.data and unsigned.to == self._sponsor):
+            return True
+        rung = self._rung()
+        return rung in ("exercise", "propose") or (name == "submitFeedback" and rung != "stop")
+
+    def fee(self, request: TxRequest, base_fee: int) -> int:
+        """Fee per gas of this request: its own, else the going rate."""
+        return self.going_rate(base_fee) if request.max_fee is None else request.max_fee
+
+    def going_rate(self, base_fee: int) -> int:
+        """Twice the base fee, never above the cap; Refused when the node asks for more than the cap."""
+        if base_fee > self._fee_cap:
+            raise Refused(
+                f"the node asks {base_fee} wei per gas; the cap is {self._fee_cap}",
+                rule="fee",
+                remedy="wait, or raise chain.max_gas_price_gwei in the platform profile",
+            )
+        return min(max(2 * base_fee, 1), self._fee_cap)
+
+    async def base_fee(self) -> int:
+        """Base fee of the newest block, wei per gas."""
+        return _base_fee(await self._rpc.call("eth_getBlockByNumber", ["latest", False]))
+
+    async def look(self, sender: str, requests: list[TxRequest]) -> Node:
+        """What a signature depends on, asked in one exchange; WrongTarget when the node changed chains."""
+        calls: list[Call] = [
+            ("eth_chainId", []),
+            ("eth_getTransactionCount", [sender, "pending"]),
+            ("eth_getBlockByNumber", ["latest", False]),
+        ]
+        if any(request.data[:4] == _APPROVE for request in requests):
+            data = "0x" + abi.FUNCTIONS["registrationCost"].selector.hex()
+            calls.append(("eth_call", [{"to": self._chain.diamond, "data": data}, "latest"]))
+        answers = await self._rpc.batch(calls)
+        for answer in answers:
+            if isinstance(answer, RpcError):
+                raise answer
+        chain_id = as_int(answers[0])
+        if chain_id != self._chain.id:
+            raise WrongTarget(
+                f"{self._rpc.url} is chain {chain_id} now; the profile says chain.id = {self._chain.id}",
+                remedy="check chain.rpc and chain.id in the platform profile; nothing was signed",
+            )
+        cost = as_int(answers[3]) if len(answers) > 3 else 0
+        return Node(chain_id, as_int(answers[1]), _base_fee(answers[2]), cost)
+
+    def _rung(self) -> str:
+        try:
+            return str(self._fences.rung())
+        except Exception:  # a dial that cannot be read is closed, whatever the reason
+            return "observe"
+
+
+def _base_fee(block: object) -> int:
+    return as_int(as_dict(block).get("baseFeePerGas", "0x0"))

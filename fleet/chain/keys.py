@@ -1,0 +1,201 @@
+"""Private keys: loaded with care, held without a way to print them, used only to sign.
+
+No message in this module ever holds file content: a malformed key is still a key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NoReturn
+
+from coincurve import PrivateKey, PublicKey
+
+from fleet.chain.digest import keccak256
+from fleet.errors import ConfigError
+
+MAX_KEY_FILE = 16_384
+"""Bytes; a keystore is about 500."""
+
+_HEX_KEY = re.compile(rb"(?:0x)?([0-9a-fA-F]{64})")
+
+
+class Secret:
+    """A 32-byte private key that has no text form: not by repr, str, format, pickle, copy or JSON."""
+
+    __slots__ = ("__raw",)
+
+    def __init__(self, raw: bytes) -> None:
+        try:
+            PrivateKey(raw)
+        except ValueError:
+            raise ValueError("not a private key of secp256k1") from None
+        self.__raw = raw
+
+    def reveal(self) -> bytes:
+        """The key itself; call it only in the expression that signs, derives or writes the key file."""
+        return self.__raw
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("a secret is never copied or serialised")
+
+
+def fresh() -> Secret:
+    """A new random key from the operating system."""
+    while True:
+        try:
+            return Secret(os.urandom(32))
+        except ValueError:  # zero or above the group order: once in 2**128
+            continue
+
+
+def address_of(key: Secret) -> str:
+    """The address that this key controls, lower-case."""
+    return public_address(PrivateKey(key.reveal()).public_key)
+
+
+def public_address(public: PublicKey) -> str:
+    """The address of a public key, lower-case."""
+    return "0x" + keccak256(public.format(compressed=False)[1:])[12:].hex()
+
+
+def personal_sign(key: Secret, message: str) -> str:
+    """EIP-191 signature of a text: `0x` + r + s + v with v 27 or 28 and low s."""
+    text = message.encode("utf-8")
+    digest = keccak256(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)
+    signature = PrivateKey(key.reveal()).sign_recoverable(digest, hasher=None)
+    return "0x" + signature[:64].hex() + bytes([signature[64] + 27]).hex()
+
+
+def auth_token(scope: str, key: Secret, ts: int, route: str = "") -> str:
+    """A call token `<addr>:<ts>:<0xsig>` over `<scope>:<addr>:<ts>[:<route>]` (platform-facts 1.7)."""
+    address = address_of(key)
+    tail = f":{route}" if route else ""
+    return f"{address}:{ts}:{personal_sign(key, f'{scope}:{address}:{ts}{tail}')}"
+
+
+def load_key(path: Path, password_file: Path | None = None) -> Secret:
+    """A key from a 64-hex file or a keystore v3; ConfigError when file, owner, mode or content is wrong.
+
+    The password of a keystore is read from `password_file`, by default the key's path
+    with `.password` added, under the same rules as the key.
+    """
+    raw = read_private(path)
+    match = _HEX_KEY.fullmatch(raw.strip())
+    if match:
+        return _secret(bytes.fromhex(match[1].decode()), path)
+    try:
+        keystore = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise _bad(path, "neither 64 hex digits nor a keystore") from None
+    if not isinstance(keystore, dict):
+        raise _bad(path, "neither 64 hex digits nor a keystore")
+    return _unlock(keystore, path, password_file or path.with_name(path.name + ".password"))
+
+
+def create_key(path: Path) -> str:
+    """Make a new key file (64 hex, mode 0600) in one step and return its address; never overwrites."""
+    key = fresh()
+    write_new(path, key.reveal().hex().encode() + b"\n")
+    return address_of(key)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """A 0600 file that is there whole, on disk, or not at all; ConfigError when the name is taken."""
+    part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    try:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(fd, "wb") as handle:
+                handle.write(content)
+                handle.flush()
+                os.fsync(handle.fileno())
+            os.link(part, path, follow_symlinks=False)
+        finally:
+            os.unlink(part)
+        sync_dir(path.parent)
+    except FileExistsError:
+        raise ConfigError(
+            f"{path}: already exists", remedy="keys are never overwritten; move it away"
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: {error.strerror}", remedy="check the folder and the space on it"
+        ) from None
+
+
+def sync_dir(path: Path) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a private file, judged on the opened descriptor; ConfigError names what to fix."""
+    try:
+        # O_NONBLOCK: opening a FIFO must fail the check below, not wait for a writer
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _bad(path, error.strerror or "cannot be opened") from None
+    try:
+        _judge(path, os.fstat(fd))
+        content = os.read(fd, MAX_KEY_FILE + 1)
+    finally:
+        os.close(fd)
+    if len(content) > MAX_KEY_FILE:
+        raise _bad(path, f"larger than {MAX_KEY_FILE} bytes")
+    return content
+
+
+def _judge(path: Path, info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise _bad(path, "not a regular file")
+    if _is_credential(path):
+        return  # systemd 257 hands these out as 0440 root with an ACL (security.md C2)
+    if info.st_uid not in (0, os.geteuid()):
+        raise _bad(path, "owned by another user", remedy=f"chown it to the fleet's user: {path}")
+    if info.st_mode & 0o077:
+        raise _bad(path, f"mode {stat.S_IMODE(info.st_mode):04o} lets others in", remedy=f"chmod 0600 {path}")
+    parent = path.absolute().parent.stat()
+    if parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX:
+        raise _bad(path, "its folder is writable by everyone", remedy=f"chmod o-w {path.absolute().parent}")
+
+
+def _is_credential(path: Path) -> bool:
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return bool(folder) and path.absolute().parent == Path(folder or "").absolute()
+
+
+def _unlock(keystore: dict[str, object], path: Path, password_file: Path) -> Secret:
+    if not password_file.exists():
+        raise _bad(path, "a keystore needs its password", remedy=f"put it in {password_file} (mode 0600)")
+    password = read_private(password_file).rstrip(b"\r\n")
+    from eth_keyfile.keyfile import decode_keyfile_json  # 0.4-0.6 s to import, only for keystores
+
+    try:
+        raw = decode_keyfile_json(keystore, password)
+    except Exception:  # its error types are open-ended, and their text may quote the file
+        raise _bad(
+            path, "the keystore does not open with this password", remedy=f"check {password_file}"
+        ) from None
+    return _secret(raw, path)
+
+
+def _secret(raw: bytes, path: Path) -> Secret:
+    try:
+        return Secret(raw)
+    except ValueError:
+        raise _bad(path, "not a private key of secp256k1") from None
+
+
+def _bad(path: Path, reason: str, *, remedy: str = "") -> ConfigError:
+    return ConfigError(f"key file {path}: {reason}", remedy=remedy or f"fix or recreate {path}")

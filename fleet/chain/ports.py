@@ -1,0 +1,228 @@
+"""What the rooms above see of the chain: requests, receipts, and ports with a real and a memory side."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from fleet.chain.codec import Entry
+from fleet.chain.keys import Secret
+from fleet.errors import FleetError, TxFailed
+
+
+class Role(StrEnum):
+    """Whose key signs; the policy has one allow-list per role."""
+
+    IDENTITY = "identity"  # the fleet's own voice: submitFeedback, nothing else
+    SPONSOR = "sponsor"  # pays this run's throwaway keys, nothing else
+    THROWAWAY = "throwaway"  # acts on what this run minted
+    OPERATOR = "operator"  # a person at a terminal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """A person's typed consent to one destructive act. No code path fills `typed` in.
+
+    `subject` is what the act destroys, read from the chain or the table: the name of the id for
+    `releaseName`, the function's own name for the others. `typed` must equal it.
+    """
+
+    function: str
+    subject: str
+    typed: str
+    token_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxRequest:
+    """One transaction that somebody wants signed. Wei; `max_fee` and `tip` per gas, None for the going rate.
+
+    `cleanup` is set by the janitor path only: releasing and sweeping what a run recorded is
+    permitted at every rung, because cleaning up is never above the dial.
+    """
+
+    role: Role
+    to: str
+    gas: int
+    data: bytes = b""
+    value: int = 0
+    run: str = ""
+    key: str = ""  # label of the throwaway key
+    purpose: str = ""
+    cleanup: bool = False
+    max_fee: int | None = None
+    tip: int = 0
+    confirm: Confirmation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """One event of a receipt."""
+
+    address: str
+    topics: tuple[str, ...]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """A mined transaction. `failure` is "" when status is 1, else `reverted` or `oog`, with the reason."""
+
+    tx: str
+    status: int
+    gas_used: int
+    block: int
+    logs: tuple[Log, ...] = ()
+    effective_price: int = 0
+    failure: Literal["", "reverted", "oog"] = ""
+    reason: str = ""
+
+    def check(self) -> Receipt:
+        """This receipt, or TxFailed when the transaction did not succeed: a hash is not success."""
+        if self.status == 1:
+            return self
+        kind = self.failure or "reverted"
+        text = "ran out of gas" if kind == "oog" else f"reverted{': ' + self.reason if self.reason else ''}"
+        raise TxFailed(f"transaction {self.tx} {text}", kind=kind, tx=self.tx, gas_used=self.gas_used)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What recovery found out about journalled bytes by looking.
+
+    `mined`: there is a receipt (which may be a failure). `failed`: not on chain, and another
+    transaction used its nonce, or it was not to be sent again. `pending`: the node has it, but no
+    block yet; look again.
+    """
+
+    state: Literal["mined", "failed", "pending"]
+    tx: str
+    receipt: Receipt | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """One entry of the log that was read back after its transaction."""
+
+    tx: str
+    index: int
+    gas_used: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """Where a reader of the log stands: the next index of an epoch, and the entry before it.
+
+    Indices restart when the owner clears the log; `last` shows that even when it has filled up again.
+    """
+
+    epoch: int = 0
+    next: int = 0
+    last: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Consecutive entries from `start` of `epoch`; `reset` on the first page of a new epoch."""
+
+    epoch: int
+    start: int
+    entries: tuple[Entry, ...]
+    cursor: Cursor
+    reset: bool = False
+
+
+class KeyRing(Protocol):
+    """The throwaway keys of one run, by label."""
+
+    def get(self, label: str) -> Secret: ...
+    def addresses(self) -> dict[str, str]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class RunScope:
+    """What one run may act on: the signer's own view of it, not the caller's word.
+
+    `prefix` is `qa-<run>-`. `minted` maps id to name; the signer adds an id when its
+    `Registered` event names a throwaway key of this run. `stipend_wei` is what the sponsor has paid.
+    """
+
+    run: str
+    prefix: str
+    keys: KeyRing
+    minted: dict[int, str] = field(default_factory=dict)
+    stipend_wei: int = 0
+
+
+class TxJournal(Protocol):
+    """Intent before act: both calls return once their record is durable."""
+
+    async def intend_tx(self, run: str, purpose: str, tx_hash: str, raw: bytes, meta: dict[str, Any]) -> int:
+        """Record signed bytes that are about to be broadcast; an id for `tx_done`."""
+
+    async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
+        """Close an intent: `done` (status 1), or `failed` (status 0, refused by the node, or replaced)."""
+
+
+class SignerPort(Protocol):
+    """The only way to a signature."""
+
+    def open_run(self, scope: RunScope) -> None:
+        """Let requests that name this run be judged against this scope."""
+
+    def close_run(self, run: str) -> None:
+        """Forget the run: nothing more is signed for it."""
+
+    async def check(self, request: TxRequest) -> None:
+        """Refused when `submit` would refuse this now; nothing is charged or signed."""
+
+    async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
+        """Judge, sign, journal, broadcast, wait; Refused, TxFailed, RpcError, Unreachable."""
+
+    async def submit_many(self, requests: Sequence[TxRequest]) -> list[Receipt | FleetError]:
+        """The same for several of one key at once; a failed one is an error in its place."""
+
+    async def max_fee(self) -> int:
+        """Wei per gas that the next transaction offers; Refused above the cap."""
+
+    def address(self, role: Role) -> str:
+        """Address of a standing key, "" when this process holds none."""
+
+    async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settled:
+        """Find out what became of journalled bytes after a crash."""
+
+
+class SponsorPort(Protocol):
+    """Pays for throwaway keys, and takes back what is left."""
+
+    async def fund(
+        self, scope: RunScope, label: str, *, gas: int, value: int = 0, cleanup: bool = False
+    ) -> int: ...
+    async def sweep(self, scope: RunScope, label: str) -> int: ...
+
+
+class NamesPort(Protocol):
+    """The name registry, read-only. Free names and unknown ids read as "" or 0."""
+
+    async def owner_of_name(self, name: str) -> str: ...
+    async def id_of_name(self, name: str) -> int: ...
+    async def name_of_id(self, token_id: int) -> str: ...
+    async def owner_of_id(self, token_id: int) -> str: ...
+    async def main_of(self, address: str) -> int: ...
+    async def next_id(self) -> int: ...
+    async def registration_cost(self) -> int: ...
+    async def names_owned_by(self, addresses: Sequence[str], prefix: str) -> dict[int, str]: ...
+
+
+class FeedbackPort(Protocol):
+    """The on-chain log."""
+
+    async def count(self) -> int: ...
+    async def range(self, start: int, count: int) -> list[Entry]: ...
+    def read_from(self, cursor: Cursor) -> AsyncIterator[Page]: ...
+    async def find(self, text: str, sender: str, *, since: int = 0) -> int | None: ...
+    async def post(self, text: str, *, run: str = "") -> Posted: ...
+    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[Posted | FleetError]: ...

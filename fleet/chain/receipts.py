@@ -1,0 +1,126 @@
+"""Receipts: looked up in batches, waited for within a deadline, and explained when they failed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+
+from fleet.chain import abi
+from fleet.chain.hexes import as_bytes, as_dict, as_int
+from fleet.chain.ports import Log, Receipt
+from fleet.chain.rpc import Call, Rpc, is_oog
+from fleet.chain.tx import Unsigned
+from fleet.errors import RpcError, Unreachable
+
+FIRST_POLL_S = 0.005
+SLOWEST_POLL_S = 1.0
+
+
+class Receipts:
+    """Receipts of one node. A receipt counts once `confirmations` blocks are on top of its block."""
+
+    def __init__(self, rpc: Rpc, *, deadline_s: float = 60.0, confirmations: int = 0) -> None:
+        self._rpc = rpc
+        self._deadline_s = deadline_s
+        self._confirmations = confirmations
+
+    async def lookup(self, hashes: Sequence[str]) -> list[Receipt | None]:
+        """Receipts by hash, None where there is none yet."""
+        calls: list[Call] = [("eth_blockNumber", [])]
+        calls += [("eth_getTransactionReceipt", [tx]) for tx in hashes]
+        head, *found = await self._rpc.batch(calls)
+        for answer in (head, *found):
+            if isinstance(answer, RpcError):
+                raise answer
+        top = as_int(head) - self._confirmations
+        receipts = [_receipt(answer, tx) for answer, tx in zip(found, hashes, strict=True)]
+        return [receipt if receipt and receipt.block <= top else None for receipt in receipts]
+
+    async def wait(self, hashes: Sequence[str]) -> list[Receipt | None]:
+        """Receipts by hash; None for those that no block held within the deadline.
+
+        A node that is away for a moment does not end the wait: the transactions are out already.
+        """
+        got: dict[str, Receipt] = {}
+        pause = FIRST_POLL_S
+        with anyio.move_on_after(self._deadline_s):
+            while len(got) < len(set(hashes)):
+                open_ = [tx for tx in hashes if tx not in got]
+                try:
+                    found = await self.lookup(open_)
+                except Unreachable as error:
+                    if not error.retryable:
+                        raise
+                    found = [None] * len(open_)
+                fresh = {receipt.tx: receipt for receipt in found if receipt}
+                got.update(fresh)
+                pause = FIRST_POLL_S if fresh else min(pause * 1.5, SLOWEST_POLL_S)
+                if len(got) < len(set(hashes)):
+                    await anyio.sleep(pause)
+        return [got.get(tx) for tx in hashes]
+
+    async def known(self, tx: str) -> bool:
+        """True when the node has this transaction, mined or waiting."""
+        return await self._rpc.call("eth_getTransactionByHash", [tx]) is not None
+
+    async def explain(self, receipt: Receipt, unsigned: Unsigned, sender: str) -> Receipt:
+        """The receipt with `failure` and `reason` filled in, by replaying it on the block before."""
+        if receipt.status == 1:
+            return receipt
+        call = {
+            "from": sender, "to": unsigned.to, "data": "0x" + unsigned.data.hex(),
+            "gas": hex(unsigned.gas), "value": hex(unsigned.value),
+        }  # fmt: skip
+        reason, starved = "", False
+        try:
+            await self._rpc.call("eth_call", [call, hex(max(receipt.block - 1, 0))])
+        except RpcError as error:
+            reason, starved = _reason(error), is_oog(error)
+        except Unreachable:
+            pass  # the receipt stands without its reason
+        # A facet that runs dry returns nothing and leaves its diamond 1/64 of the gas (EIP-150).
+        dry = receipt.gas_used * 100 >= unsigned.gas * 98
+        oog = starved or (dry and not reason)
+        return dataclasses.replace(receipt, failure="oog" if oog else "reverted", reason=reason)
+
+
+def _reason(error: RpcError) -> str:
+    try:
+        return abi.describe_revert(as_bytes(error.data))
+    except Unreachable:
+        return ""
+
+
+def _receipt(answer: Any, tx: str) -> Receipt | None:
+    if answer is None:
+        return None
+    fields = as_dict(answer)
+    if fields.get("transactionHash") != tx:
+        raise Unreachable("the node answered with the receipt of another transaction")
+    if fields.get("blockNumber") is None:
+        return None
+    logs = fields.get("logs")
+    if not isinstance(logs, list):
+        raise Unreachable("the node answered with a receipt without logs")
+    return Receipt(
+        tx=tx,
+        status=as_int(fields.get("status")),
+        gas_used=as_int(fields.get("gasUsed")),
+        block=as_int(fields.get("blockNumber")),
+        logs=tuple(_log(as_dict(log)) for log in logs),
+        effective_price=as_int(fields.get("effectiveGasPrice", "0x0")),
+    )
+
+
+def _log(fields: dict[str, Any]) -> Log:
+    topics = fields.get("topics")
+    if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
+        raise Unreachable("the node answered with a log without topics")
+    return Log(
+        address=str(fields.get("address", "")).lower(),
+        topics=tuple(topic.lower() for topic in topics),
+        data=as_bytes(fields.get("data", "0x")),
+    )

@@ -1,0 +1,84 @@
+"""The throwaway keys of one run, under its own folder, until the run is settled."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from fleet.chain.keys import Secret, address_of, fresh, load_key, sync_dir, write_new
+from fleet.errors import ConfigError, Refused
+
+_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+class RunKeys:
+    """Keys under `<run_dir>/keys/<label>`, files 0600 in a 0700 folder; a new process finds them again.
+
+    They outlive a crash on purpose: the janitor needs them to release what they own.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self.folder = run_dir / "keys"
+
+    def new(self, label: str) -> str:
+        """A fresh key, durable before this returns; its address. ConfigError when the label is taken."""
+        path = self._path(label)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        info = self.folder.lstat()
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
+            raise ConfigError(f"{self.folder}: not a private folder", remedy=f"remove {self.folder}")
+        key = fresh()
+        write_new(path, key.reveal().hex().encode() + b"\n")
+        return address_of(key)
+
+    def get(self, label: str) -> Secret:
+        """The key under this label; Refused when the run has none."""
+        path = self._path(label)
+        if label not in self.labels():
+            raise Refused(f"this run has no key {label!r}", rule="key")
+        return load_key(path)
+
+    def labels(self) -> list[str]:
+        """Every label, sorted; empty when the run has no keys."""
+        if not self.folder.is_dir() or self.folder.is_symlink():
+            return []
+        return sorted(name for name in os.listdir(self.folder) if _LABEL.fullmatch(name))
+
+    def addresses(self) -> dict[str, str]:
+        """Label to address."""
+        return {label: address_of(self.get(label)) for label in self.labels()}
+
+    def destroy(self) -> int:
+        """Overwrite and remove every file of the folder, half-written ones too; how many there were."""
+        if not self.folder.is_dir() or self.folder.is_symlink():
+            return 0
+        names = os.listdir(self.folder)
+        for name in names:
+            _shred(self.folder / name)
+        self.folder.rmdir()
+        sync_dir(self.folder.parent)
+        return len(names)
+
+    def _path(self, label: str) -> Path:
+        if not _LABEL.fullmatch(label):
+            raise Refused("a key label is 1-63 of a-z, 0-9 and '-'", rule="key")
+        return self.folder / label
+
+
+def _shred(path: Path) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        pass  # a link or a device that is not ours: only its name is removed
+    else:
+        try:
+            info = os.fstat(fd)
+            # one link: a hard link to somebody's file must not be overwritten through us
+            if stat.S_ISREG(info.st_mode) and info.st_nlink == 1:
+                os.write(fd, bytes(info.st_size))
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+    path.unlink()

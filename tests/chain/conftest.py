@@ -1,0 +1,153 @@
+"""One anvil with the contracts for the room; every test brings fresh keys, so tests do not meet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.chain import abi
+from fleet.chain.feedback import FeedbackLog
+from fleet.chain.judge import Fences, Spend
+from fleet.chain.keys import Secret, address_of, fresh
+from fleet.chain.memory import MemoryJournal
+from fleet.chain.names import Names
+from fleet.chain.ports import Role, RunScope, TxRequest
+from fleet.chain.rpc import Rpc
+from fleet.chain.run_keys import RunKeys
+from fleet.chain.signer import Keys, Signer
+from fleet.chain.sponsor import Sponsor
+from fleet.chain.wallet import RunWallet
+from fleet.clock import SystemClock
+from fleet.config import ChainSection, GasSection
+from fleet.devnet import node
+from fleet.devnet.anvil import Anvil
+from fleet.devnet.deploy import Deployment, deploy
+
+ETHER = 10**18
+GAS = GasSection()
+
+
+@dataclass
+class Dial:
+    """A dial that a test turns."""
+
+    word: str = "exercise"
+
+    def __call__(self) -> str:
+        return self.word
+
+
+@dataclass
+class Chain:
+    """A running node with the platform on it."""
+
+    rpc: Rpc
+    at: Deployment
+
+    async def clear(self) -> None:
+        await node.invoke(self.rpc, self.at.deployer, self.at.diamond, "clearFeedback")
+
+    async def mining(self, on: bool) -> None:
+        await self.rpc.call("evm_setAutomine", [on])
+
+    async def mine(self) -> None:
+        await self.rpc.call("evm_mine")
+
+    def section(self, **changes: Any) -> ChainSection:
+        values = {"rpc": self.rpc.url, "id": self.at.chain_id, "diamond": self.at.diamond}
+        return ChainSection.model_validate(values | changes)
+
+
+@dataclass
+class Kit:
+    """A signer with fresh standing keys and what a test looks at."""
+
+    chain: Chain
+    rpc: Rpc
+    signer: Signer
+    identity: Secret
+    sponsor_key: Secret
+    dial: Dial = field(default_factory=Dial)
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+
+    @property
+    def log(self) -> FeedbackLog:
+        return FeedbackLog(self.rpc, self.chain.at.diamond, GAS, self.signer)
+
+    @property
+    def names(self) -> Names:
+        return Names(self.rpc, self.chain.at.diamond)
+
+    def wallet(self, folder: Path, run: str = "ab12") -> RunWallet:
+        scope = RunScope(run=run, prefix=f"qa-{run}-", keys=RunKeys(folder))
+        return RunWallet(
+            scope,
+            self.signer,
+            Sponsor(self.rpc, self.signer),
+            self.names,
+            diamond=self.chain.at.diamond,
+            gas=GAS,
+            auth_scope="localharness-proxy",
+            clock=SystemClock(),
+        )
+
+    def post(self, text: str, **changes: Any) -> TxRequest:
+        data = abi.FUNCTIONS["submitFeedback"].encode(text)
+        fields = {"role": Role.IDENTITY, "to": self.chain.at.diamond, "data": data, "gas": 5_000_000}
+        return TxRequest(**(fields | changes))
+
+
+class LossyRpc(Rpc):
+    """A real node behind a wire that loses things, at the port and not inside the client.
+
+    `drop` counts broadcasts that never arrive, `mute` those that arrive but whose answer is lost.
+    """
+
+    drop = 0
+    mute = 0
+
+    async def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
+        sending = bool(calls) and calls[0][0] == "eth_sendRawTransaction"
+        if sending and self.drop:
+            self.drop -= 1
+            self._garbage("lost on the way there")
+        answers = await super().batch(calls)
+        if sending and self.mute:
+            self.mute -= 1
+            self._garbage("lost on the way back")
+        return answers
+
+
+@pytest.fixture(scope="session")
+async def chain(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Chain]:
+    state = tmp_path_factory.mktemp("chain") / "chain.json"
+    async with Anvil(state) as anvil, Rpc(anvil.url) as rpc:
+        yield Chain(rpc, await deploy(rpc))
+
+
+@pytest.fixture
+async def kit(chain: Chain) -> AsyncIterator[Kit]:
+    async with LossyRpc(chain.rpc.url) as rpc:
+        yield await make_kit(chain, rpc)
+
+
+async def make_kit(
+    chain: Chain, rpc: Rpc, *, spend: Spend | None = None, never: frozenset[bytes] = frozenset(),
+    wealth: int = 100 * ETHER, stipend_wei: int = ETHER, deadline_s: float = 5.0, **section: Any,
+) -> Kit:  # fmt: skip
+    identity, sponsor, dial, journal = fresh(), fresh(), Dial(), MemoryJournal()
+    for key in (identity, sponsor):
+        await node.fund(chain.rpc, address_of(key), wealth)
+    signer = Signer(
+        rpc,
+        chain.section(**section),
+        journal,
+        keys=Keys(identity=identity, sponsor=sponsor),
+        fences=Fences(rung=dial, spend=spend, never=never, stipend_wei=stipend_wei),
+        deadline_s=deadline_s,
+    )
+    return Kit(chain, rpc, signer, identity, sponsor, dial, journal)

@@ -1,0 +1,328 @@
+"""The pipeline against a real node: nonces, crashes, lost answers, failures, fences."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fleet.chain import abi
+from fleet.chain.keys import address_of, fresh
+from fleet.chain.ports import Role, TxRequest
+from fleet.chain.rpc import Rpc
+from fleet.chain.tx import Unsigned, parse, sign
+from fleet.devnet import node
+from fleet.errors import BudgetExceeded, Refused, RpcError, TxFailed, Unreachable, WrongTarget
+from tests.chain.conftest import ETHER, Chain, Kit, LossyRpc, make_kit
+
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
+
+
+def lossy(kit: Kit) -> LossyRpc:
+    assert isinstance(kit.rpc, LossyRpc)
+    return kit.rpc
+
+
+async def test_intent_is_journalled_with_the_bytes_that_are_sent(kit: Kit) -> None:
+    receipt = await kit.signer.submit(kit.post("hello"))
+    assert receipt.status == 1
+    (intent,) = kit.journal.intents.values()
+    assert intent["tx"] == receipt.tx
+    assert parse(intent["raw"])[1] == address_of(kit.identity) == intent["sender"]
+    assert kit.journal.ends[1][0] == "done"
+
+
+async def test_bytes_are_durable_before_they_are_broadcast(kit: Kit) -> None:
+    lossy(kit).drop = 99
+    with pytest.raises(Unreachable):
+        await kit.signer.submit(kit.post("never arrived"))
+    (intent,) = kit.journal.open()
+    assert not await kit.signer._receipts.known(intent["tx"])
+
+
+async def test_recovery_sends_the_same_bytes_once(kit: Kit) -> None:
+    lossy(kit).drop = 99
+    with pytest.raises(Unreachable):
+        await kit.signer.submit(kit.post("crash before broadcast"))
+    lossy(kit).drop = 0
+    (intent,) = kit.journal.open()
+    heir = await make_kit(kit.chain, kit.rpc)
+    settled = [await heir.signer.settle_raw(intent["raw"]) for _ in range(2)]
+    assert [item.state for item in settled] == ["mined", "mined"]
+    assert settled[0].receipt == settled[1].receipt
+    assert settled[0].tx == intent["tx"]
+    assert await kit.log.find("crash before broadcast", address_of(kit.identity)) is not None
+
+
+async def test_recovery_finds_what_was_mined_without_sending(kit: Kit) -> None:
+    receipt = await kit.signer.submit(kit.post("mined, then killed"))
+    lossy(kit).drop = 99
+    settled = await kit.signer.settle_raw(kit.journal.intents[1]["raw"])
+    assert (settled.state, settled.receipt) == ("mined", receipt)
+
+
+async def test_recovery_of_replaced_bytes_is_failed(kit: Kit) -> None:
+    lossy(kit).drop = 99
+    with pytest.raises(Unreachable):
+        await kit.signer.submit(kit.post("first"))
+    lossy(kit).drop = 0
+    await kit.signer.submit(kit.post("took its nonce"))
+    settled = await kit.signer.settle_raw(kit.journal.intents[1]["raw"])
+    assert (settled.state, settled.reason) == ("failed", "another transaction used its nonce")
+
+
+async def test_recovery_at_observe_does_not_send_an_act(kit: Kit, tmp_path: Path) -> None:
+    wallet = kit.wallet(tmp_path)
+    await funded(kit, wallet.scope.keys.new("a"))  # type: ignore[attr-defined]
+    lossy(kit).drop = 99
+    with pytest.raises(Unreachable):
+        await kit.signer.submit(register(kit, "qa-ab12-1"))
+    lossy(kit).drop = 0
+    kit.dial.word = "observe"
+    settled = await kit.signer.settle_raw(kit.journal.open()[0]["raw"])
+    assert settled.state == "failed"
+    assert await kit.names.id_of_name("qa-ab12-1") == 0
+
+
+async def test_lost_answer_is_no_second_transaction(kit: Kit) -> None:
+    lossy(kit).mute = 1
+    before = await kit.log.count()
+    assert (await kit.signer.submit(kit.post("answer lost"))).status == 1
+    assert await kit.log.count() == before + 1
+    assert len(kit.journal.intents) == 1
+
+
+async def test_already_known_bytes_count_as_sent(kit: Kit) -> None:
+    lossy(kit).mute = 1
+    await kit.chain.mining(False)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kit.signer.submit, kit.post("known in the pool"))
+            await anyio.sleep(0.5)
+            await kit.chain.mine()
+    finally:
+        await kit.chain.mining(True)
+    assert [status for status, _ in kit.journal.ends.values()] == ["done"]
+
+
+async def test_two_senders_on_one_key(kit: Kit) -> None:
+    other = await make_kit(kit.chain, kit.rpc)
+    other.signer._standing[Role.IDENTITY] = kit.identity
+    results = []
+
+    async def post(signer: object, text: str) -> None:
+        results.append(await signer.submit(kit.post(text)))  # type: ignore[attr-defined]
+
+    async with anyio.create_task_group() as tasks:
+        for place in range(6):
+            tasks.start_soon(post, (kit.signer, other.signer)[place % 2], f"race {place}")
+    assert [receipt.status for receipt in results] == [1] * 6
+
+
+async def test_concurrent_submits_of_one_signer_take_consecutive_nonces(kit: Kit) -> None:
+    async with anyio.create_task_group() as tasks:
+        for place in range(5):
+            tasks.start_soon(kit.signer.submit, kit.post(f"parallel {place}"))
+    assert sorted(intent["nonce"] for intent in kit.journal.intents.values()) == [0, 1, 2, 3, 4]
+
+
+async def test_a_dropped_transaction_leaves_no_gap(kit: Kit) -> None:
+    await kit.chain.mining(False)
+    try:
+        (sent,) = await kit.signer.broadcast([kit.post("dropped by the node")])
+        await kit.rpc.call("anvil_dropTransaction", [sent.hash])  # type: ignore[union-attr]
+    finally:
+        await kit.chain.mining(True)
+    assert (await kit.signer.submit(kit.post("uses the free nonce"))).status == 1
+    assert kit.journal.intents[2]["nonce"] == 0
+
+
+async def test_not_mined_in_time_stays_open(chain: Chain) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, deadline_s=0.3)
+        await chain.mining(False)
+        try:
+            with pytest.raises(TxFailed) as caught:
+                await kit.signer.submit(kit.post("slow"))
+            assert caught.value.kind == "not_mined"
+            settled = await kit.signer.settle_raw(kit.journal.open()[0]["raw"])
+            assert settled.state == "pending"
+        finally:
+            await chain.mining(True)
+            await chain.mine()
+        assert (await kit.signer.settle_raw(kit.journal.open()[0]["raw"])).state == "mined"
+
+
+async def test_status_zero_names_the_reason(kit: Kit, tmp_path: Path) -> None:
+    await minted(kit, tmp_path, "qa-ab12-1")
+    with pytest.raises(TxFailed, match="name taken") as caught:
+        await kit.signer.submit(register(kit, "qa-ab12-1"))
+    assert caught.value.kind == "reverted"
+    assert caught.value.gas_used > 21_000
+    status, data = kit.journal.ends[max(kit.journal.ends)]
+    assert (status, data["failure"], data["reason"]) == ("failed", "reverted", "name taken")
+
+
+async def test_out_of_gas_is_told_apart(kit: Kit) -> None:
+    receipt = await kit.signer.submit(kit.post("x" * 300, gas=120_000), check=False)
+    assert (receipt.status, receipt.failure, receipt.reason) == (0, "oog", "")
+
+
+async def test_empty_sponsor_is_the_nodes_refusal(chain: Chain) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, wealth=1000)
+        with pytest.raises(RpcError, match=re.compile("insufficient", re.I)):
+            await kit.signer.submit(kit.post("no money"))
+        assert kit.journal.ends[1][0] == "failed"
+
+
+async def test_sender_that_runs_dry_in_a_batch_ends_it(chain: Chain) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc)
+        kit.signer._lanes.clear()
+        fee = await kit.signer.max_fee()
+        await node.fund(chain.rpc, address_of(kit.identity), 5_000_000 * fee)
+        outcomes = await kit.signer.submit_many(
+            [kit.post("fits"), kit.post("does not", gas=49_000_000), *[kit.post("after")] * 50]
+        )
+    assert not isinstance(outcomes[0], Exception)
+    assert outcomes[0].status == 1
+    assert isinstance(outcomes[1], RpcError)
+    assert "not sent" in str(outcomes[51])
+
+
+async def test_chain_that_changes_under_us_gets_no_signature(chain: Chain) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, id=4217)
+        with pytest.raises(WrongTarget, match="31337"):
+            await kit.signer.submit(kit.post("wrong chain"))
+    assert kit.journal.intents == {}
+
+
+async def test_node_that_asks_too_much_is_refused(kit: Kit) -> None:
+    await kit.rpc.call("anvil_setNextBlockBaseFeePerGas", [hex(60 * 10**9)])
+    await kit.chain.mine()
+    try:
+        with pytest.raises(Refused) as caught:
+            await kit.signer.submit(kit.post("expensive"))
+        assert caught.value.rule == "fee"
+    finally:
+        await kit.rpc.call("anvil_setNextBlockBaseFeePerGas", [hex(10**9)])
+        await kit.chain.mine()
+    assert kit.journal.intents == {}
+
+
+async def test_dial_is_read_again_between_budget_and_signature(chain: Chain, tmp_path: Path) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+
+        async def turn_down(request: TxRequest) -> None:
+            kit.dial.word = "observe"
+
+        kit = await make_kit(chain, rpc, spend=turn_down)
+        wallet = kit.wallet(tmp_path)
+        wallet.scope.keys.new("a")  # type: ignore[attr-defined]
+        with pytest.raises(Refused) as caught:
+            await kit.signer.submit(register(kit, "qa-ab12-1"))
+    assert caught.value.rule == "dial"
+    assert kit.journal.intents == {}
+
+
+async def test_dial_that_raises_is_observe(kit: Kit, tmp_path: Path) -> None:
+    kit.wallet(tmp_path).scope.keys.new("a")  # type: ignore[attr-defined]
+
+    class Broken(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            raise OSError("gone")
+
+    kit.dial.word = Broken()
+    with pytest.raises(Refused) as caught:
+        await kit.signer.submit(register(kit, "qa-ab12-1"))
+    assert caught.value.rule == "dial"
+    assert (await kit.signer.submit(kit.post("reporting still works"))).status == 1
+
+
+async def test_budget_is_charged_before_the_signature(chain: Chain) -> None:
+    left = 3
+
+    async def spend(request: TxRequest) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise BudgetExceeded("no writes left")
+
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, spend=spend)
+        for place in range(3):
+            await kit.signer.submit(kit.post(f"write {place}"))
+        with pytest.raises(BudgetExceeded):
+            await kit.signer.submit(kit.post("one too many"))
+    assert len(kit.journal.intents) == 3
+
+
+async def test_configured_never_list_reaches_the_signer(chain: Chain) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, never=frozenset([abi.FUNCTIONS["submitFeedback"].selector]))
+        with pytest.raises(Refused) as caught:
+            await kit.signer.submit(kit.post("forbidden here"))
+    assert caught.value.rule == "never"
+
+
+async def test_closed_run_signs_nothing(kit: Kit, tmp_path: Path) -> None:
+    kit.wallet(tmp_path).scope.keys.new("a")  # type: ignore[attr-defined]
+    kit.signer.close_run("ab12")
+    with pytest.raises(Refused) as caught:
+        await kit.signer.submit(register(kit, "qa-ab12-1"))
+    assert caught.value.rule == "run"
+
+
+async def test_receipt_needs_its_confirmations(chain: Chain) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, deadline_s=0.4, confirmations=2)
+        with pytest.raises(TxFailed, match="in no block yet"):
+            await kit.signer.submit(kit.post("shallow"))
+        await chain.mine()
+        await chain.mine()
+        assert (await kit.signer.settle_raw(kit.journal.open()[0]["raw"])).state == "mined"
+
+
+async def test_foreign_mint_is_not_ours(kit: Kit, tmp_path: Path) -> None:
+    """Only the diamond's own event about this run's own key adds an id to the scope."""
+    token = await minted(kit, tmp_path, "qa-ab12-1")
+    scope = kit.signer._judge.scopes["ab12"]
+    assert scope.minted == {token: "qa-ab12-1"}
+    await node.invoke(kit.rpc, kit.chain.at.deployer, kit.chain.at.diamond, "register", "qa-ab12-77")
+    assert scope.minted == {token: "qa-ab12-1"}
+
+
+async def test_unknown_bytes_are_not_settled(kit: Kit) -> None:
+    with pytest.raises(ValueError, match="type-2"):
+        await kit.signer.settle_raw(b"\x01rest")
+
+
+async def test_bytes_for_another_chain_are_not_sent(kit: Kit) -> None:
+    unsigned = Unsigned(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to=kit.chain.at.diamond)
+    settled = await kit.signer.settle_raw(sign(unsigned, fresh()).raw)
+    assert (settled.state, settled.reason) == ("failed", "never reached the chain, not sent again")
+
+
+async def funded(kit: Kit, address: str) -> None:
+    await node.fund(kit.chain.rpc, address, ETHER)
+
+
+def register(kit: Kit, name: str) -> TxRequest:
+    data = abi.FUNCTIONS["register"].encode(name)
+    return TxRequest(
+        role=Role.THROWAWAY, to=kit.chain.at.diamond, data=data, gas=2_200_000, run="ab12", key="a"
+    )
+
+
+async def minted(kit: Kit, folder: Path, name: str) -> int:
+    await node.invoke(kit.rpc, kit.chain.at.deployer, kit.chain.at.diamond, "adminResetAll")
+    wallet = kit.wallet(folder)
+    await funded(kit, wallet.scope.keys.new("a"))  # type: ignore[attr-defined]
+    await kit.signer.submit(register(kit, name))
+    return await kit.names.id_of_name(name)
