@@ -1,0 +1,49 @@
+"""What the compiler says when it refuses: `LH0204: message, at `source text` [s..e]`, offsets in bytes."""
+
+from __future__ import annotations
+
+Span = tuple[int, int]
+
+SNIPPET = 32
+"""Most bytes of source text that an error line quotes."""
+
+
+class CompileError(Exception):
+    """A clean error: the program is wrong, and the message says where."""
+
+    def __init__(self, code: str, message: str, span: Span) -> None:
+        super().__init__(message)
+        self.code, self.message, self.span = code, message, span
+
+
+class Panic(Exception):
+    """The compiler is wrong; ends the process with 101, as a Rust program does."""
+
+
+def render(error: CompileError, source: bytes, defects: frozenset[str]) -> str:
+    """The one line that goes to stderr."""
+    start, end = error.span
+    line = _line(source, start, bytewise="compiler-panic" in defects)
+    quoted = _snippet(source, start, end)
+    where = f"line {line}" + (f", at `{quoted}`" if quoted else "")
+    return f"{error.code}: {error.message} ({where}) [{start}..{end}]"
+
+
+def _line(source: bytes, start: int, *, bytewise: bool) -> int:
+    if bytewise:  # seeded defect: walks text by single bytes, so any wider character ends it
+        return 1 + sum(slice_str(source, at, at + 1) == "\n" for at in range(start))
+    return 1 + source.count(b"\n", 0, start)
+
+
+def _snippet(source: bytes, start: int, end: int) -> str:
+    """The refused text, cut between characters and made printable."""
+    text = source[start : min(end, start + SNIPPET)].decode("utf-8", "ignore")
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def slice_str(source: bytes, start: int, end: int) -> str:
+    """`&source[start..end]` of a UTF-8 string; like Rust's, it panics inside a character."""
+    for at in (start, end):
+        if at < len(source) and source[at] & 0xC0 == 0x80:
+            raise Panic(f"byte index {at} is not a char boundary; it is inside a character of the source")
+    return source[start:end].decode("utf-8")
