@@ -19,6 +19,7 @@ from fleet.gate.model import Rung
 DIAL = "autonomy"
 NOTE = "autonomy.json"
 MAX_BYTES = 64
+_TRIES = 5
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _WORDS = {word: rung for rung in Rung for word in (rung.encode(), rung.encode() + b"\n")}
 
@@ -44,6 +45,10 @@ class DialNote:
 
 class _Distrust(Exception):
     """The reason why a file is not believed."""
+
+
+class _Replaced(_Distrust):
+    """It lost its name between opening and looking: the new one in its place decides."""
 
 
 def read_dial(path: Path) -> DialReading:
@@ -114,6 +119,15 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def _read_own(path: Path, limit: int) -> bytes:
     """The whole of a small regular file that only its owner (this user or root) can have written."""
+    for _ in range(_TRIES - 1):
+        try:
+            return _read_once(path, limit)
+        except _Replaced:
+            continue
+    return _read_once(path, limit)
+
+
+def _read_once(path: Path, limit: int) -> bytes:
     try:
         descriptor = os.open(path, _OPEN)
     except OSError as error:
@@ -147,6 +161,8 @@ def _examine(found: os.stat_result, limit: int) -> None:
         raise _Distrust(f"belongs to another user ({found.st_uid})")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _Distrust("writable by others")
+    if found.st_nlink == 0:
+        raise _Replaced("replaced again and again")
     if found.st_nlink != 1:
         raise _Distrust("has other names (hard links)")
     if found.st_size > limit:

@@ -1,0 +1,257 @@
+"""The dial file: one exact word in a file that only its owner can have written, or else observe."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.clock import Clock
+from fleet.errors import ConfigError
+from fleet.gate.dial import DialNote, DialReading, read_dial, read_note, write_dial
+from fleet.gate.model import Rung
+
+ROOT = os.geteuid() == 0
+
+
+def _write(path: Path, data: bytes = b"exercise\n", mode: int = 0o600) -> Path:
+    path.write_bytes(data)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("rung", list(Rung))
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o400])
+def test_the_exact_word_counts(state: Path, rung: Rung, end: str, mode: int) -> None:
+    path = _write(state / "autonomy", (rung + end).encode(), mode)
+    assert read_dial(path) == DialReading(rung, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "empty"),
+        (b"\n", "empty"),
+        (b"  \n", "empty"),
+        (b"EXERCISE!!", "not one of"),
+        (b"EXERCISE\n", "not one of"),
+        (b"Exercise", "not one of"),
+        (b"\xef\xbb\xbfexercise\n", "not one of"),
+        (b"exercise\r\n", "not one of"),
+        (b"exercise\n\n", "not one of"),
+        (b"exercise ", "not one of"),
+        (b" exercise", "not one of"),
+        (b"exercise\0", "not one of"),
+        (b"exercise\npropose\n", "not one of"),
+        (b"exer", "not one of"),
+        (b"off", "not one of"),
+        (b"ex\xc4\x9frcise", "not one of"),
+        ("ехercise".encode(), "not one of"),
+        (b"e\0x\0e\0r\0", "not one of"),
+        (bytes(range(64)), "not one of"),
+        (b"exercise" + b" " * 57, "larger than 64 bytes"),
+        (b"propose\n" * 9, "larger than 64 bytes"),
+    ],
+)
+def test_anything_else_is_observe(state: Path, data: bytes, why: str) -> None:
+    reading = read_dial(_write(state / "autonomy", data))
+    assert (reading.rung, reading.trusted) == (Rung.OBSERVE, False)
+    assert reading.why.startswith(f"autonomy: {why}")
+
+
+def _directory(path: Path) -> None:
+    path.mkdir()
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path, 0o600)
+
+
+def _symlink(path: Path) -> None:
+    path.symlink_to(_write(path.with_name("real")))
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to(path.with_name("nothing"))
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def _hard_link(path: Path) -> None:
+    path.hardlink_to(_write(path.with_name("real")))
+
+
+def _group_writable(path: Path) -> None:
+    _write(path, mode=0o620)
+
+
+def _world_writable(path: Path) -> None:
+    _write(path, mode=0o666)
+
+
+def _sparse(path: Path) -> None:
+    _write(path)
+    os.truncate(path, 1 << 30)
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: None, "missing"),
+        (_directory, "not a regular file"),
+        (_fifo, "not a regular file"),
+        (_symlink, "a symbolic link"),
+        (_dangling, "a symbolic link"),
+        (_loop, "a symbolic link"),
+        (_device, "a symbolic link"),
+        (_hard_link, "has other names"),
+        (_group_writable, "writable by others"),
+        (_world_writable, "writable by others"),
+        (_sparse, "larger than 64 bytes"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+@pytest.mark.timeout(5)
+def test_a_file_that_is_not_plainly_ours_is_observe(
+    state: Path, make: Callable[[Path], None], why: str
+) -> None:
+    make(state / "autonomy")
+    reading = read_dial(state / "autonomy")
+    assert (reading.rung, reading.trusted) == (Rung.OBSERVE, False)
+    assert reading.why.startswith(f"autonomy: {why}")
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can give a file away")
+def test_a_foreign_owner_is_observe(state: Path) -> None:
+    os.chown(_write(state / "autonomy"), 65534, 65534)
+    assert read_dial(state / "autonomy").why == "autonomy: belongs to another user (65534)"
+
+
+def test_an_unreadable_file_is_observe(state: Path) -> None:
+    path = _write(state / "autonomy", mode=0o000)
+    if ROOT:
+        os.seteuid(65534)
+    try:
+        reading = read_dial(path)
+    finally:
+        if ROOT:
+            os.seteuid(0)
+    assert reading == DialReading(Rung.OBSERVE, False, "autonomy: unreadable")
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can read as somebody else")
+def test_root_s_file_is_believed_by_another_user() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is closed to other users
+        Path(folder).chmod(0o755)
+        path = _write(Path(folder) / "autonomy", mode=0o644)
+        os.seteuid(65534)
+        try:
+            reading = read_dial(path)
+        finally:
+            os.seteuid(0)
+    assert reading == DialReading(Rung.EXERCISE, True)
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_but_the_words_are_believed(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = _write(tmp_path_factory.getbasetemp() / "dial", data)
+    words = {f"{rung}{end}".encode() for rung in Rung for end in ("", "\n")}
+    assert read_dial(path).trusted == (data in words)
+
+
+def _while_busy(work: Callable[[], None], path: Path) -> set[DialReading]:
+    over = threading.Event()
+
+    def loop() -> None:
+        while not over.is_set():
+            work()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        return {read_dial(path) for _ in range(3000)}
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_flip_flop_by_rename_is_one_word_or_the_other(state: Path) -> None:
+    path, turn = _write(state / "autonomy", b"observe\n"), itertools.cycle([b"observe\n", b"propose\n"])
+
+    def flip() -> None:
+        os.replace(_write(state / "next", next(turn)), path)
+
+    seen = _while_busy(flip, path)
+    assert seen <= {DialReading(Rung.OBSERVE, True), DialReading(Rung.PROPOSE, True)} | {
+        DialReading(Rung.OBSERVE, False, "autonomy: replaced again and again")
+    }
+
+
+def test_a_word_written_in_place_is_that_word_or_observe(state: Path) -> None:
+    path = _write(state / "autonomy")
+
+    def rewrite() -> None:
+        with path.open("r+b", buffering=0) as handle:
+            handle.truncate(0)
+            handle.write(b"exer")
+            handle.write(b"cise\n")
+
+    for reading in _while_busy(rewrite, path):
+        assert reading.trusted or reading.rung is Rung.OBSERVE
+        assert reading.rung is not Rung.PROPOSE
+
+
+def test_turning_the_dial_leaves_word_and_note(state: Path, clock: Clock) -> None:
+    note = write_dial(state / "new", Rung.EXERCISE, "devnet only", "ada", clock)
+    assert read_dial(state / "new" / "autonomy") == DialReading(Rung.EXERCISE, True)
+    assert read_note(state / "new") == note
+    assert note == DialNote(rung="exercise", who="ada", when="2026-01-01T00:16:40Z", why="devnet only")
+    assert sorted(p.name for p in (state / "new").iterdir()) == ["autonomy", "autonomy.json"]
+    assert {p.stat().st_mode & 0o777 for p in (state / "new").iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda state: _write(state / "autonomy", b"observe\n"),
+        lambda state: (state / "autonomy").chmod(0o666),
+        lambda state: (state / "autonomy.json").unlink(),
+        lambda state: (state / "autonomy.json").chmod(0o666),
+        lambda state: _write(state / "autonomy.json", b"[]"),
+        lambda state: _write(state / "autonomy.json", b'{"rung":'),
+        lambda state: _write(state / "autonomy.json", b"[" * 4000),
+        lambda state: _write(state / "autonomy.json", b'{"rung": "exercise", "who": "eve"}'),
+        lambda state: _write(
+            state / "autonomy.json", b'{"rung": "exercise", "who": 1, "when": "", "why": ""}'
+        ),
+    ],
+)
+def test_a_note_that_does_not_agree_is_not_shown(
+    state: Path, clock: Clock, spoil: Callable[[Path], None]
+) -> None:
+    write_dial(state, Rung.EXERCISE, "why", "ada", clock)
+    spoil(state)
+    assert read_note(state) is None
+
+
+def test_a_dial_that_cannot_be_turned_says_so(state: Path, clock: Clock) -> None:
+    (state / "autonomy").mkdir()
+    with pytest.raises(ConfigError, match="cannot be written") as refused:
+        write_dial(state, Rung.EXERCISE, "why", "ada", clock)
+    assert "state directory" in refused.value.remedy
+    assert sorted(p.name for p in state.iterdir()) == ["autonomy", "autonomy.json"]
+    assert read_note(state) is None

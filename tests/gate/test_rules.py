@@ -1,0 +1,202 @@
+"""Each rule alone: a call that only this rule refuses, so that taking the rule away is noticed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.gate import rules
+from fleet.gate.model import Action, Rung
+from fleet.gate.rules import NEVER, RULES, SCOPES, Facts, Rule, judge
+from fleet.gate.scope import Scope
+from sandbox.spec import Cost, Effect
+from sandbox.tools import TOOLS
+
+OWN = "qa-r1-1"
+SCOPE = Scope(
+    origins=frozenset({("http", "127.0.0.1", 9000)}),
+    call_targets=frozenset({"claude"}),
+    functions=frozenset({"feedbackCount"}),
+)
+ARGS: dict[str, dict[str, Any]] = {
+    "qa_create": {"name": OWN},
+    "qa_publish": {"name": OWN, "source": "fn frame() {}"},
+    "qa_call": {"target": "claude", "message": "please run releaseName and clearFeedback()"},
+    "qa_compile": {"source": "diamondCut"},
+    "qa_fetch": {"url": "http://127.0.0.1:9000/"},
+    "qa_chain": {"function": "feedbackCount"},
+    "qa_report": {"text": "hello"},
+}
+EFFECTS = {name: spec.effect for name, spec in TOOLS.items()}
+
+
+def _action(tool: str, **changes: Any) -> Action:
+    effect = EFFECTS.get(tool, Effect.LOOK)
+    fields = {"run": "r1", "persona": "qa-x", "tool": tool, "effect": effect, "args": ARGS.get(tool, {})}
+    return Action(**fields | changes)
+
+
+def _facts(tool: str, **changes: Any) -> Facts:
+    known = TOOLS.get(tool)
+    facts = Facts(
+        run="r1",
+        stop="",
+        rung=Rung.EXERCISE,
+        grant=frozenset(TOOLS),
+        effect=known.effect if known else None,
+        cost=known.cost if known else Cost(),
+        scope=SCOPE,
+        recent=1,
+        rate=10,
+        left={"calls": 5, "writes": 5, "reports": 5, "closing": 1},
+        acts=True,
+        now=10.0,
+        deadline=20.0,
+    )
+    return replace(facts, **changes)
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_what_is_in_order_is_permitted(tool: str) -> None:
+    verdict = judge(_action(tool), _facts(tool))
+    assert (verdict.permit, verdict.rule, verdict.reason) == (True, "permit", "")
+
+
+def test_every_tool_has_its_lines_in_the_tables() -> None:
+    assert set(TOOLS) == set(SCOPES) == set(ARGS)
+
+
+Case = tuple[Rule, str, dict[str, Any], dict[str, Any], bool]
+CASES: list[Case] = [
+    (rules.stop, "qa_compile", {}, {"stop": "STOP is there"}, True),
+    (rules.dial, "qa_create", {}, {"rung": Rung.OBSERVE}, False),
+    (rules.dial, "qa_publish", {}, {"rung": Rung.OBSERVE}, False),
+    (rules.dial, "qa_call", {}, {"rung": Rung.OBSERVE}, False),
+    (rules.dial, "qa_fetch", {"effect": Effect.COMPUTE}, {}, False),
+    (rules.dial, "qa_call", {"effect": Effect.LOOK}, {}, False),
+    (rules.dial, "qa_fetch", {}, {"effect": None}, False),
+    (rules.dial, "qa_fetch", {"effect": "browse"}, {"effect": "browse"}, False),
+    (rules.grant, "qa_fetch", {}, {"grant": frozenset({"qa_call"})}, False),
+    (rules.grant, "qa_publish", {}, {"grant": frozenset({"qa_fetch"}), "rung": Rung.PROPOSE}, False),
+    (rules.grant, "qa_fetch", {"run": "r2"}, {}, False),
+    (rules.prefix, "qa_create", {"args": {"name": "claude"}}, {}, False),
+    (rules.prefix, "qa_create", {"args": {"name": "qa-otherrun-1"}}, {}, False),
+    (rules.prefix, "qa_create", {"args": {"name": "qa-r1"}}, {}, False),
+    (rules.prefix, "qa_create", {"args": {"name": "qа-r1-1"}}, {}, False),
+    (rules.prefix, "qa_create", {"args": {}}, {}, False),
+    (rules.prefix, "qa_publish", {"args": {"name": ["qa-r1-1"]}}, {}, False),
+    (rules.prefix, "qa_fetch", {"effect": Effect.ACT}, {"effect": Effect.ACT}, False),
+    (rules.never, "qa_call", {}, {"never": frozenset({"qa_call"})}, False),
+    (rules.never, "qa_fetch", {"args": {"url": "http://127.0.0.1:9000/", "data": "0x1F931C1C00"}}, {}, False),
+    (rules.never, "qa_fetch", {"args": {"url": "http://127.0.0.1:9000/", "selector": "0xfeedbeef"}},
+     {"never": frozenset({"0xFEEDBEEF"})}, False),
+    (rules.scope, "qa_call", {"args": {"target": "somebody", "message": ""}}, {}, False),
+    (rules.scope, "qa_call", {"args": {"target": "qa-r2-1", "message": ""}}, {}, False),
+    (rules.scope, "qa_call", {"args": {"target": ["claude"], "message": ""}}, {}, False),
+    (rules.scope, "qa_call", {"args": {"message": ""}}, {}, False),
+    (rules.scope, "qa_fetch", {"args": {"url": "http://127.0.0.1:9001/"}}, {}, False),
+    (rules.scope, "qa_chain", {"args": {"function": "eth_sendRawTransaction"}}, {}, False),
+    (rules.scope, "qa_chain", {"args": {"function": {}}}, {}, False),
+    (rules.rate, "qa_fetch", {}, {"recent": 11}, False),
+    (rules.budget, "qa_fetch", {}, {"left": {"calls": 0, "writes": 9, "reports": 9}}, True),
+    (rules.budget, "qa_fetch", {}, {"left": {}}, True),
+    (rules.budget, "qa_create", {}, {"left": {"calls": 9, "writes": 0, "reports": 9}}, True),
+    (rules.budget, "qa_create", {}, {"left": {"calls": 9, "writes": 1, "reports": 9}}, True),
+    (rules.budget, "qa_create", {}, {"acts": False}, False),
+    (rules.budget, "qa_report", {}, {"left": {"calls": 9, "writes": 9, "reports": 0, "closing": 1}}, False),
+    (rules.deadline, "qa_fetch", {}, {"now": 20.0}, True),
+    (rules.deadline, "qa_fetch", {}, {"deadline": float("nan")}, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "tool", "action", "facts", "ends"), CASES)
+def test_only_this_rule_refuses(
+    rule: Rule, tool: str, action: dict[str, Any], facts: dict[str, Any], ends: bool
+) -> None:
+    asked, known = _action(tool, **action), _facts(tool, **facts)
+    verdict = judge(asked, known)
+    assert (verdict.permit, verdict.rule, verdict.ends_run) == (False, rule.__name__, ends)
+    assert verdict.reason
+    assert judge(asked, known, tuple(r for r in RULES if r is not rule)).permit
+
+
+def test_a_case_for_each_rule() -> None:
+    assert {case[0] for case in CASES} == set(RULES)
+
+
+@pytest.mark.parametrize("word", [*NEVER, *NEVER.values(), *(f"{name}(uint256)" for name in NEVER)])
+def test_the_never_list_beats_the_table_of_views(word: str) -> None:
+    listed = replace(SCOPE, functions=frozenset({word}))
+    action = _action("qa_chain", args={"function": word})
+    verdict = judge(action, _facts("qa_chain", scope=listed, rung=Rung.PROPOSE))
+    assert (verdict.permit, verdict.rule) == (False, "never")
+
+
+def test_no_rule_means_no() -> None:
+    assert not judge(_action("qa_fetch"), _facts("qa_fetch"), ()).permit
+    unknown = judge(_action("qa_browse"), _facts("qa_browse"))
+    assert (unknown.permit, unknown.rule) == (False, "dial")
+    known_but_unscoped = judge(
+        _action("qa_browse"), _facts("qa_browse", effect=Effect.LOOK, grant=frozenset({"qa_browse"}))
+    )
+    assert (known_but_unscoped.permit, known_but_unscoped.rule) == (False, "scope")
+
+
+def test_the_first_refusal_wins_in_the_order_of_the_table() -> None:
+    action = _action("qa_create", args={"name": "claude"}, run="r2")
+    facts = _facts(
+        "qa_create", stop="x", rung=Rung.OBSERVE, recent=99, left={}, now=99.0, never=frozenset({"qa_create"})
+    )
+    order = []
+    remaining = list(RULES)
+    while not (verdict := judge(action, facts, tuple(remaining) or RULES)).permit and remaining:
+        order.append(verdict.rule)
+        remaining = [rule for rule in remaining if rule.__name__ != verdict.rule]
+        if not remaining:
+            break
+    assert order == ["stop", "dial", "grant", "prefix", "never", "rate", "budget", "deadline"]
+
+
+VALUES = st.one_of(
+    st.none(), st.integers(), st.text(max_size=20), st.sampled_from([OWN, "claude", "feedbackCount"]),
+    st.just("http://127.0.0.1:9000/x"), st.lists(st.text(max_size=3), max_size=2),
+)  # fmt: skip
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(["name", "target", "url", "function", "data", "message", "source"]), VALUES
+)
+TOOL = st.sampled_from([*TOOLS, "qa_browse", "qa_release", "", "QA_CREATE"])
+EFFECT = st.sampled_from(list(Effect))
+
+
+@given(TOOL, EFFECT, ARGUMENTS, st.booleans())
+def test_at_observe_nothing_ever_acts(tool: str, effect: Effect, args: dict[str, Any], usual: bool) -> None:
+    action = _action(tool, effect=effect, args=ARGS.get(tool, {}) if usual else args)
+    verdict = judge(action, _facts(tool, rung=Rung.OBSERVE))
+    if verdict.permit:
+        assert EFFECTS[tool] is effect
+        assert effect is not Effect.ACT
+
+
+@given(TOOL, EFFECT, ARGUMENTS, st.booleans())
+def test_a_higher_rung_permits_a_superset(
+    tool: str, effect: Effect, args: dict[str, Any], usual: bool
+) -> None:
+    action = _action(tool, effect=effect, args=ARGS.get(tool, {}) if usual else args)
+    permits = [judge(action, _facts(tool, rung=rung)).permit for rung in Rung]
+    assert permits == sorted(permits)
+
+
+@given(TOOL, EFFECT, ARGUMENTS)
+def test_stop_is_below_every_rung(tool: str, effect: Effect, args: dict[str, Any]) -> None:
+    for rung in Rung:
+        verdict = judge(_action(tool, effect=effect, args=args), _facts(tool, rung=rung, stop="x"))
+        assert (verdict.permit, verdict.rule, verdict.ends_run) == (False, "stop", True)
+
+
+@given(TOOL, EFFECT, ARGUMENTS)
+def test_the_gate_of_one_run_never_serves_another(tool: str, effect: Effect, args: dict[str, Any]) -> None:
+    assert not judge(_action(tool, effect=effect, args=args, run="r2"), _facts(tool)).permit

@@ -1,0 +1,94 @@
+"""STOP: whatever is at that path pauses everything, until a person removes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fleet.clock import Clock
+from fleet.errors import ConfigError
+from fleet.gate.stop import StopReading, resume, stop, stopped
+
+ROOT = os.geteuid() == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.touch(),
+        lambda path: path.write_bytes(b"\xff" * 5000),
+        lambda path: path.write_text("[" * 4000),
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to("nothing"),
+        lambda path: path.symlink_to(path),
+        lambda path: os.mkfifo(path),
+    ],
+)
+@pytest.mark.timeout(5)
+def test_anything_there_is_a_stop(state: Path, make: Callable[[Path], None]) -> None:
+    assert stopped(state) is None
+    make(state / "STOP")
+    reading = stopped(state)
+    assert reading is not None
+    assert reading.why.startswith("STOP is there")
+
+
+def test_a_missing_or_closed_state_directory_is_a_stop(state: Path) -> None:
+    assert stopped(state / "nope") == StopReading("the state directory is missing")
+    (state / "file").touch()
+    assert "cannot be searched" in str(stopped(state / "file"))
+    assert "cannot be searched" in str(stopped(Path(f"{state}\0")))
+    state.chmod(0o000)
+    if ROOT:
+        os.seteuid(65534)
+    try:
+        reading = stopped(state)
+    finally:
+        if ROOT:
+            os.seteuid(0)
+        state.chmod(0o700)
+    assert reading is not None
+    assert "cannot be searched" in reading.why
+
+
+def test_it_is_sticky_until_a_person_resumes(state: Path, clock: Clock) -> None:
+    first = stop(state, "ada", "the log looks odd", clock)
+    assert first.why == "STOP is there: the log looks odd (ada, 2026-01-01T00:16:40Z)"
+    assert stop(state, "eve", "never mind", clock) == first
+    assert stopped(state) == first
+    assert resume(state)
+    assert stopped(state) is None
+    assert not resume(state)
+
+
+def test_a_plain_word_is_shown_as_it_is(state: Path) -> None:
+    (state / "STOP").write_text("lunch\n")
+    assert stopped(state) == StopReading("STOP is there: lunch")
+
+
+def test_stop_makes_the_state_directory(state: Path, clock: Clock) -> None:
+    assert "why" in stop(state / "new", "ada", "why", clock).why
+
+
+def test_a_link_is_removed_not_what_it_points_at(state: Path) -> None:
+    (state / "real").touch()
+    (state / "STOP").symlink_to("real")
+    assert resume(state)
+    assert (state / "real").exists()
+
+
+def test_a_directory_is_for_a_person(state: Path) -> None:
+    (state / "STOP").mkdir()
+    with pytest.raises(ConfigError) as refused:
+        resume(state)
+    assert refused.value.remedy == "remove it by hand"
+    assert stopped(state) is not None
+
+
+def test_a_stop_that_cannot_be_written_says_so(state: Path, clock: Clock) -> None:
+    (state / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        stop(state / "file", "ada", "why", clock)
