@@ -44,6 +44,7 @@ class Context:
     prefix: str  # "qa-<run>-": the only names this run may act on
     chain_id: int = 0
     diamond: str = ""
+    token: str = ""  # ERC-20 that registration is paid in; "" when it is free
     site: str = ""
     proxy: str = ""
     model: str = ""

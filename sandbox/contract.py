@@ -1,0 +1,61 @@
+"""The contract surface that tools may touch: views by name, the few writes, metadata keys."""
+
+from __future__ import annotations
+
+from sandbox.abi import Function
+
+VIEWS: dict[str, Function] = {
+    "feedbackCount": Function("0x2ed3f65b", (), ("uint256",)),
+    "feedbackAt": Function("0x5274f07a", ("uint256",), ("address", "uint64", "string")),
+    "feedbackRange": Function("0xcd1f7306", ("uint256", "uint256"), ("address[]", "uint64[]", "string[]")),
+    "isTaken": Function("0x258adde2", ("string",), ("bool",)),
+    "ownerOfName": Function("0x7f873749", ("string",), ("address",)),
+    "ownerOfId": Function("0xc322ecfc", ("uint256",), ("address",)),
+    "idOfName": Function("0x127c388a", ("string",), ("uint256",)),
+    "nameOfId": Function("0x8a3e6c1c", ("uint256",), ("string",)),
+    "idOf": Function("0xd94fe832", ("address",), ("uint256",)),
+    "nextId": Function("0x61b8ce8c", (), ("uint256",)),
+    "metadata": Function("0xa575f120", ("uint256", "bytes32"), ("bytes",)),
+    "registrationCost": Function("0xdc4a7f7f", (), ("uint256",)),
+    "treasuryBalance": Function("0x313dab20", (), ("uint256",)),
+    "mainOf": Function("0xe8f7b638", ("address",), ("uint256",)),
+    "mainNameOf": Function("0xa0297a25", ("address",), ("string",)),
+    "isMain": Function("0x30c2d1dd", ("uint256",), ("bool",)),
+    "mainCost": Function("0xb4c3b213", (), ("uint256",)),
+    "facets": Function("0x7a0ed627", (), ("(address,bytes4[])[]",)),
+    "facetFunctionSelectors": Function("0xadfca15e", ("address",), ("bytes4[]",)),
+    "facetAddresses": Function("0x52ef6b2c", (), ("address[]",)),
+    "facetAddress": Function("0xcdffacc6", ("bytes4",), ("address",)),
+    "supportsInterface": Function("0x01ffc9a7", ("bytes4",), ("bool",)),
+    "owner": Function("0x8da5cb5b", (), ("address",)),
+    "creditOf": Function("0x75807250", ("address",), ("uint256",)),
+    "sessionExpiryOf": Function("0x05218aaa", ("address",), ("uint256",)),
+    "tokenBoundAccount": Function("0x0be76ed6", ("uint256",), ("address",)),
+    "tokenBoundAccountByName": Function("0x20c9cb0a", ("string",), ("address",)),
+    "ownerOf": Function("0x6352211e", ("uint256",), ("address",)),
+    "balanceOf": Function("0x70a08231", ("address",), ("uint256",)),
+    "tokenURI": Function("0xc87b56dd", ("uint256",), ("string",)),
+}
+"""Every function `qa_chain` may call; nothing here changes state."""
+
+REGISTER = Function("0xf2c298be", ("string",), ("uint256",))
+SET_METADATA = Function("0xa0bd575b", ("uint256", "bytes32", "bytes"))
+APPROVE = Function("0x095ea7b3", ("address", "uint256"), ("bool",))
+CLAIM_DAILY = Function("0x89934d3a")
+
+KEYS: dict[str, bytes] = {
+    label: bytes.fromhex(key)
+    for label, key in {
+        "localharness.persona": "c0dfa2291f9cb027836bd08c8e3129b679261fb145ef87957cfce36e9b4d27b8",
+        "localharness.app.wasm": "ba56d1cecaaa93eccb4b8a2f96e46ac7aa4a94876b0460c28fe97a584dd717fb",
+        "localharness.public_face": "d67419b52f5e7b77a7500271a54db3e615d9edf77362dd8891a80980bd88edeb",
+        "localharness.public.html": "9570b8cd077cb5e764b2e22602be50d7bbc99d6eb316a6af48bbed5f9accbf8f",
+        "localharness.gemini_key.enc": "4d55fa261f38f590e4a9e929dee22b1ae04e0ff785b90e637901bf6106a9bb6a",
+        "localharness.capability": "703eb9edcb823b7146ff433a6db09cb3bcc7ee4c8870f8914e0dae67cedd5c6d",
+        "localharness.lessons": "08564cae936ec460c48a23578c7df5665bad18fe42f3c5dbde517ad67a9d9c89",
+    }.items()
+}
+"""Metadata keys by label."""
+
+APP_WASM = KEYS["localharness.app.wasm"]
+PUBLIC_FACE = KEYS["localharness.public_face"]

@@ -1,0 +1,176 @@
+"""What a page's markup gives away: accessibility faults by rule id, and whether a canary could run as script.
+
+Rule ids are axe-core's. A rule fires only on markup that is certainly wrong, so that a clean page gives none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+Attrs = dict[str, str]
+
+_UNLABELLED_TYPES = ("hidden", "submit", "reset", "button", "image")
+_NAMED = {"button": "button-name", "a": "link-name"}
+_URL_ATTRS = ("href", "src", "action", "formaction", "data")
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    a11y: tuple[str, ...] = ()
+    canary_executable: bool = False
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element whose accessible name is still being collected."""
+
+    tag: str
+    named: bool
+
+
+@dataclass(slots=True)
+class _Seen:
+    html_lang: bool | None = None
+    title: str = ""
+    fields: list[tuple[str, bool]] = field(default_factory=list)  # id, inside a label
+    labelled_ids: set[str] = field(default_factory=set)
+    rules: set[str] = field(default_factory=set)
+
+
+def analyse(markup: str, canary: str = "") -> Analysis:
+    """Rules broken and the canary's fate; never raises, whatever the markup."""
+    page = _Page(canary)
+    try:
+        page.feed(markup)
+        page.close()
+    except (AssertionError, ValueError, RecursionError):  # html.parser's own on malformed declarations
+        pass
+    return page.result()
+
+
+class _Page(HTMLParser):
+    def __init__(self, canary: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self._canary = canary
+        self._hit = False
+        self._stack: list[_Open] = []
+        self._in: dict[str, int] = {"script": 0, "style": 0, "title": 0, "svg": 0, "label": 0}
+        self._seen = _Seen()
+
+    def result(self) -> Analysis:
+        seen = self._seen
+        if seen.html_lang is False:
+            seen.rules.add("html-lang")
+        if seen.html_lang is not None and not seen.title.strip():
+            seen.rules.add("title")
+        if any(not wrapped and name not in seen.labelled_ids for name, wrapped in seen.fields):
+            seen.rules.add("label")
+        for element in self._stack:
+            self._judge(element)
+        return Analysis(tuple(sorted(seen.rules)), self._hit)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given: Attrs = {}
+        for name, value in attrs:
+            given.setdefault(name.lower(), value or "")  # browsers keep the first
+        self._canary_in(given)
+        if tag in self._in:
+            self._in[tag] += 1
+        check = _CHECKS.get(tag)
+        if check is not None:
+            check(self._seen, given, self._in["label"] > 0)
+        if tag in _NAMED and (tag != "a" or "href" in given):
+            self._stack.append(_Open(tag, _has_name(given)))
+        elif tag == "img" and given.get("alt", "").strip():
+            self._name_open()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)  # `/>` closes nothing in HTML but foreign elements
+        if self._in["svg"]:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._in.get(tag, 0) > 0:
+            self._in[tag] -= 1
+        for at in range(len(self._stack) - 1, -1, -1):
+            if self._stack[at].tag == tag:
+                self._judge(self._stack.pop(at))
+                break
+
+    def handle_data(self, data: str) -> None:
+        if self._in["script"]:
+            self._hit |= bool(self._canary) and self._canary in data
+            return
+        if self._in["title"] and not self._in["svg"]:
+            self._seen.title += data[:200]
+        if data.strip() and not self._in["style"]:
+            self._name_open()
+
+    def _name_open(self) -> None:
+        for element in self._stack:
+            element.named = True
+
+    def _judge(self, element: _Open) -> None:
+        if not element.named:
+            self._seen.rules.add(_NAMED[element.tag])
+
+    def _canary_in(self, given: Attrs) -> None:
+        if not self._canary:
+            return
+        for name, value in given.items():
+            handler = name.startswith("on") and len(name) > 2
+            script_url = name in _URL_ATTRS and "".join(value.split()).lower().startswith("javascript:")
+            if (handler or script_url or name == "srcdoc") and self._canary in value:
+                self._hit = True
+
+
+def _has_name(given: Attrs) -> bool:
+    return bool(
+        given.get("aria-label", "").strip() or given.get("aria-labelledby") or given.get("title", "").strip()
+    )
+
+
+def _html(seen: _Seen, given: Attrs, _: bool) -> None:
+    seen.html_lang = bool(given.get("lang", "").strip())
+
+
+def _img(seen: _Seen, given: Attrs, _: bool) -> None:
+    hidden = given.get("role") in ("presentation", "none") or given.get("aria-hidden") == "true"
+    if "alt" not in given and not hidden and not _has_name(given):
+        seen.rules.add("image-alt")
+
+
+def _field(seen: _Seen, given: Attrs, in_label: bool) -> None:
+    if given.get("type", "").lower() == "image" and not given.get("alt", "").strip() and not _has_name(given):
+        seen.rules.add("input-image-alt")
+    if given.get("type", "").lower() not in _UNLABELLED_TYPES and not _has_name(given):
+        seen.fields.append((given.get("id", ""), in_label))
+
+
+def _label(seen: _Seen, given: Attrs, _: bool) -> None:
+    if given.get("for"):
+        seen.labelled_ids.add(given["for"])
+
+
+def _iframe(seen: _Seen, given: Attrs, _: bool) -> None:
+    if not _has_name(given) and given.get("aria-hidden") != "true":
+        seen.rules.add("frame-title")
+
+
+def _meta(seen: _Seen, given: Attrs, _: bool) -> None:
+    content = given.get("content", "").replace(" ", "").lower()
+    if given.get("name", "").lower() == "viewport" and "user-scalable=no" in content:
+        seen.rules.add("meta-viewport")
+
+
+_CHECKS = {
+    "html": _html,
+    "img": _img,
+    "input": _field,
+    "select": _field,
+    "textarea": _field,
+    "label": _label,
+    "iframe": _iframe,
+    "meta": _meta,
+}

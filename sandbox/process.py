@@ -1,0 +1,170 @@
+"""One untrusted child process inside the jail: fed, bounded, timed, and judged by its wait status alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sandbox.faults import Broken
+
+MEMORY = 512 << 20
+"""RLIMIT_DATA of the child, bytes; far above what a sound compiler of small programs uses."""
+
+STDOUT = 4 << 20
+STDERR = 64 << 10
+EXIT_DIAGNOSTIC = 1
+EXIT_PANIC = 101
+
+_ENV = {"PATH": "/usr/bin:/bin", "HOME": "/box", "LANG": "C.UTF-8"}
+
+
+class Ending(StrEnum):
+    ACCEPTED = "accepted"  # exit 0
+    CLEAN_ERROR = "clean_error"  # exit 1 with a diagnostic
+    PANIC = "panic"  # any other exit status; 101 is what Rust uses
+    CRASH = "crash"  # a signal, or output without end
+    HANG = "hang"  # still there at the deadline; its process group was killed
+    MEMORY = "memory"  # ended badly with its memory at the limit, or killed by the kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`code` is the exit status, or minus the signal number."""
+
+    ending: Ending
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+def run(argv: Sequence[str], stdin: bytes, timeout_s: float) -> Ended:
+    """Run `argv` in its own process group; Broken when it cannot be started at all."""
+    child = _Child(argv, stdin)
+    try:
+        hung = not child.pump(timeout_s)
+    finally:
+        status, usage = child.end()
+    code = os.waitstatus_to_exitcode(status)
+    ending = Ending.HANG if hung else _judge(code, usage.ru_maxrss << 10, bool(child.stderr.strip()))
+    if child.flooded:
+        ending = Ending.CRASH
+    return Ended(ending, code, bytes(child.stdout), bytes(child.stderr))
+
+
+def _judge(code: int, peak: int, has_diagnostic: bool) -> Ending:
+    if code == 0:
+        return Ending.ACCEPTED
+    if peak >= MEMORY * 4 // 5 or code == -signal.SIGKILL:
+        return Ending.MEMORY
+    if code == EXIT_DIAGNOSTIC and has_diagnostic:
+        return Ending.CLEAN_ERROR
+    return Ending.CRASH if code < 0 else Ending.PANIC
+
+
+class _Child:
+    """The process and its three pipes, served by one loop so that none of them can block the others."""
+
+    def __init__(self, argv: Sequence[str], stdin: bytes) -> None:
+        self.stdout, self.stderr = bytearray(), bytearray()
+        self.flooded = False
+        self._pending = memoryview(stdin)
+        (out_r, out_w), (err_r, err_w), (in_r, in_w) = os.pipe(), os.pipe(), os.pipe()
+        try:
+            self.pid = _spawn(argv, in_r, out_w, err_w)
+        except OSError as error:
+            for fd in (out_r, err_r, in_w):
+                os.close(fd)
+            raise Broken(f"cannot start {argv[0] if argv else 'nothing'}: {error.strerror}") from None
+        finally:
+            for fd in (in_r, out_w, err_w):
+                os.close(fd)
+        self._in, self._out, self._err = in_w, out_r, err_r
+        self._exit = os.pidfd_open(self.pid)
+        self._status: tuple[int, resource.struct_rusage] | None = None
+        self._open = {in_w, out_r, err_r}
+        for fd in self._open:
+            os.set_blocking(fd, False)
+
+    def pump(self, timeout_s: float) -> bool:
+        """Feed and read until the process ends; False when time is up. A descendant's pipe does not count."""
+        end = time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._exit, selectors.EVENT_READ)
+            selector.register(self._out, selectors.EVENT_READ)
+            selector.register(self._err, selectors.EVENT_READ)
+            selector.register(self._in, selectors.EVENT_WRITE)
+            while (left := end - time.monotonic()) > 0 and not self.flooded:
+                ready = {key.fd for key, _ in selector.select(left)}
+                for fd in ready & self._open:
+                    if not self._serve(fd):
+                        selector.unregister(fd)
+                        self._close(fd)
+                if self._exit in ready:
+                    self._drain()
+                    return True
+        return self.flooded
+
+    def end(self) -> tuple[int, resource.struct_rusage]:
+        """Kill the whole group, reap, close; the wait status and what the process used."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone: a zombie may refuse a signal
+            os.killpg(self.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(self.pid, 0)
+        for fd in list(self._open):
+            self._close(fd)
+        os.close(self._exit)
+        return status, usage
+
+    def _serve(self, fd: int) -> bool:
+        """One step on one pipe; False when it is finished."""
+        if fd == self._in:
+            return self._write()
+        sink, cap = (self.stdout, STDOUT) if fd == self._out else (self.stderr, STDERR)
+        chunk = os.read(fd, 1 << 16)
+        sink += chunk[: cap - len(sink)]
+        self.flooded |= fd == self._out and len(sink) >= cap
+        return bool(chunk)
+
+    def _write(self) -> bool:
+        try:
+            self._pending = self._pending[os.write(self._in, self._pending[: 1 << 16]) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:  # it may end without reading all
+            return False
+        return bool(self._pending)
+
+    def _drain(self) -> None:
+        for fd in (self._out, self._err):
+            try:
+                while fd in self._open and not self.flooded and self._serve(fd):
+                    pass
+            except BlockingIOError:
+                continue
+
+    def _close(self, fd: int) -> None:
+        self._open.discard(fd)
+        os.close(fd)
+
+
+def _spawn(argv: Sequence[str], stdin: int, stdout: int, stderr: int) -> int:
+    if not argv:
+        raise FileNotFoundError(2, "no command is configured")
+    pid = os.posix_spawn(
+        argv[0],
+        list(argv),
+        _ENV,
+        file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((stdin, stdout, stderr))],
+        setsid=True,
+        setsigdef=[signal.SIGALRM, signal.SIGPIPE],
+    )
+    # after the fact, since nothing may run between fork and exec; the child has done no work yet
+    with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    return pid

@@ -1,0 +1,163 @@
+"""One agent turn through the proxy under the run's throwaway identity, and what it cost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from sandbox import abi, answer, http, rpc
+from sandbox.contract import CLAIM_DAILY
+from sandbox.faults import Broken, Deadline, Failure, hint
+from sandbox.gas import limit
+from sandbox.names import require_name
+from sandbox.spec import Context, Cost, Effect, ToolSpec
+from sandbox.sse import Decoder, StreamFault
+from sandbox.text import clean, decode, mask
+from sandbox.tools.base import Answer
+
+KEY = "caller"
+ROUTE = "gemini"
+MAX_REPLY = 4_000
+PAYMENT_REQUIRED = 402
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    """`claim_from` goes into the body as a false sender; `raw` is sent verbatim instead of a sound body.
+
+    With `fund`, a 402 is answered once: claim the daily credit and call again.
+    """
+
+    target: str
+    message: str
+    claim_from: str = ""
+    stream: bool = False
+    fund: bool = True
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Answer):
+    """`charged` is creditOf before less after, in wei; `caller` whom the platform says it saw.
+
+    `stream_ok` is true of a stream whose framing, UTF-8, JSON and finish reason all hold.
+    """
+
+    reply: str = ""
+    status: int = 0
+    charged: int = 0
+    caller: str = ""
+    tool_calls: tuple[str, ...] = ()
+    finish_reason: str = ""
+    turns: int = 0
+    stream_ok: bool = False
+    stream_error: str = ""
+    events: int = 0
+    address: str = ""
+
+
+def run(args: Args, ctx: Context) -> Result:
+    require_name(args.target, "/args/target")
+    if KEY not in ctx.keys:
+        raise Broken("this run has no caller key")
+    deadline = Deadline(ctx.deadline_s * 0.9)
+    before = _credit(ctx, deadline)
+    reply = _send(args, ctx, deadline)
+    if reply.status == PAYMENT_REQUIRED and args.fund:
+        _claim(ctx, deadline)
+        before = _credit(ctx, deadline)
+        reply = _send(args, ctx, deadline)
+    return _result(args, ctx, reply, charged=before - _credit(ctx, deadline))
+
+
+def _send(args: Args, ctx: Context, deadline: Deadline) -> http.Reply:
+    """One request with a token of its own: a stale one is never sent."""
+    headers = {"content-type": "application/json", "x-goog-api-key": rpc.token(KEY, ROUTE, deadline)}
+    verb = "streamGenerateContent?alt=sse" if args.stream else "generateContent"
+    url = http.absolute(f"{ctx.proxy.rstrip('/')}/v1beta/models/{ctx.model}:{verb}", "/ctx/proxy")
+    reply = http.send(http.Request("POST", url, headers, _body(args), encodings="identity"), deadline)
+    if reply.by_broker:
+        raise rpc.denial(reply)
+    return reply
+
+
+def _body(args: Args) -> bytes:
+    if args.raw:
+        return args.raw.encode()
+    claim = {"from": args.claim_from} if args.claim_from else {}
+    contents = [{"role": "user", "parts": [{"text": args.message}]}]
+    return json.dumps({"agent": args.target, "contents": contents, **claim}).encode()
+
+
+def _claim(ctx: Context, deadline: Deadline) -> None:
+    receipt = rpc.submit(KEY, ctx.diamond, abi.encode_call(CLAIM_DAILY, ()), limit(ctx, "small"), deadline)
+    if receipt.status != 1:
+        raise Failure("reverted", f"claimDaily failed: {receipt.reverted or 'status 0'}")
+
+
+def _credit(ctx: Context, deadline: Deadline) -> int:
+    """A credit that cannot be read fails the call: `charged` is never a guess."""
+    (credit,) = rpc.view(ctx, "creditOf", ctx.keys[KEY], deadline=deadline)
+    return int(str(credit))
+
+
+def _result(args: Args, ctx: Context, reply: http.Reply, *, charged: int) -> Result:
+    failed = reply.status >= 400
+    streamed = args.stream and not failed
+    documents, fault = _stream(reply) if streamed else _document(reply)
+    said = answer.read(documents)
+    if streamed and not fault and not said.finish:
+        fault = "the stream ends without a finish reason"
+    nonsense = not failed and not streamed and not said.shaped
+    text = said.text if said.shaped else decode(reply.body)
+    error = f"HTTP {reply.status}: {_reason(documents, reply)}" if failed else fault
+    return Result(
+        ok=not (failed or fault or nonsense),
+        latency_ms=reply.latency_ms,
+        error=clean(mask(error or ("not an answer of an agent" if nonsense else ""))[0]),
+        error_class="http" if failed else "garbage" if fault or nonsense else "",
+        hint=hint(reply.status, text) if failed else "",
+        reply=clean(mask(text)[0], MAX_REPLY),
+        status=reply.status,
+        charged=charged,
+        caller=clean(said.caller, 100),
+        tool_calls=tuple(clean(name, 64) for name in said.tools),
+        finish_reason=clean(said.finish, 40),
+        turns=said.turns,
+        stream_ok=streamed and not fault,
+        stream_error=clean(fault, 200) if streamed else "",
+        events=len(documents) if streamed else 0,
+        address=ctx.keys[KEY],
+    )
+
+
+def _stream(reply: http.Reply) -> tuple[list[object], str]:
+    if reply.content_type.partition(";")[0].strip().lower() != "text/event-stream":
+        return [], f"content type {clean(reply.content_type, 60)!r} is no event stream"
+    decoder = Decoder()
+    try:
+        decoder.feed(reply.body)
+        decoder.close()
+    except StreamFault as fault:
+        return decoder.events, str(fault)
+    return decoder.events, ""
+
+
+def _document(reply: http.Reply) -> tuple[list[object], str]:
+    try:
+        return [json.loads(reply.body)], ""
+    except (ValueError, RecursionError):
+        return [], "" if reply.status >= 400 else "an answer that is not JSON"
+
+
+def _reason(documents: list[object], reply: http.Reply) -> str:
+    first = documents[0] if documents else None
+    error = first.get("error") if isinstance(first, dict) else None
+    if isinstance(error, dict):
+        error = error.get("message")
+    return error if isinstance(error, str) else decode(reply.body)[:200]
+
+
+SPEC = ToolSpec(
+    "qa_call", Args, Result, Effect.ACT, Cost(calls=1, writes=1), "talk to an agent through the proxy", run
+)

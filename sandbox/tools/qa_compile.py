@@ -1,0 +1,82 @@
+"""The platform's compiler on one source, or its loader on given bytes, in this jail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sandbox.compiler import Compiled, compile_source, load_module
+from sandbox.faults import Deadline
+from sandbox.process import Ending
+from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
+from sandbox.tools.base import Answer
+
+MAX_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    """With `module_hex` the loader is run on these bytes instead of the compiler on `source`."""
+
+    source: str = ""
+    module_hex: str = ""
+    timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Answer):
+    """`ok` is `outcome == "accepted"`; `valid` is a real engine's word; spans are byte offsets."""
+
+    outcome: str = ""
+    exit_code: int = 0
+    size: int = 0
+    sha256: str = ""
+    entry: str = ""
+    has_entry: bool = False
+    valid: bool = False
+    span_start: int = -1
+    span_end: int = -1
+
+
+def run(args: Args, ctx: Context) -> Result:
+    if not 0 < args.timeout_s <= MAX_TIMEOUT_S:
+        raise Mistake(f"/args/timeout_s: expected more than 0, at most {MAX_TIMEOUT_S:g}")
+    if args.source and args.module_hex:
+        raise Mistake("/args/module_hex: give source or module_hex, not both")
+    deadline = Deadline(min(args.timeout_s, ctx.deadline_s * 0.9))
+    if args.module_hex:
+        return result(load_module(_module(args.module_hex), ctx, deadline))
+    return result(compile_source(args.source, ctx, deadline))
+
+
+def result(done: Compiled) -> Result:
+    return Result(
+        ok=done.ending is Ending.ACCEPTED,
+        error=done.diagnostic,
+        outcome=done.ending.value,
+        exit_code=done.exit_code,
+        size=len(done.module),
+        sha256=done.sha256,
+        entry=done.entry,
+        has_entry=bool(done.entry),
+        valid=done.valid,
+        span_start=done.span[0],
+        span_end=done.span[1],
+    )
+
+
+def _module(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        raise Mistake("/args/module_hex: not hex") from None
+
+
+SPEC = ToolSpec(
+    "qa_compile",
+    Args,
+    Result,
+    Effect.COMPUTE,
+    Cost(calls=1),
+    "compile a source, or load a module, and say how it ended",
+    run,
+)

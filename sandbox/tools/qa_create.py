@@ -1,0 +1,98 @@
+"""Register one disposable name under its own throwaway key, without making it a MAIN identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sandbox import abi, rpc
+from sandbox.contract import APPROVE, REGISTER
+from sandbox.faults import Broken, Deadline, Failure
+from sandbox.gas import limit, ran_out
+from sandbox.names import require_own
+from sandbox.spec import Context, Cost, Effect, ToolSpec
+from sandbox.tools.base import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Answer):
+    """`ok` only when the chain itself says that `owner` owns `name` and has no MAIN identity."""
+
+    name: str = ""
+    owner: str = ""
+    agent_id: int = 0
+    tx: str = ""
+    gas_used: int = 0
+    gas_estimate: int = 0
+    gas_limit: int = 0
+    main_unset: bool = False
+
+
+def run(args: Args, ctx: Context) -> Result:
+    require_own(args.name, ctx, "/args/name")
+    if args.name not in ctx.keys:
+        raise Broken("this name has no key")
+    deadline = Deadline(ctx.deadline_s * 0.9)
+    _approve(args.name, ctx, deadline)
+    data = abi.encode_call(REGISTER, (args.name,))
+    gas_estimate = rpc.estimate(args.name, ctx.diamond, data, ctx, deadline)
+    gas_limit = limit(ctx, "register_name")
+    receipt = rpc.submit(args.name, ctx.diamond, data, gas_limit, deadline)
+    sent = Result(
+        ok=False,
+        name=args.name,
+        tx=receipt.tx,
+        gas_used=receipt.gas_used,
+        gas_estimate=gas_estimate,
+        gas_limit=gas_limit,
+    )
+    return _read_back(sent, receipt, ctx, deadline)
+
+
+def _approve(name: str, ctx: Context, deadline: Deadline) -> None:
+    """Allow the diamond to take the price. A price that cannot be read is never taken for 0."""
+    (cost,) = rpc.view(ctx, "registrationCost", deadline=deadline)
+    if not cost:
+        return
+    if not ctx.token:
+        raise Failure("internal", "registration costs a token, and the profile names none")
+    data = abi.encode_call(APPROVE, (ctx.diamond, cost))
+    receipt = rpc.submit(name, ctx.token, data, limit(ctx, "small"), deadline)
+    if receipt.status != 1:
+        raise Failure("reverted", f"approve failed: {receipt.reverted or 'status 0'}")
+
+
+def _read_back(sent: Result, receipt: rpc.Receipt, ctx: Context, deadline: Deadline) -> Result:
+    """A hash is not success: status, then owner, id and MAIN as the chain has them."""
+    if receipt.status != 1:
+        kind = "oog" if ran_out(receipt.gas_used, sent.gas_limit) else "reverted"
+        return replace(sent, error=receipt.reverted or "the transaction failed", error_class=kind)
+    own = ctx.keys[sent.name].lower()
+    (owner,) = rpc.view(ctx, "ownerOfName", sent.name, deadline=deadline)
+    (agent_id,) = rpc.view(ctx, "idOfName", sent.name, deadline=deadline)
+    (main,) = rpc.view(ctx, "mainOf", own, deadline=deadline)
+    owned = owner == own and agent_id != 0
+    return replace(
+        sent,
+        ok=owned and main == 0,
+        owner=str(owner),
+        agent_id=int(str(agent_id)),
+        main_unset=main == 0,
+        error="" if owned and main == 0 else _fault(owned),
+        error_class="" if owned and main == 0 else "garbage",
+    )
+
+
+def _fault(owned: bool) -> str:
+    if not owned:
+        return "the transaction succeeded, and the name is not owned by its key"
+    return "the throwaway key got a MAIN identity"
+
+
+SPEC = ToolSpec(
+    "qa_create", Args, Result, Effect.ACT, Cost(calls=1, writes=2), "mint one disposable name", run
+)

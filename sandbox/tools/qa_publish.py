@@ -1,0 +1,148 @@
+"""Compile, then write the module and the face choice of a name: two transactions, both read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from sandbox import abi, http, rpc
+from sandbox.compiler import Compiled, compile_source
+from sandbox.contract import APP_WASM, PUBLIC_FACE, SET_METADATA
+from sandbox.faults import Broken, Deadline, Failure
+from sandbox.gas import limit, publish_limit, ran_out
+from sandbox.names import require_own
+from sandbox.process import Ending
+from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
+from sandbox.tools.base import Answer
+
+COMPILE_SECONDS = 10.0
+FACE = b"app"
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Answer):
+    """Gas is of the module's write alone; `gas_quote` is the platform's own figure, 0 when it has none.
+
+    `code`: "" or LH0302 (no entry), LH0303 (over the cap), both before any transaction; oog, reverted.
+    """
+
+    outcome: str = ""
+    size: int = 0
+    entry: str = ""
+    published: bool = False
+    code: str = ""
+    tx: tuple[str, ...] = ()
+    gas_used: int = 0
+    gas_estimate: int = 0
+    gas_quote: int = 0
+    gas_limit: int = 0
+    app_read_back: bool = False
+    face_read_back: bool = False
+
+
+def run(args: Args, ctx: Context) -> Result:
+    require_own(args.name, ctx, "/args/name")
+    if args.name not in ctx.keys:
+        raise Broken("this name has no key")
+    deadline = Deadline(ctx.deadline_s * 0.9)
+    done = compile_source(args.source, ctx, deadline.within(COMPILE_SECONDS))
+    result = _refusal(done, ctx)
+    if result.error:
+        return result
+    (agent_id,) = rpc.view(ctx, "idOfName", args.name, deadline=deadline)
+    if not isinstance(agent_id, int) or agent_id == 0:
+        raise Mistake("/args/name: not registered; qa_create it first")
+    result = replace(result, gas_quote=_quote(done.module, ctx, deadline))
+    result = _write_module(result, args.name, agent_id, done.module, ctx, deadline)
+    if result.error:
+        return result
+    return _read_back(
+        _write_face(result, args.name, agent_id, ctx, deadline), agent_id, done.module, ctx, deadline
+    )
+
+
+def _refusal(done: Compiled, ctx: Context) -> Result:
+    """What stops a module before it costs anything: no compile, no entry, too large."""
+    result = Result(ok=False, outcome=done.ending.value, size=len(done.module), entry=done.entry)
+    if done.ending is not Ending.ACCEPTED:
+        return replace(result, error=done.diagnostic or f"the compiler ended in {done.ending.value}")
+    if not done.entry:
+        return replace(result, code="LH0302", error="LH0302: the module exports neither frame nor render")
+    if len(done.module) > ctx.publish_cap:
+        return replace(
+            result, code="LH0303", error=f"LH0303: {len(done.module)} bytes, cap {ctx.publish_cap}"
+        )
+    return result
+
+
+def _write_module(
+    result: Result, name: str, agent_id: int, module: bytes, ctx: Context, deadline: Deadline
+) -> Result:
+    data = abi.encode_call(SET_METADATA, (agent_id, APP_WASM, module))
+    gas_limit = publish_limit(ctx, len(module))
+    gas_estimate = rpc.estimate(name, ctx.diamond, data, ctx, deadline)
+    receipt = rpc.submit(name, ctx.diamond, data, gas_limit, deadline)
+    result = replace(
+        result, tx=(receipt.tx,), gas_used=receipt.gas_used, gas_estimate=gas_estimate, gas_limit=gas_limit
+    )
+    return _judged(result, receipt, gas_limit)
+
+
+def _write_face(result: Result, name: str, agent_id: int, ctx: Context, deadline: Deadline) -> Result:
+    data = abi.encode_call(SET_METADATA, (agent_id, PUBLIC_FACE, FACE))
+    gas_limit = limit(ctx, "small")
+    receipt = rpc.submit(name, ctx.diamond, data, gas_limit, deadline)
+    return _judged(replace(result, tx=(*result.tx, receipt.tx)), receipt, gas_limit)
+
+
+def _judged(result: Result, receipt: rpc.Receipt, gas_limit: int) -> Result:
+    if receipt.status == 1:
+        return result
+    code = "oog" if ran_out(receipt.gas_used, gas_limit) else "reverted"
+    return replace(
+        result, code=code, error_class=code, error=receipt.reverted or f"the transaction failed: {code}"
+    )
+
+
+def _read_back(result: Result, agent_id: int, module: bytes, ctx: Context, deadline: Deadline) -> Result:
+    """Both keys as the chain has them: one alone leaves visitors with the old face."""
+    (app,) = rpc.view(ctx, "metadata", agent_id, APP_WASM, deadline=deadline)
+    (face,) = rpc.view(ctx, "metadata", agent_id, PUBLIC_FACE, deadline=deadline)
+    result = replace(result, app_read_back=app == module, face_read_back=face == FACE)
+    if result.error:
+        return result
+    if not (result.app_read_back and result.face_read_back):
+        return replace(
+            result, error="the transactions succeeded, and the keys do not read back", error_class="garbage"
+        )
+    return replace(result, ok=True, published=True)
+
+
+def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int:
+    """The platform's own figure for this size; a platform without one is no fault."""
+    if not ctx.site:
+        return 0
+    url = http.absolute(f"{ctx.site.rstrip('/')}/api/estimate?bytes={len(module)}", "/ctx/site")
+    try:
+        reply = http.send(http.Request("GET", url), deadline.within(5.0))
+        gas = json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else 0
+    except (Failure, ValueError, KeyError, TypeError, RecursionError):
+        return 0
+    return gas if type(gas) is int and 0 <= gas < 1 << 53 else 0
+
+
+SPEC = ToolSpec(
+    "qa_publish",
+    Args,
+    Result,
+    Effect.ACT,
+    Cost(calls=1, writes=2),
+    "compile and publish an app under a disposable name",
+    run,
+)

@@ -1,0 +1,27 @@
+"""One entry in the feedback log under the fleet's own identity; run on the trusted side, agreed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sandbox.spec import Cost, Effect, ToolSpec
+from sandbox.tools.base import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Answer):
+    """`read_back` is true when the entry at `index` is this text."""
+
+    tx: str = ""
+    index: int = -1
+    read_back: bool = False
+
+
+SPEC = ToolSpec(
+    "qa_report", Args, Result, Effect.REPORT, Cost(calls=1), "write one entry to the feedback log"
+)

@@ -1,0 +1,280 @@
+"""The broker's decisions without a socket: what may be sent, where to, and in which spelling."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.config import ChainSection, Platform, WebSection
+from fleet.errors import ConfigError
+from fleet.jail.egress_policy import (
+    EgressPolicy,
+    Origin,
+    Target,
+    addresses,
+    is_own,
+    is_public,
+    parse_authority,
+    parse_target,
+)
+from fleet.jail.rpc_policy import METHODS, Denied, rewrite
+
+
+def call(method: str, params: Any = (), **extra: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)} | extra
+
+
+def denied(body: bytes | object, **limits: Any) -> str:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    with pytest.raises(Denied) as caught:
+        rewrite(raw, methods=METHODS, max_log_range=limits.get("max_log_range", 100))
+    return caught.value.rule
+
+
+def test_a_read_is_written_anew() -> None:
+    raw = b'{ "params":[] ,"method":"eth_chain\\u0049d", "id":7,"jsonrpc":"2.0"}'
+    clean, methods = rewrite(raw, methods=METHODS, max_log_range=10)
+    assert (clean, methods) == (
+        b'{"jsonrpc":"2.0","id":7,"method":"eth_chainId","params":[]}',
+        ("eth_chainId",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        (call("eth_sendRawTransaction", ["0x00"]), "rpc-method"),
+        ([call("eth_chainId"), call("eth_sendRawTransaction", ["0x00"])], "rpc-method"),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId","method":"eth_sendRawTransaction"}',
+            "rpc-duplicate-key",
+        ),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","method":"eth_chainId"}',
+            "rpc-duplicate-key",
+        ),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\\u0065th_sendRawTransaction","params":[]}', "rpc-method"),
+        (call("eth_chainId") | {"id": {"method": "eth_sendRawTransaction"}}, "rpc-shape"),
+        (call("eth_chainId") | {"id": [call("eth_sendRawTransaction")]}, "rpc-shape"),
+        (call("eth_chainId") | {"id": True}, "rpc-shape"),
+        (call("eth_chainId") | {"extra": 1}, "rpc-shape"),
+        (call("eth_chainId") | {"jsonrpc": "1.0"}, "rpc-shape"),
+        (call("eth_chainId") | {"params": {"a": 1}}, "rpc-shape"),
+        (call("ETH_CHAINID"), "rpc-method"),
+        (call("eth_chainId "), "rpc-method"),
+        (call("eth_subscribe"), "rpc-method"),
+        (call("personal_sign"), "rpc-method"),
+        (call("anvil_setBalance"), "rpc-method"),
+        (call("debug_traceTransaction"), "rpc-method"),
+        (call("eth_call", [{}, "latest", {"0x0": {"balance": "0x1"}}]), "rpc-params"),
+        ([], "rpc-shape"),
+        ([[call("eth_chainId")]], "rpc-shape"),
+        ([call("eth_chainId")] * 65, "rpc-batch"),
+        (3, "rpc-shape"),
+        (b"\xff\xfe", "rpc-shape"),
+        (b"[" * 100_000, "rpc-shape"),
+        (b'{"jsonrpc":"2.0","id":NaN,"method":"eth_chainId"}', "rpc-shape"),
+        (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"eth_chainId"}', "rpc-shape"),
+    ],
+)
+def test_refused(body: object, rule: str) -> None:
+    assert denied(body) == rule
+
+
+@pytest.mark.parametrize(
+    ("query", "allowed"),
+    [
+        ({"fromBlock": "0x1", "toBlock": "0x64"}, True),
+        ({"fromBlock": "0x1", "toBlock": "0x65"}, False),
+        ({"fromBlock": "0x5", "toBlock": "0x4"}, False),
+        ({"fromBlock": "0x0", "toBlock": "latest"}, False),
+        ({"fromBlock": "earliest", "toBlock": "latest"}, False),
+        ({}, False),
+        ({"fromBlock": "latest", "toBlock": "latest"}, True),
+        ({"blockHash": "0x" + "ab" * 32}, True),
+        ({"blockHash": "0x" + "ab" * 32, "fromBlock": "0x0"}, False),
+        ({"fromBlock": 1, "toBlock": 2}, False),
+        ({"fromBlock": "0x" + "f" * 17, "toBlock": "0x" + "f" * 17}, False),
+    ],
+)
+def test_log_ranges(query: dict[str, Any], allowed: bool) -> None:
+    if allowed:
+        rewrite(json.dumps(call("eth_getLogs", [query])).encode(), methods=METHODS, max_log_range=100)
+    else:
+        assert denied(call("eth_getLogs", [query])) == "rpc-log-range"
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda t: t.encode("utf-8", "replace")))
+def test_any_bytes_are_decided(body: bytes) -> None:
+    try:
+        clean, methods = rewrite(body, methods=METHODS, max_log_range=10)
+    except Denied:
+        return
+    assert set(methods) <= METHODS
+    assert json.loads(clean)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from(sorted(METHODS)),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["jsonrpc", "id", "method", "params", "x"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_nothing_but_listed_methods_comes_out(value: Any) -> None:
+    try:
+        clean, _ = rewrite(json.dumps(value).encode(), methods=METHODS, max_log_range=10)
+    except Denied:
+        return
+    parsed = json.loads(clean)
+    for item in parsed if isinstance(parsed, list) else [parsed]:
+        assert item["method"] in METHODS
+        assert set(item) == {"jsonrpc", "id", "method", "params"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://List.test/",
+        "http://list.test./",
+        "http://user@list.test/",
+        "http://list.test:080/",
+        "http://list.test:99999/",
+        "http://list..test/",
+        "http://list.test\\@evil.test/",
+        "http://ÿ.test/",
+        "HTTP://list.test/",
+        "ftp://list.test/",
+        "http:///x",
+        "http://[::1%25lo]/",
+        "list.test/x",
+        "http://list.test:80:80/",
+        "http://list.test%2e/",
+        "http://\tlist.test/",
+    ],
+)
+def test_other_spellings_are_refused(text: str) -> None:
+    with pytest.raises(Denied):
+        parse_target(text)
+
+
+def test_one_spelling_is_taken() -> None:
+    assert parse_target("http://list.test/a?b=c") == Target(Origin("http", "list.test", 80), "/a?b=c")
+    assert parse_target("https://list.test:8443") == Target(Origin("https", "list.test", 8443), "/")
+    assert parse_authority("[::1]:8080", "http") == Origin("http", "[::1]", 8080)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254",
+        "100.64.0.1", "100.100.100.200", "168.63.129.16", "224.0.0.1", "255.255.255.255", "::1", "::",
+        "fe80::1", "fe80::1%eth0",
+        "fd00:ec2::254", "fc00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "2002:7f00:1::", "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe", "ff02::1",
+    ],
+)  # fmt: skip
+def test_addresses_that_are_not_out_there(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::808:808"])
+def test_addresses_that_are(address: str) -> None:
+    assert is_public(address)
+
+
+def test_own_addresses_are_known_by_binding() -> None:
+    assert is_own("127.0.0.1")
+    assert not is_own("93.184.216.34")
+
+
+@pytest.mark.anyio
+async def test_a_listed_name_that_rebinds_to_loopback_is_refused() -> None:
+    assert await addresses(Origin("http", "x.localhost", 80), private=True) == ("127.0.0.1",)
+    for host in ("x.localhost", "127.0.0.1", "169.254.169.254"):
+        with pytest.raises(Denied, match="not public"):
+            await addresses(Origin("http", host, 80), private=False)
+
+
+def profile(**web: Any) -> Platform:
+    given = {
+        "site": "https://Site.test",
+        "face": "https://{name}.site.test/",
+        "proxy": "https://proxy.test/base",
+    }
+    return Platform(
+        name="x",
+        chain=ChainSection(rpc="http://127.0.0.1:8545", id=1, diamond="0x" + "00" * 20),
+        web=WebSection(**(given | web)),
+    )
+
+
+def test_the_policy_of_a_profile() -> None:
+    policy = EgressPolicy.of(profile(hosts=("cdn.test:443", "docs.test")))
+    for listed in (
+        "https://site.test/",
+        "https://proxy.test/",
+        "https://cdn.test/",
+        "http://docs.test/",
+        "https://qa-1-2.site.test/",
+    ):
+        policy.check("GET", parse_target(listed))
+    for other in (
+        "http://site.test/",
+        "https://site.test:444/",
+        "https://a.b.site.test/",
+        "https://-x.site.test/",
+        "http://cdn.test/",
+    ):
+        with pytest.raises(Denied, match="egress denied by broker"):
+            policy.check("GET", parse_target(other))
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "allowed"),
+    [
+        ("POST", "https://proxy.test/base/v1beta/models/x:generateContent", True),
+        ("POST", "https://proxy.test/base", False),
+        ("POST", "https://proxy.test/baseless/x", False),
+        ("POST", "https://proxy.test/base/../admin", False),
+        ("POST", "https://proxy.test/base/%2e%2e/admin", False),
+        ("POST", "https://proxy.test/base/..%2fadmin", False),
+        ("POST", "https://proxy.test/base/..\\admin", False),
+        ("POST", "https://site.test/base/x", False),
+        ("PUT", "https://proxy.test/base/x", False),
+        ("DELETE", "https://site.test/", False),
+        ("HEAD", "https://site.test/", True),
+        ("OPTIONS", "https://site.test/", True),
+        ("get", "https://site.test/", False),
+    ],
+)
+def test_methods(method: str, url: str, allowed: bool) -> None:
+    policy, target = EgressPolicy.of(profile()), parse_target(url)
+    if allowed:
+        policy.check(method, target)
+    else:
+        with pytest.raises(Denied):
+            policy.check(method, target)
+
+
+def test_loopback_only_where_the_profile_spells_it() -> None:
+    local = EgressPolicy.of(
+        profile(site="http://127.0.0.1:80", proxy="http://localhost:81", face="http://{name}.localhost:82/")
+    )
+    for url in ("http://127.0.0.1/", "http://localhost:81/", "http://qa-1-1.localhost:82/"):
+        assert local.may_be_private(parse_target(url).origin)
+    assert not EgressPolicy.of(profile()).may_be_private(Origin("https", "site.test", 443))
+    assert not EgressPolicy.of(profile()).may_be_private(Origin("http", "127.0.0.1", 80))
+
+
+def test_a_profile_that_serves_the_node_as_a_site_is_refused() -> None:
+    with pytest.raises(ConfigError, match="node's own host and port"):
+        EgressPolicy.of(profile(hosts=("127.0.0.1:8545",)))
