@@ -25,7 +25,8 @@ _ESCAPES = re.compile(
 )
 _BREAKS = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _SPACES = re.compile(" {2,}")
-_ODD = re.compile(r"[^\x20-\x7e\n]")
+_ODD = re.compile("[^\x20-\x7e\n\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e\u4e00-\u9fff]")
+"""What needs a closer look: everything outside ranges that hold only visible letters and signs."""
 _HIDDEN = frozenset(
     (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x2060, 0x2070), 0x2800)
 ) | {0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9)}

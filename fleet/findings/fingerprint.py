@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from fleet.findings.repro import ReproCall, write_repro
+from fleet.findings.repro import ReproCall, spell
 from fleet.text import clean
 
 HEX_DIGITS = 12
@@ -36,9 +36,7 @@ def normalise_repro(calls: Sequence[ReproCall]) -> str:
     Disposable names, addresses and hashes become placeholders, runs of white space one space. Letter case
     and bare hex stay: they are input to a compiler, where they make a difference.
     """
-    return write_repro(
-        [ReproCall(call.tool, {k: _steady(v) for k, v in call.args.items()}) for call in calls]
-    )
+    return spell([ReproCall(call.tool, {k: _steady(v) for k, v in call.args.items()}) for call in calls])
 
 
 def _steady(value: Any) -> Any:

@@ -61,9 +61,14 @@ def parse_repro(text: str) -> tuple[ReproCall, ...]:
 
 def write_repro(calls: Iterable[ReproCall]) -> str:
     """The canonical one-line, printable-ASCII form; raises ReproError for what it could not read back."""
-    text = "; ".join(f"{call.tool}({_write_args(call.args)})" for call in calls)
+    text = spell(calls)
     parse_repro(text)
     return text
+
+
+def spell(calls: Iterable[ReproCall]) -> str:
+    """The canonical form without the check that it can be read back: for keys, not for the log."""
+    return "; ".join(f"{call.tool}({_write_args(call.args)})" for call in calls)
 
 
 def _write_args(args: Mapping[str, Any]) -> str:

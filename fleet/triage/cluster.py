@@ -1,0 +1,119 @@
+"""Which entries of the log speak of the same defect. Pure: any order of entries gives the same clusters.
+
+Two entries belong together when surface and normalised repro agree, or surface and title where there is
+no repro: when their own computed fingerprint is the same. An `fp=` in a header is a second key, but only
+from a trusted sender; a stranger's is ignored, so nobody can join, rename or raise what is not theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fleet.findings.fingerprint import fingerprint
+from fleet.findings.reader import Entry, read
+
+
+class LoggedText(Protocol):
+    """One entry of the mirror; `timestamp` in Unix seconds."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def sender(self) -> str: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One entry, read and judged: `trusted` by its sender's address, `keys` say what it is about."""
+
+    epoch: int
+    index: int
+    at: int
+    sender: str
+    trusted: bool
+    entry: Entry
+    keys: tuple[str, ...]
+
+    @property
+    def run(self) -> str:
+        """What counts once in recurrence: a run, or this one entry when it names none."""
+        return self.entry.run or f"#{self.epoch}.{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Reports of one defect in log order. `resolved_at` (Unix seconds) is set when they came after a fix."""
+
+    fingerprint: str
+    keys: frozenset[str]
+    reports: tuple[Report, ...]
+    resolved_at: int = 0
+
+
+def read_log(entries: Iterable[LoggedText], trusted: frozenset[str]) -> list[Report]:
+    """Every entry as a report, in log order, ours of `sev=meta` included; nothing is ever left out."""
+    ours = frozenset(address.lower() for address in trusted)
+    reports = [_report(entry, ours) for entry in entries]
+    reports.sort(key=lambda report: (report.epoch, report.index))
+    return reports
+
+
+def _report(logged: LoggedText, ours: frozenset[str]) -> Report:
+    entry, sender = read(logged.text), logged.sender.lower()
+    trusted = sender in ours
+    own = fingerprint(entry.surface, entry.repro, entry.title)
+    if not (trusted and entry.fp):
+        keys: tuple[str, ...] = (own,)
+    elif entry.repro_state == "evidence":  # the title is not the key: the repro is, and it is elsewhere
+        keys = (entry.fp,)
+    else:
+        keys = (entry.fp, own)
+    return Report(logged.epoch, logged.index, logged.timestamp, sender, trusted, entry, keys)
+
+
+def is_summary(report: Report) -> bool:
+    """Triage's own summary. A stranger who writes `sev=meta` is a stranger like any other."""
+    return report.trusted and report.entry.severity == "meta"
+
+
+def cluster(reports: Sequence[Report]) -> list[Cluster]:
+    """Clusters in the order in which they were first seen; triage's own summaries belong to none."""
+    ordered = sorted((r for r in reports if not is_summary(r)), key=lambda r: (r.epoch, r.index))
+    roots = _join(report.keys for report in ordered if report.trusted)
+    members: dict[str, list[Report]] = {}
+    for report in ordered:
+        members.setdefault(_root(roots, report.keys[0]), []).append(report)
+    return [_cluster(reports) for reports in members.values()]
+
+
+def _cluster(reports: list[Report]) -> Cluster:
+    lead = next((report for report in reports if report.trusted), reports[0])
+    keys = frozenset(key for report in reports if report.trusted or report is lead for key in report.keys)
+    return Cluster(lead.keys[0], keys, tuple(reports))
+
+
+def _join(groups: Iterable[tuple[str, ...]]) -> dict[str, str]:
+    """Union-find over keys: every key of a group ends under one root."""
+    roots: dict[str, str] = {}
+    for keys in groups:
+        first = _root(roots, keys[0])
+        for key in keys[1:]:
+            other = _root(roots, key)
+            if other != first:
+                roots[other] = first
+    return roots
+
+
+def _root(roots: dict[str, str], key: str) -> str:
+    while (parent := roots.get(key, key)) != key:
+        roots[key] = roots.get(parent, parent)  # path halving: chains stay short however long the log
+        key = parent
+    return key

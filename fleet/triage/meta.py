@@ -1,0 +1,44 @@
+"""The summary that triage itself writes to the log: the top three, and only when the list changed. Pure.
+
+Whether it is due is read off the log: the last summary of ours carries the digest it spoke of. So a crash
+between deciding and posting can neither lose nor double it, and strangers, whose items are not in the
+digest, cannot make us write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from fleet.findings.envelope import Envelope, write
+from fleet.triage.cluster import Report, is_summary
+from fleet.triage.worklist import WorklistItem
+
+SOURCE = "qa-triage"
+TOP = 3
+
+
+def key(items: Sequence[WorklistItem]) -> str:
+    """12 hex digits of what a summary speaks of: our own items in order, with severity and state."""
+    ours = [f"{i.fingerprint} {i.severity} {i.state} {i.regression}" for i in items if i.trusted]
+    return hashlib.sha256("\n".join(ours).encode()).hexdigest()[:12]
+
+
+def due(items: Sequence[WorklistItem], reports: Sequence[Report]) -> bool:
+    """True when the log's last summary of ours is about another list; an empty list needs no first one."""
+    last = next((report for report in reversed(reports) if is_summary(report)), None)
+    if last is None:
+        return any(item.trusted for item in items)
+    return last.entry.fp != key(items)
+
+
+def summary(items: Sequence[WorklistItem]) -> str:
+    """The `sev=meta` envelope: one line that counts, then at most three of our own items."""
+    ours = [item for item in items if item.trusted]
+    proven = sum(item.state in ("verified", "flaky") for item in ours)
+    body = [f"{i.rank}. {i.severity} {i.surface} {i.fingerprint} {i.title}" for i in ours[:TOP]]
+    title = f"worklist changed: {len(ours)} open, {proven} proven"
+    envelope = Envelope(
+        source=SOURCE, sev="meta", surface="triage", fp=key(items), title=title, body="\n".join(body)
+    )
+    return write(envelope)

@@ -1,0 +1,156 @@
+"""What to look at first, and why. Pure: the same reports in any order give the same list, byte for byte.
+
+Proof comes before weight: nothing unproven stands above anything proven, and strangers stand last.
+Within a tier the score is severity x (1 + log2 recurrence) x surface; ties go to what was seen first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from fleet.clock import iso
+from fleet.errors import ConfigError
+from fleet.findings.repro import write_repro
+from fleet.text import line
+from fleet.triage.cluster import Cluster, Report
+from fleet.triage.worklist import State, WorklistItem
+
+SEVERITIES: Mapping[str, float] = MappingProxyType(
+    {"critical": 8.0, "high": 4.0, "medium": 2.0, "low": 1.0, "info": 0.5, "unknown": 0.25}
+)
+SURFACES: Mapping[str, float] = MappingProxyType(
+    {"security": 5.0, "on-chain": 4.0, "compiler": 3.0, "ux": 2.0, "perf": 1.0}
+)
+"""Used where the triage persona gives no weights; an unknown surface weighs as much as the lightest."""
+
+TRIES = 3
+"""Verified means confirmed in every one of at least this many fresh jails."""
+
+STRANGERS_ADD = 1
+"""However many strangers repeat a report, together they add this much to its recurrence."""
+
+SENDERS_SHOWN = 8
+_TIERS: tuple[State, ...] = ("verified", "flaky", "unverified", "needs-repro", "untrusted")
+_YEAR_9999 = 253_402_300_799
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    cluster: Cluster
+    lead: Report
+    state: State
+    severity: str
+    count: int
+    weight: float
+    score: float
+
+
+def rank(clusters: Iterable[Cluster], weights: Mapping[str, float] = SURFACES) -> tuple[WorklistItem, ...]:
+    """The worklist, best first; ConfigError for a weight that is not a positive number."""
+    weights = weights or SURFACES
+    for surface, weight in weights.items():
+        if not (math.isfinite(weight) and weight > 0):
+            remedy = "mend the weights of the triage persona"
+            raise ConfigError(f"weights.{surface}: must be a positive number", remedy=remedy)
+    judged = sorted((_judge(item, weights) for item in clusters), key=_order)
+    return tuple(_item(place, one) for place, one in enumerate(judged, 1))
+
+
+def state_of(report: Report) -> State:
+    """How well one report is proven. Only a trusted sender's canonical entry with a repro can be."""
+    entry = report.entry
+    if not report.trusted:
+        return "untrusted"
+    if not (entry.repro_state == "calls" or (entry.repro_state == "evidence" and entry.ev)):
+        return "needs-repro"
+    if entry.grammar != "canonical" or entry.rate is None or entry.rate[0] == 0:
+        return "unverified"
+    return "verified" if entry.rate[0] == entry.rate[1] >= TRIES else "flaky"
+
+
+def _judge(item: Cluster, weights: Mapping[str, float]) -> _Judged:
+    state = min((state_of(report) for report in item.reports), key=_TIERS.index)
+    basis = [report for report in item.reports if state_of(report) == state]
+    severity = max((_known(report) for report in basis), key=lambda name: SEVERITIES[name])
+    count = recurrence(item.reports)
+    weight = weights.get(basis[0].entry.surface, min(weights.values()))
+    score = SEVERITIES[severity] * (1 + math.log2(count)) * weight
+    return _Judged(item, basis[0], state, severity, count, weight, round(score, 3))
+
+
+def _known(report: Report) -> str:
+    return report.entry.severity if report.entry.severity in SEVERITIES else "unknown"
+
+
+def recurrence(reports: Sequence[Report]) -> int:
+    """Distinct runs of trusted senders; strangers give a report its first 1 and at most one more."""
+    ours = len({(report.sender, report.run) for report in reports if report.trusted})
+    strangers = len({report.sender for report in reports if not report.trusted})
+    return ours + min(strangers, STRANGERS_ADD) if ours else min(strangers, 1 + STRANGERS_ADD)
+
+
+def _order(one: _Judged) -> tuple[int, float, int, int, str]:
+    first = _first(one)
+    return _TIERS.index(one.state), -one.score, first.epoch, first.index, one.cluster.fingerprint
+
+
+def _first(one: _Judged) -> Report:
+    """The first report that counts: a stranger cannot claim to have been there before us."""
+    trusted = one.state != "untrusted"
+    return next(report for report in one.cluster.reports if report.trusted or not trusted)
+
+
+def _item(place: int, one: _Judged) -> WorklistItem:
+    entry, reports, first = one.lead.entry, one.cluster.reports, _first(one)
+    trusted = one.state != "untrusted"
+    senders = sorted({line(report.sender, 64) for report in reports if report.trusted == trusted})
+    return WorklistItem(
+        rank=place,
+        fingerprint=one.cluster.fingerprint,
+        severity=one.severity,
+        surface=entry.surface,
+        title=entry.title,
+        count=one.count,
+        verified=one.state == "verified",
+        repro=write_repro(entry.repro) if trusted and entry.repro else "",
+        evidence=entry.ev if trusted else "",
+        score=one.score,
+        why=_why(one),
+        first_seen=_date(first.at),
+        last_seen=_date(max(report.at for report in reports if report.trusted == trusted)),
+        senders=tuple(senders[:SENDERS_SHOWN]),
+        trusted=trusted,
+        state=one.state,
+        regression=bool(one.cluster.resolved_at),
+        resolved_at=_date(one.cluster.resolved_at) if one.cluster.resolved_at else "",
+    )
+
+
+def _why(one: _Judged) -> str:
+    what = "run" if one.state != "untrusted" else "sender"
+    seen = f"{one.count} {what}{'' if one.count == 1 else 's'} {1 + math.log2(one.count):.3g}"
+    severity = f"{one.severity} {SEVERITIES[one.severity]:g}"
+    parts = [f"{severity} x {seen} x {one.lead.entry.surface} {one.weight:g} = {one.score:g}"]
+    rate = one.lead.entry.rate
+    confirmed = f"{rate[0]} of {rate[1]}" if rate else ""
+    parts.append(
+        {
+            "verified": f"confirmed {confirmed} in fresh jails",
+            "flaky": f"flaky: confirmed {confirmed}",
+            "unverified": "has a repro that nobody has confirmed, so below everything proven",
+            "needs-repro": "no runnable repro, so below everything proven",
+            "untrusted": "from strangers: their severity is a claim and their repro is withheld",
+        }[one.state]
+    )
+    if one.cluster.resolved_at:
+        first = _date(_first(one).at)
+        parts.append(f"regression: resolved {_date(one.cluster.resolved_at)}, reported again {first}")
+    return "; ".join(parts)
+
+
+def _date(seconds: int) -> str:
+    return iso(datetime.fromtimestamp(max(0, min(seconds, _YEAR_9999)), UTC))

@@ -1,0 +1,93 @@
+"""One pass of triage: mirror the log, cluster, hide what is resolved, rank, write the worklist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from anyio import to_thread
+
+from fleet.clock import Clock, iso
+from fleet.store.rows import MirroredEntry
+from fleet.triage import meta
+from fleet.triage.cluster import cluster, read_log
+from fleet.triage.mirror import LogMirror, LogReader, follow
+from fleet.triage.rank import rank
+from fleet.triage.resolve import Resolution, apply, read_resolutions, write_resolutions
+from fleet.triage.worklist import WorklistItem, digest, save
+
+RESOLUTIONS = "triage.resolutions"
+DIGEST = "triage.digest"
+CHANGED_AT = "triage.changed_at"
+FILES = ("worklist.json", "worklist.md")
+
+
+class TriageJournal(LogMirror, Protocol):
+    """What triage needs of the journal."""
+
+    async def get(self, key: str, /) -> str | None: ...
+    async def put(self, key: str, value: str, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TriageResult:
+    """The list now, and whether it `changed` since the last pass.
+
+    `meta_text` is to be posted as it is, once; None when no summary is due.
+    """
+
+    items: tuple[WorklistItem, ...]
+    changed: bool
+    meta_text: str | None
+    epoch: int
+    entries: int
+
+
+async def triage(
+    log: LogReader,
+    journal: TriageJournal,
+    trusted: frozenset[str],
+    weights: Mapping[str, float],
+    state_dir: Path,
+    clock: Clock,
+) -> TriageResult:
+    """One pass; running it again without news changes nothing and says so.
+
+    Trust is the sender's address in `trusted`, never what a text says about its source. The list is about
+    the current epoch of the log; older ones stay in the mirror.
+    """
+    followed = await follow(log, journal)
+    entries = await journal.entries(followed.epoch)
+    resolutions = read_resolutions(await journal.get(RESOLUTIONS))
+    items, summary = await to_thread.run_sync(decide, entries, trusted, weights, resolutions)
+    changed = digest(items) != await journal.get(DIGEST)
+    if changed or not all((state_dir / name).is_file() for name in FILES):
+        at = iso(clock.now()) if changed else await journal.get(CHANGED_AT) or ""
+        await to_thread.run_sync(save, state_dir, items, at)
+        if changed:
+            await journal.put(CHANGED_AT, at)
+            await journal.put(DIGEST, digest(items))
+    return TriageResult(items, changed, summary, followed.epoch, len(entries))
+
+
+def decide(
+    entries: Sequence[MirroredEntry],
+    trusted: frozenset[str],
+    weights: Mapping[str, float],
+    resolutions: Sequence[Resolution] = (),
+) -> tuple[tuple[WorklistItem, ...], str | None]:
+    """The worklist and the summary that is due, from nothing but the log; ConfigError for a bad weight."""
+    reports = read_log(entries, trusted)
+    items = rank(apply(cluster(reports), resolutions), weights)
+    return items, meta.summary(items) if meta.due(items, reports) else None
+
+
+async def resolve(journal: TriageJournal, key: str, clock: Clock, *, note: str = "") -> Resolution:
+    """Records that the cluster with this fingerprint is fixed as of now, in this epoch of the log."""
+    epoch, _ = await journal.mirror_cursor()
+    made = Resolution(key=key, at=int(clock.now().timestamp()), epoch=epoch, note=note)
+    known = read_resolutions(await journal.get(RESOLUTIONS))
+    await journal.put(RESOLUTIONS, write_resolutions([*known, made]))
+    return made

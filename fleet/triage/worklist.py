@@ -1,0 +1,120 @@
+"""The worklist as people and programs get it: `worklist.json` and `worklist.md`.
+
+Everything in an item was cleaned when it was read; Markdown gets its own escaping here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fleet.findings.files import write_atomic
+from fleet.text import markdown, markdown_code
+
+State = Literal["verified", "flaky", "unverified", "needs-repro", "untrusted"]
+
+SCHEMA = 1
+SHOWN = 200
+"""Items in the Markdown file; all of them are in the JSON file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorklistItem:
+    """One cluster of findings and why it stands where it stands.
+
+    `repro` is empty for untrusted items: a stranger's is shown only to a person who asks. `evidence` is the
+    SHA-256 of the bundle. Times are ISO 8601; `resolved_at` is set when `regression` is.
+    """
+
+    rank: int
+    fingerprint: str
+    severity: str
+    surface: str
+    title: str
+    count: int
+    verified: bool
+    repro: str
+    evidence: str
+    score: float
+    why: str
+    first_seen: str
+    last_seen: str
+    senders: tuple[str, ...]
+    trusted: bool
+    state: State
+    regression: bool = False
+    resolved_at: str = ""
+
+
+def digest(items: Sequence[WorklistItem]) -> str:
+    """SHA-256 of the whole list: equal lists, equal digests."""
+    return hashlib.sha256(_dump([asdict(item) for item in items], indent=None)).hexdigest()
+
+
+def to_json(items: Sequence[WorklistItem], changed_at: str) -> bytes:
+    """`worklist.json`: ends with a newline, keys in a fixed order."""
+    record = {
+        "schema": SCHEMA,
+        "digest": digest(items),
+        "changed_at": changed_at,
+        "items": [asdict(item) for item in items],
+    }
+    return _dump(record, indent=1) + b"\n"
+
+
+def _dump(value: Any, *, indent: int | None) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8")
+
+
+def to_markdown(items: Sequence[WorklistItem], changed_at: str) -> bytes:
+    """`worklist.md`: a table for the eye, then one section per item with its why and its repro."""
+    proven = sum(item.state in ("verified", "flaky") for item in items)
+    lines = ["# Worklist", "", f"{len(items)} open, {proven} proven. Changed {changed_at or 'never'}.", ""]
+    if not items:
+        return "\n".join([*lines, "Nothing to do.", ""]).encode()
+    lines += ["| # | severity | surface | finding | count | state | score |", "|--:|---|---|---|--:|---|--:|"]
+    lines += [_row(item) for item in items[:SHOWN]]
+    for item in items[:SHOWN]:
+        lines += ["", *_section(item)]
+    if len(items) > SHOWN:
+        lines += ["", f"{len(items) - SHOWN} more in `worklist.json`."]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _row(item: WorklistItem) -> str:
+    state = f"{item.state}, regression" if item.regression else item.state
+    cells = (
+        str(item.rank),
+        item.severity,
+        markdown(item.surface),
+        markdown(item.title),
+        str(item.count),
+        state,
+    )
+    return f"| {' | '.join(cells)} | {item.score:g} |"
+
+
+def _section(item: WorklistItem) -> list[str]:
+    senders = ", ".join(markdown_code(sender) for sender in item.senders)
+    lines = [
+        f"## {item.rank}. {markdown(item.title)}",
+        "",
+        f"- why: {markdown(item.why)}",
+        f"- fingerprint: `{item.fingerprint}`",
+        f"- seen: {item.first_seen} to {item.last_seen}, by {senders}",
+    ]
+    if item.repro:
+        lines.append(f"- repro: {markdown_code(item.repro)}")
+    if item.evidence:
+        lines.append(f"- evidence: `sha256:{item.evidence}`")
+    return lines
+
+
+def save(folder: Path, items: Sequence[WorklistItem], changed_at: str) -> None:
+    """Both files, each whole or not at all; raises TryAgain when the disk is full."""
+    write_atomic(folder / "worklist.json", to_json(items, changed_at))
+    write_atomic(folder / "worklist.md", to_markdown(items, changed_at))

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fleet.findings.fingerprint import fingerprint
+from fleet.store.rows import MirroredEntry
+from fleet.triage.cluster import Cluster, cluster, read_log
+from fleet.triage.rank import recurrence
+from tests.triage.triage_log import FALSE_PREMISES, FLEET, HUMAN, NOT_DEFECTS, TRUSTED, finding, log
+
+
+def clusters(entries: list[MirroredEntry]) -> list[Cluster]:
+    return cluster(read_log(entries, TRUSTED))
+
+
+def counts(entries: list[MirroredEntry]) -> list[int]:
+    return [recurrence(item.reports) for item in clusters(entries)]
+
+
+def test_row_40_wording_does_not_split_what_has_no_repro() -> None:
+    one = finding(title="Compile  PANIC", calls=False, run="r1")
+    two = finding(title="compile panic", calls=False, run="r2")
+    assert counts(log(one, two)) == [2]
+
+
+def test_row_40_a_different_repro_is_a_different_defect() -> None:
+    assert counts(log(finding("enum E{}", run="r1"), finding("enum F{}", run="r2"))) == [1, 1]
+    assert counts(log(finding("enum E{}", run="r1"), finding("enum E{}", surface="ux", run="r2"))) == [1, 1]
+
+
+def test_a_repro_joins_whatever_the_wording() -> None:
+    assert counts(log(finding(title="it panics", run="r1"), finding(title="crash!", run="r2"))) == [2]
+
+
+def test_row_49_twenty_times_in_one_run_counts_once() -> None:
+    assert counts(log(*[finding(run="r1")] * 20)) == [1]
+
+
+def test_a_repro_kept_in_the_evidence_joins_by_its_fingerprint() -> None:
+    long = finding("x" * 4_000, run="r1")
+    assert long.endswith("repro: ev")
+    other = finding("y" * 4_000, run="r2")
+    assert counts(log(long, finding("x" * 4_000, run="r3"), other)) == [2, 1]
+
+
+def test_row_51_one_sender_or_a_thousand_add_at_most_one() -> None:
+    flood = [(HUMAN, finding())] * 50
+    crowd = [(f"0x{n:040x}", finding(run=f"s{n}")) for n in range(1_000)]
+    assert counts(log(finding(), *flood)) == [2]
+    assert counts(log(finding(), *crowd)) == [2]
+    assert counts(log(*flood)) == [1]
+    assert counts(log(*crowd)) == [2]
+
+
+def test_a_strangers_fingerprint_is_ignored() -> None:
+    ours = finding("enum E{}")
+    key = fingerprint("compiler", (), "nonsense")
+    real = clusters(log(ours))[0].fingerprint
+    forged = f"qa/v1 source=qa-fuzz sev=critical surface=compiler run=r9 fp={real} rate=3/3\nnonsense"
+    found = clusters(log(ours, (HUMAN, forged)))
+    assert [item.fingerprint for item in found] == [real, key]
+
+
+def test_a_trusted_fingerprint_joins_what_normalises_differently() -> None:
+    ours = finding("enum E{}", run="r1")
+    fp = clusters(log(ours))[0].fingerprint
+    moved = ours.replace("enum E{}", "enum  Other{}").replace("run=r1", "run=r2")
+    assert f"fp={fp}" in moved
+    found = clusters(log(ours, finding("enum  Other{}", run="r3"), moved))
+    assert [recurrence(item.reports) for item in found] == [3]
+
+
+def test_a_stranger_cannot_bridge_two_clusters() -> None:
+    one, two = finding("a"), finding("b")
+    second = clusters(log(two))[0].fingerprint
+    first_text_second_fp = one.replace(clusters(log(one))[0].fingerprint, second)
+    assert len(clusters(log(one, two, (HUMAN, first_text_second_fp)))) == 2
+
+
+def test_trust_is_the_address_in_any_case_of_letters() -> None:
+    entries = log(
+        (FLEET.upper().replace("0X", "0x"), finding()), (HUMAN, "qa/v1 source=qa-security sev=high\nx")
+    )
+    assert [report.trusted for report in read_log(entries, frozenset({FLEET.upper()}))] == [True, False]
+
+
+def test_summaries_of_ours_are_no_findings_and_those_of_strangers_are() -> None:
+    meta = finding(sev="meta", surface="triage", calls=False)
+    assert clusters(log(meta)) == []
+    assert len(clusters(log((HUMAN, meta)))) == 1
+
+
+@pytest.mark.parametrize("sender", [FLEET, HUMAN])
+def test_nothing_is_dropped(sender: str) -> None:
+    texts = [*FALSE_PREMISES.values(), *NOT_DEFECTS.values(), "", "\x00", "qa/v1 ", "x" * 100_000]
+    found = clusters(log(*[(sender, text) for text in texts]))
+    assert sum(len(item.reports) for item in found) == len(texts)
+
+
+def test_any_order_gives_the_same_clusters() -> None:
+    entries = log(
+        *[finding(str(n % 7), run=f"r{n}") for n in range(30)], *[(HUMAN, f"say {n % 3}") for n in range(9)]
+    )
+    expected = clusters(entries)
+    for seed in range(5):
+        random.Random(seed).shuffle(entries)
+        assert clusters(entries) == expected

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.errors import ConfigError
+from fleet.store.rows import MirroredEntry
+from fleet.triage.cluster import cluster, read_log
+from fleet.triage.rank import SEVERITIES, SURFACES, rank
+from fleet.triage.worklist import WorklistItem, to_json, to_markdown
+from tests.triage.triage_log import EV, FALSE_PREMISES, FLEET, HUMAN, NOT_DEFECTS, TRUSTED, finding, log
+
+
+def worklist(entries: list[MirroredEntry]) -> tuple[WorklistItem, ...]:
+    return rank(cluster(read_log(entries, TRUSTED)))
+
+
+def titles(entries: list[MirroredEntry]) -> list[str]:
+    return [item.title for item in worklist(entries)]
+
+
+def test_row_41_surface_order() -> None:
+    names = ["perf", "ux", "compiler", "on-chain", "security"]
+    found = worklist(log(*[finding(name, surface=name) for name in names]))
+    assert [item.surface for item in found] == names[::-1]
+    assert [item.score for item in found] == [20.0, 16.0, 12.0, 8.0, 4.0]
+
+
+def test_row_41_severity_and_recurrence_multiply() -> None:
+    often = [finding("often", title="often", sev="medium", run=f"r{n}") for n in range(8)]
+    found = worklist(log(finding("once", title="once"), *often))
+    assert [(item.title, item.count, item.score) for item in found] == [("often", 8, 24.0), ("once", 1, 12.0)]
+
+
+def test_row_41_ties_go_to_the_first_seen() -> None:
+    assert titles(log(finding("b", title="b"), finding("a", title="a"))) == ["b", "a"]
+
+
+def test_proof_comes_before_weight() -> None:
+    entries = log(
+        (HUMAN, finding("s", title="stranger", sev="critical", surface="security")),
+        finding("p", title="prose", sev="critical", surface="security", calls=False),
+        finding("u", title="unconfirmed", sev="critical", surface="security", rate=None),
+        finding("f", title="flaky", sev="critical", surface="security", rate=(1, 3)),
+        finding("v", title="proven", sev="info", surface="perf"),
+    )
+    found = worklist(entries)
+    assert [(item.title, item.state, item.verified) for item in found] == [
+        ("proven", "verified", True),
+        ("flaky", "flaky", False),
+        ("unconfirmed", "unverified", False),
+        ("prose", "needs-repro", False),
+        ("stranger", "untrusted", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rate", "state"),
+    [
+        ((3, 3), "verified"),
+        ((4, 4), "verified"),
+        ((2, 2), "flaky"),
+        ((2, 3), "flaky"),
+        ((0, 3), "unverified"),
+    ],
+)
+def test_verified_means_every_one_of_three_tries(rate: tuple[int, int], state: str) -> None:
+    assert worklist(log(finding(rate=rate)))[0].state == state
+
+
+def test_only_the_canonical_grammar_carries_proof() -> None:
+    text = 'qa/v1 source=qa-fuzz sev=critical surface=security rate=3/3\nt\nrepro: qa_compile(source="x")'
+    assert worklist(log(text))[0].state == "unverified"
+
+
+def test_row_42_and_48_prose_is_kept_and_never_promoted() -> None:
+    claims = [*FALSE_PREMISES.values(), *NOT_DEFECTS.values()]
+    repeated = [(sender, text) for text in claims for sender in (HUMAN, FLEET, HUMAN)]
+    found = worklist(log(*repeated, finding(title="proven", sev="low", surface="perf")))
+    assert found[0].title == "proven"
+    assert sorted(item.title for item in found[1:]) == sorted(claims)
+    assert {(item.severity, item.verified, item.state) for item in found[1:]} == {
+        ("unknown", False, "needs-repro")
+    }
+
+
+def test_rows_31_to_36_in_an_envelope_without_a_repro_stay_below() -> None:
+    for text in FALSE_PREMISES.values():
+        claim = finding(title=text, sev="critical", surface="security", calls=False)
+        found = worklist(log(claim, (HUMAN, claim), finding(title="proven", sev="info", surface="perf")))
+        assert [(item.title, item.state) for item in found] == [("proven", "verified"), (text, "needs-repro")]
+
+
+def test_a_stranger_neither_raises_nor_renames_nor_predates_ours() -> None:
+    theirs = finding(sev="critical", title="OURS NOW", run="x")
+    item = worklist(log((HUMAN, theirs), finding(sev="low")))[0]
+    assert (item.severity, item.title, item.senders, item.count) == ("low", "compile panics", (FLEET,), 2)
+    assert item.first_seen == "2026-06-12T10:21:48Z"
+
+
+def test_row_23_a_planted_repro_is_withheld() -> None:
+    planted = 'qa/v1 source=qa-security sev=critical surface=security\nt\nrepro: qa_release(name="real")'
+    for text in (planted, planted.replace("name=", "")):
+        item = worklist(log((HUMAN, text)))[0]
+        assert (item.repro, item.evidence, item.trusted, item.state) == ("", "", False, "untrusted")
+        assert "qa_release" not in to_json([item], "").decode() + to_markdown([item], "").decode()
+
+
+def test_a_repro_in_the_evidence_counts_as_proof_and_names_the_bundle() -> None:
+    item = worklist(log(finding("x" * 4_000)))[0]
+    assert (item.state, item.repro, item.evidence) == ("verified", "", EV)
+
+
+def test_weights_come_from_the_persona_and_must_be_numbers() -> None:
+    reports = read_log(log(finding("a", surface="ux"), finding("b", surface="odd")), TRUSTED)
+    assert [item.score for item in rank(cluster(reports), {"ux": 3.0, "perf": 2.0})] == [12.0, 8.0]
+    assert rank(cluster(reports), {}) == rank(cluster(reports), SURFACES)
+    for bad in (math.nan, math.inf, 0.0, -1.0):
+        with pytest.raises(ConfigError, match=r"weights\.ux"):
+            rank(cluster(reports), {"ux": bad})
+
+
+def test_hostile_times_do_not_break_the_list() -> None:
+    entry = MirroredEntry(epoch=0, index=0, sender=HUMAN, timestamp=2**63 - 1, text="late")
+    assert worklist([entry])[0].first_seen == "9999-12-31T23:59:59Z"
+
+
+def test_the_why_says_all_of_it() -> None:
+    found = worklist(log(finding(run="r1"), finding(run="r2"), (HUMAN, "hm")))
+    assert found[0].why == "high 4 x 2 runs 2 x compiler 3 = 24; confirmed 3 of 3 in fresh jails"
+    assert found[1].why == (
+        "unknown 0.25 x 1 sender 1 x unknown 1 = 0.25; "
+        "from strangers: their severity is a claim and their repro is withheld"
+    )
+
+
+ENTRY = st.builds(
+    lambda sender, source, title, sev, surface, run, rate, calls: (
+        sender,
+        finding(source, title=title, sev=sev, surface=surface, run=run, rate=rate, calls=calls),
+    ),
+    st.sampled_from([FLEET, HUMAN, "0x" + "22" * 20]),
+    st.sampled_from("abc"),
+    st.sampled_from(["t1", "T1", "t2"]),
+    st.sampled_from([*SEVERITIES, "meta"]),
+    st.sampled_from([*SURFACES, "odd"]),
+    st.sampled_from(["r1", "r2", "r3"]),
+    st.sampled_from([None, (3, 3), (1, 3), (0, 3)]),
+    st.booleans(),
+)
+ENTRIES = st.lists(ENTRY | st.tuples(st.sampled_from([FLEET, HUMAN]), st.text(max_size=30)), max_size=25)
+
+
+@given(ENTRIES, st.randoms(use_true_random=False))
+def test_row_41_any_order_is_byte_identical(pairs: list[tuple[str, str]], random: object) -> None:
+    entries = log(*pairs)
+    expected = to_json(worklist(entries), ""), to_markdown(worklist(entries), "")
+    random.shuffle(entries)  # type: ignore[attr-defined]
+    assert (to_json(worklist(entries), ""), to_markdown(worklist(entries), "")) == expected
+
+
+@given(ENTRIES)
+def test_nothing_unproven_or_untrusted_stands_above_anything_proven(pairs: list[tuple[str, str]]) -> None:
+    found = worklist(log(*pairs))
+    assert [item.rank for item in found] == list(range(1, len(found) + 1))
+    assert len({item.fingerprint for item in found}) == len(found)
+    proven = [item.state in ("verified", "flaky") for item in found]
+    assert proven == sorted(proven, reverse=True)
+    trusted = [item.trusted for item in found]
+    assert trusted == sorted(trusted, reverse=True)
+
+
+@given(ENTRIES, st.lists(st.sampled_from(["0x" + f"{n:040x}" for n in range(50)]), max_size=40))
+def test_strangers_never_change_the_order_by_more_than_one_report_each(
+    pairs: list[tuple[str, str]], crowd: list[str]
+) -> None:
+    ours = [(sender, text) for sender, text in pairs if sender == FLEET]
+    before = {item.fingerprint: item for item in worklist(log(*ours))}
+    after = [
+        item for item in worklist(log(*ours, *[(c, t) for c in crowd for _, t in ours[:3]])) if item.trusted
+    ]
+    assert {item.fingerprint for item in after} == set(before)
+    for item in after:
+        was = before[item.fingerprint]
+        assert (item.severity, item.title, item.state) == (was.severity, was.title, was.state)
+        assert was.count <= item.count <= was.count + 1

@@ -1,0 +1,92 @@
+"""Logs for the triage tests: who wrote what, and a scripted log that can change under the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fleet.findings.envelope import Envelope, write
+from fleet.findings.fingerprint import fingerprint
+from fleet.findings.repro import ReproCall
+from fleet.store.rows import LogEntry, MirroredEntry
+
+FLEET = "0x" + "aa" * 20
+HUMAN = "0x" + "11" * 20
+TRUSTED = frozenset({FLEET})
+START = 1_781_259_648
+EV = "5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592"
+
+FALSE_PREMISES = {
+    31: "[BUG] uint256 parsed as JS Number -> NaN",
+    32: "[BUG] the call trigger is an un-tabbable div",
+    33: "[BUG] wallet-connect is broken, passkeys do not work",
+    34: "[FEATURE] the #[tool] macro's error messages are unreadable",
+    35: "[FEEDBACK] raw-wei .price(10_000_000_000_000_000) builder is error prone",
+    36: "[BUG] keys are in LocalStorage and can be exfiltrated by XSS",
+}
+"""platform-facts 1.12: claims whose premise is wrong; nothing may promote them."""
+
+NOT_DEFECTS = {
+    37: "[FEATURE] claim + publish should be one command",
+    38: "[FEEDBACK] this is great, well done",
+    39: "[FEEDBACK] a $5 VPS runs circles around this",
+}
+
+
+def finding(
+    source: str = "{site}",
+    *,
+    title: str = "compile panics",
+    sev: Any = "high",
+    surface: str = "compiler",
+    run: str = "r1",
+    rate: tuple[int, int] | None = (3, 3),
+    calls: bool = True,
+) -> str:
+    """A canonical envelope as the fleet writes it."""
+    repro = (ReproCall("qa_compile", {"source": source}),) if calls else ()
+    made = Envelope(
+        source="qa-fuzz",
+        sev=sev,
+        surface=surface,
+        run=run,
+        fp=fingerprint(surface, repro, title),
+        rate=rate,
+        ev=EV,
+        title=title,
+        repro=repro,
+    )
+    return write(made)
+
+
+def log(*texts: str | tuple[str, str], epoch: int = 0) -> list[MirroredEntry]:
+    """A mirrored log, one entry a minute; plain text is the fleet's, a pair is (sender, text)."""
+    pairs = [(FLEET, text) if isinstance(text, str) else text for text in texts]
+    return [
+        MirroredEntry(epoch=epoch, index=n, sender=sender, timestamp=START + 60 * n, text=text)
+        for n, (sender, text) in enumerate(pairs)
+    ]
+
+
+class ScriptedLog:
+    """A log on chain; `between` runs before every read, so that a test can change it at any moment."""
+
+    def __init__(
+        self, entries: Sequence[LogEntry] = (), between: Callable[[ScriptedLog], None] | None = None
+    ) -> None:
+        self.entries = list(entries)
+        self.between = between or (lambda _: None)
+        self.reads = 0
+
+    def post(self, text: str, sender: str = FLEET) -> None:
+        self.entries.append(LogEntry(sender, START + 60 * len(self.entries), text))
+
+    async def count(self) -> int:
+        self.reads += 1
+        self.between(self)
+        return len(self.entries)
+
+    async def range(self, start: int, count: int, /) -> list[LogEntry]:
+        self.reads += 1
+        self.between(self)
+        return self.entries[start : start + count]
