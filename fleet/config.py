@@ -34,6 +34,8 @@ class ChainSection(Section):
     """Chain id; a node that answers another one is refused before anything is signed."""
     diamond: Address
     """The EIP-2535 diamond that holds names, metadata and the feedback log."""
+    token: Address | Literal[""] = ""
+    """ERC-20 that registration is paid in; leave it out where names are free."""
     confirmations: int = Field(default=0, ge=0)
     """Blocks on top before a log entry counts as read."""
     max_gas_price_gwei: int = Field(default=50, gt=0)
@@ -187,7 +189,9 @@ def load_platform(name: str, state: Path) -> tuple[Platform, Path]:
     for path in (state / "devnet" / f"{name}.toml", shipped / f"{name}.toml"):
         if path.is_file():
             return parse(Platform, read_text(path), file=str(path)), path
-    known = sorted({p.stem for p in shipped.glob("*.toml")} | {p.stem for p in (state / "devnet").glob("*.toml")})
+    known = sorted(
+        {p.stem for p in shipped.glob("*.toml")} | {p.stem for p in (state / "devnet").glob("*.toml")}
+    )
     raise UsageError(
         f"no platform named {name!r}; known: {', '.join(known) or 'none'}",
         remedy="start one with `fleet devnet up`, or add config/platforms/<name>.toml",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
+import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
@@ -64,3 +67,12 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
     for row in cells:
         grid.add_row(*(Text(cell) for cell in row))
     Console().print(grid)
+
+
+def who() -> str:
+    """The person at the keyboard, as `status` will name them."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"

@@ -38,6 +38,11 @@ class TrajectoryFile:
         return bool(events), any(isinstance(event, RunEnded) for event in events)
 
     @property
+    def started(self) -> bool:
+        """Whether the header is on disk."""
+        return self._started
+
+    @property
     def ended(self) -> bool:
         """Whether the footer is on disk."""
         return self._ended

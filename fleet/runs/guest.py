@@ -8,6 +8,8 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
+import pydantic
+import pydantic.dataclasses
 from pydantic import TypeAdapter, ValidationError
 
 from fleet.errors import JailError
@@ -23,7 +25,8 @@ def request_line(spec: ToolSpec, args: Mapping[str, Any], context: Context) -> b
 
 @lru_cache(maxsize=64)
 def _adapter(model: type) -> TypeAdapter[Any]:
-    return TypeAdapter(model, config={"extra": "forbid"})
+    strict = pydantic.dataclasses.dataclass(model, frozen=True, config=pydantic.ConfigDict(extra="forbid"))
+    return TypeAdapter(strict)
 
 
 def bad_args(spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
@@ -51,12 +54,16 @@ def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
     if outcome.end is End.SIGNALED or outcome.code != 0:
         how = f"signal {outcome.code}" if outcome.end is End.SIGNALED else f"status {outcome.code}"
         tail = outcome.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        return _failure("internal", f"the guest of {spec.name} ended with {how}: {''.join(tail)}"[:500], outcome)
+        return _failure(
+            "internal", f"the guest of {spec.name} ended with {how}: {''.join(tail)}"[:500], outcome
+        )
     try:
         line = json.loads(outcome.stdout)
         result = _adapter(spec.result).validate_python(line["result"], strict=False)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return _failure("internal", f"the guest of {spec.name} answered nonsense: {type(error).__name__}", outcome)
+        return _failure(
+            "internal", f"the guest of {spec.name} answered nonsense: {type(error).__name__}", outcome
+        )
     return json_safe(asdict(result))
 
 
@@ -66,4 +73,10 @@ def json_safe(value: Any) -> Any:
 
 
 def _failure(error_class: str, error: str, outcome: Outcome) -> dict[str, Any]:
-    return {"ok": False, "latency_ms": outcome.seconds * 1000, "error": error, "error_class": error_class, "hint": ""}
+    return {
+        "ok": False,
+        "latency_ms": outcome.seconds * 1000,
+        "error": error,
+        "error_class": error_class,
+        "hint": "",
+    }

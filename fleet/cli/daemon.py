@@ -1,0 +1,139 @@
+"""The composition root: the one place where rooms are wired to each other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fleet.chain.feedback import FeedbackLog
+from fleet.chain.judge import Fences, Spend
+from fleet.chain.keys import load_key
+from fleet.chain.names import Names
+from fleet.chain.policy import parse_never
+from fleet.chain.ports import Role, TxRequest
+from fleet.chain.rpc import Rpc
+from fleet.chain.signer import Keys, Signer
+from fleet.chain.sponsor import Sponsor
+from fleet.cli.lock import only_one
+from fleet.clock import SystemClock
+from fleet.config import FleetConfig, Platform, load_fleet, load_platform
+from fleet.errors import JailError
+from fleet.events.stream import Reader
+from fleet.findings.redact import Redactor
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.gate import STOPPED
+from fleet.gate.stop import stopped
+from fleet.jail.broker import Broker, EgressPolicy, TxPort
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.model import Egress, Image
+from fleet.jail.reap import reap_stale
+from fleet.personas.load import LoadedPersona
+from fleet.runs.world import World
+from fleet.store.journal import Journal
+
+POOL = 2
+"""Jails that wait with their imports done: one per core of the smallest machine."""
+
+
+class JournalledTx:
+    """The signer's journal: a transaction is an effect like any other."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def intend_tx(self, run: str, purpose: str, tx_hash: str, raw: bytes, meta: dict[str, Any]) -> int:
+        return await self._journal.intend(run, "tx", tx_hash, meta | {"purpose": purpose, "raw": raw.hex()})
+
+    async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
+        await self._journal.resolve(effect_id, "done" if status == "done" else "failed", data)
+
+
+def image(platform: Platform, profile: Path) -> Image:
+    """What a jail shows besides the guest: the platform's compiler, if it has one."""
+    if not platform.compiler.root:
+        return Image()
+    return Image(mounts=((profile.parent / platform.compiler.root, "tc"),))
+
+
+def fences(state: Path, config: FleetConfig, platform: Platform, spend: Spend | None) -> Fences:
+    """What the signer asks at every signature: the dial and STOP as they are now, never as they were."""
+    return Fences(
+        rung=lambda: STOPPED if stopped(state) else read_dial(state / DIAL).rung.value,
+        spend=spend,
+        never=parse_never(config.never),
+        stipend_wei=platform.sponsor.max_wei,
+        token=platform.chain.token,
+    )
+
+
+@asynccontextmanager
+async def open_world(
+    state: Path,
+    *,
+    personas: Mapping[str, LoadedPersona],
+    platform: str | None = None,
+    watch: tuple[Reader, ...] = (),
+) -> AsyncIterator[World]:
+    """Everything a run needs, in the order in which it can fail: configuration, target, jail.
+
+    Holds the state directory's lock. Raises ConfigError, UsageError, Unreachable, WrongTarget, JailError,
+    TryAgain.
+    """
+    config = load_fleet()
+    profile, path = load_platform(platform or config.platform, state)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(only_one(state))
+        identity, sponsor = load_key(state / config.identity), load_key(state / config.sponsor)
+        rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
+        await rpc.check_target(profile)
+        journal = await stack.enter_async_context(await Journal.open(state / "fleet.db"))
+        spool = state / "jails"
+        spool.mkdir(mode=0o700, exist_ok=True)
+        reap_stale(spool)
+        jail = BwrapJail(image(profile, path), pool=POOL, spool=spool)
+        stack.push_async_callback(jail.aclose)
+        tier = await jail.probe()
+        if not tier.ok:
+            failed = "; ".join(f"{name}: {seen}" for name, good, seen in tier.checks if not good)
+            raise JailError(f"no jail holds here: {failed}", remedy="`fleet doctor` says what to change")
+        signer = Signer(
+            rpc, profile.chain, JournalledTx(journal),
+            keys=Keys(identity=identity, sponsor=sponsor),
+            fences=fences(state, config, profile, lambda request: _spend(world, request)),
+        )  # fmt: skip
+        policy = EgressPolicy.of(profile)
+
+        def egress(port: TxPort) -> Egress:
+            return Broker(policy, port).egress
+
+        world = World(
+            state=state,
+            config=config,
+            platform=profile,
+            journal=journal,
+            jail=jail,
+            tier=tier,
+            signer=signer,
+            sponsor=Sponsor(rpc, signer),
+            names=Names(rpc, profile.chain.diamond),
+            log=FeedbackLog(
+                rpc, profile.chain.diamond, profile.gas, signer, confirmations=profile.chain.confirmations
+            ),
+            identity=signer.address(Role.IDENTITY),
+            redactor=Redactor((identity.reveal(), sponsor.reveal())),
+            clock=SystemClock(),
+            egress=egress,
+            personas=personas,
+            watch=watch,
+        )
+        yield world
+
+
+async def _spend(world: World, request: TxRequest) -> None:
+    """What a signature costs its run: a tool's write, a report, or nothing (a stipend, an operator's act)."""
+    if request.role is Role.THROWAWAY:
+        await world.charge(request.run, "writes")
+    elif request.role is Role.IDENTITY and request.run:
+        await world.charge(request.run, "reports")

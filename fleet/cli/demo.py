@@ -1,0 +1,187 @@
+"""`fleet demo`: everything, once, on the bundled platform."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from fleet.cli.daemon import open_world
+from fleet.cli.pass_over import pass_over
+from fleet.cli.progress import Progress
+from fleet.cli.roster import roster
+from fleet.cli.shell import Json, note, put, run, state
+from fleet.cli.worklist import show
+from fleet.clock import SystemClock
+from fleet.devnet.defects import ALL_IDS, chosen
+from fleet.devnet.stack import Devnet
+from fleet.devnet.standing import STANDING
+from fleet.errors import FleetError
+from fleet.gate.dial import write_dial
+from fleet.gate.model import Rung
+from fleet.personas.load import LoadedPersona
+from fleet.runs.life import fire, recover
+from fleet.runs.world import World
+from fleet.store.journal import Journal
+from fleet.store.rows import FindingRow
+from fleet.triage.worklist import WorklistItem
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+TOGETHER = ("qa-smoke", "qa-security", "qa-fuzz", "qa-ux")
+ALONE = ("qa-perf",)
+"""Latency is a measurement: nothing of ours runs beside it."""
+MARKER = ".qa-fleet-demo"
+
+
+@app.command()
+def demo(
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Without the seeded defects: must find nothing.")
+    ] = False,
+    defects: Annotated[str, typer.Option(help="Comma-separated ids, or all.")] = "all",
+    rung: Annotated[
+        Rung, typer.Option(help="How far to turn the dial, for this devnet only.")
+    ] = Rung.EXERCISE,
+    as_json: Json = False,
+) -> None:
+    """Start the bundled platform, find what is broken, prove it, post it, rank it."""
+    seeded = frozenset() if clean else chosen(defects)
+    started = time.monotonic()
+    folder = state() / "demo"
+    summary = run(lambda: _demo(folder, seeded, rung))
+    result = summary.as_data(seeded, time.monotonic() - started, _left(folder))
+    put(result, as_json=as_json, text=lambda: _print(result, folder))
+    if (result["missed"] and rung is not Rung.OBSERVE) or result["false_findings"] or result["names_leaked"]:
+        raise typer.Exit(1)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What the demo saw, before it is held against what was seeded."""
+
+    findings: list[FindingRow] = field(default_factory=list)
+    items: tuple[WorklistItem, ...] = ()
+    log_entries: int = 0
+    names_minted: int = 0
+    names_leaked: int = 0
+
+    def as_data(self, seeded: frozenset[str], seconds: float, jails: int) -> dict[str, Any]:
+        """The one object of `fleet demo --json`."""
+        told = [row for row in self.findings if row.state in ("posted", "repeated")]
+        found = {row.probe for row in told} & seeded
+        posted = [row for row in self.findings if row.state == "posted"]
+        keys = (
+            "rank",
+            "fingerprint",
+            "severity",
+            "surface",
+            "title",
+            "count",
+            "verified",
+            "repro",
+            "score",
+            "why",
+        )
+        return {
+            "defects_seeded": len(seeded),
+            "defects_found": len(found),
+            "missed": sorted(seeded - found),
+            "false_findings": len([row for row in told if row.probe not in seeded]),
+            "findings_posted": len(posted),
+            "log_entries": self.log_entries,
+            "names_minted": self.names_minted,
+            "names_leaked": self.names_leaked,
+            "jails_left": jails,
+            "worklist": [{key: getattr(item, key) for key in keys} for item in self.items],
+            "seconds": round(seconds, 1),
+        }
+
+
+async def _demo(folder: Path, seeded: frozenset[str], rung: Rung) -> Summary:
+    await _prepare(folder)
+    note(f"demo: starting a local chain and a platform with {len(seeded)} of {len(ALL_IDS)} seeded defects")
+    async with Devnet(folder / "devnet", keys=folder / "keys", defects=seeded):
+        write_dial(folder, rung, "the bundled devnet only", "fleet demo", SystemClock())
+        note(f"demo: dial raised to {rung}, for this devnet only ({folder / 'autonomy'})")
+        personas, errors = roster()
+        if errors:
+            raise errors[0]
+        async with open_world(folder, personas=personas, platform="devnet", watch=(Progress(),)) as world:
+            for old in await recover(world):
+                note(f"demo: recovered run {old.run} of {old.persona}: {old.detail}")
+            await _fire_all(world, personas)
+            note("demo: reading the log back and ranking it")
+            result = await pass_over(world, personas["qa-triage"])
+            return await _summarise(world, result.items)
+
+
+async def _prepare(folder: Path) -> None:
+    """A fresh folder, unless a killed demo left runs to settle: then the chain and the journal go on."""
+    if folder.exists() and not (folder / MARKER).exists():
+        raise FleetError(f"{folder} is not a demo's folder", remedy="move it away")
+    if (folder / "fleet.db").exists():
+        async with await Journal.open(folder / "fleet.db") as journal:
+            if await journal.open_runs() or await journal.queued_runs():
+                note("demo: the last one was interrupted; going on from there")
+                return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / MARKER).touch()
+
+
+async def _fire_all(world: World, personas: dict[str, LoadedPersona]) -> None:
+    """As many at a time as the configuration allows; what measures latency runs by itself."""
+    limit = anyio.CapacityLimiter(world.config.concurrency)
+
+    async def one(name: str) -> None:
+        async with limit:
+            report = await fire(world, personas[name], trigger="demo")
+            if not report.settled:
+                raise FleetError(
+                    f"run {report.run} is not settled: {report.detail}", remedy="fleet demo again"
+                )
+
+    async with anyio.create_task_group() as group:
+        for name in TOGETHER:
+            group.start_soon(one, name)
+    for name in ALONE:
+        await one(name)
+
+
+async def _summarise(world: World, items: tuple[WorklistItem, ...]) -> Summary:
+    next_id = await world.names.next_id()
+    standing = {one.name for one in STANDING}
+    held = [await world.names.name_of_id(token_id) for token_id in range(1, next_id)]
+    return Summary(
+        findings=await world.journal.findings(),
+        items=items,
+        log_entries=await world.log.count(),
+        names_minted=max(0, next_id - 1 - len(standing)),
+        names_leaked=len([name for name in held if name and name not in standing]),
+    )
+
+
+def _left(folder: Path) -> int:
+    """Processes of ours that are still there, and jails whose record is."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()
+    return len(children) + len(list((folder / "jails").glob("*.jail")))
+
+
+def _print(result: dict[str, Any], folder: Path) -> None:
+    show([item | {"state": "verified" if item["verified"] else "unproven"} for item in result["worklist"]])
+    print(
+        f"\n{result['defects_found']} of {result['defects_seeded']} seeded defects found, "
+        f"{result['findings_posted']} findings posted, {result['false_findings']} false, "
+        f"{result['names_minted']} names minted and {result['names_leaked']} left, "
+        f"{result['jails_left']} jails left, {result['seconds']:.0f} s"
+    )
+    if result["missed"]:
+        print(f"missed: {', '.join(result['missed'])}")
+    print(f"worklist: {folder / 'worklist.md'}")

@@ -1,0 +1,145 @@
+"""`fleet devnet up|down|defects`: the bundled chain and platform, running on their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from fleet.cli.shell import DryRun, Json, note, put, run, state, table
+from fleet.devnet.defects import DEFECTS, chosen
+from fleet.devnet.stack import Devnet
+from fleet.errors import FleetError
+from fleet.jail.process import proc_stat
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+UP_WAIT_S = 30.0
+DOWN_WAIT_S = 40.0
+
+
+@app.callback()
+def _group() -> None:
+    """The bundled local chain and platform."""
+
+
+@app.command()
+def up(
+    clean: Annotated[bool, typer.Option("--clean", help="Without the seeded defects.")] = False,
+    defects: Annotated[str, typer.Option(help="Comma-separated ids, or all.")] = "all",
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay; Ctrl-C ends it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start it in the background and say where it is; the chain goes on where it was."""
+    seeded = frozenset() if clean else chosen(defects)
+    folder = state() / "devnet"
+    if (pid := _running(folder)) is not None:
+        note(f"already up (pid {pid})")
+    elif foreground:
+        run(lambda: _serve(folder, seeded))
+        return
+    else:
+        _spawn(folder, seeded)
+    data = _record(folder) or {}
+    put(data, as_json=as_json, text=lambda: print(f"chain {data['chain']}  platform {data['platform']}"))
+
+
+@app.command()
+def down(dry_run: DryRun = False, as_json: Json = False) -> None:
+    """End it; the chain's state stays for the next `up`."""
+    folder = state() / "devnet"
+    pid = _running(folder)
+    if pid is not None and not dry_run:
+        os.kill(pid, signal.SIGTERM)
+        _until(lambda: _running(folder) is None, DOWN_WAIT_S, "the devnet did not end")
+    said = {"ended": pid if not dry_run else None, "running": pid if dry_run else None}
+    words = "nothing is running" if pid is None else f"{'would end' if dry_run else 'ended'} pid {pid}"
+    put(said, as_json=as_json, text=lambda: print(words))
+
+
+@app.command()
+def defects(as_json: Json = False) -> None:
+    """The seeded defects: what each is, who finds it, and from which real finding it comes."""
+    data = [defect.model_dump() for defect in DEFECTS]
+    columns = ("id", "surface", "severity", "rung", "probe", "title")
+    put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+
+
+async def _serve(folder: Path, seeded: frozenset[str]) -> None:
+    async with Devnet(folder, keys=state() / "keys", defects=seeded) as devnet:
+        record = {
+            "pid": os.getpid(),
+            "start": _start(os.getpid()),
+            "chain": devnet.chain.url,
+            "platform": devnet.url,
+            "profile": str(devnet.profile),
+            "defects": sorted(seeded),
+        }
+        path = folder / "devnet.json"
+        path.write_text(json.dumps(record), "utf-8")
+        try:
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    break
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _spawn(folder: Path, seeded: frozenset[str]) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    words = "none" if not seeded else ",".join(sorted(seeded))
+    option = ["--clean"] if not seeded else ["--defects", words]
+    with (folder / "devnet.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fleet.cli", "devnet", "up", "--foreground", *option],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+    def settled() -> bool:
+        return _record(folder) is not None or process.poll() is not None
+
+    _until(settled, UP_WAIT_S, "the devnet did not start")
+    if process.poll() is not None:
+        words = (folder / "devnet.log").read_text("utf-8", "replace").strip()[-400:]
+        raise FleetError(f"the devnet did not start: {words}", remedy=f"see {folder / 'devnet.log'}")
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    try:
+        record: dict[str, Any] = json.loads((folder / "devnet.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record
+
+
+def _running(folder: Path) -> int | None:
+    """The pid of the devnet's process; a reused pid is told apart by its start time."""
+    record = _record(folder)
+    if record is None:
+        return None
+    pid = int(record["pid"])
+    return pid if _start(pid) == record["start"] else None
+
+
+def _start(pid: int) -> int:
+    stat = proc_stat(pid)
+    return stat.start if stat and stat.state not in "ZX" else 0
+
+
+def _until(done: Any, seconds: float, complaint: str) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            raise FleetError(complaint, remedy="see devnet/devnet.log in the state directory")
+        time.sleep(0.05)

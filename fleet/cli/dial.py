@@ -1,0 +1,66 @@
+"""`fleet dial [RUNG]`: show the autonomy dial, or set it. Raising it is a person's decision, with a reason."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fleet.cli.shell import DryRun, Json, note, put, state, who
+from fleet.clock import SystemClock
+from fleet.errors import UsageError
+from fleet.gate.dial import DIAL, read_dial, read_note, write_dial
+from fleet.gate.model import Rung
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def dial(
+    rung: Annotated[str | None, typer.Argument(help="observe, exercise or propose.")] = None,
+    reason: Annotated[str, typer.Option(help="Why; required to raise it.")] = "",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Show the autonomy dial, or set it."""
+    folder = state()
+    if rung is not None:
+        chosen = _rung(rung)
+        before = read_dial(folder / DIAL).rung
+        if chosen.height > before.height and not reason.strip():
+            raise UsageError(
+                f"raising the dial from {before} to {chosen} needs a reason",
+                remedy=f'fleet dial {chosen} --reason "…"',
+            )
+        if dry_run:
+            note(f"would turn the dial from {before} to {chosen}")
+        else:
+            write_dial(folder, chosen, reason, who(), SystemClock())
+    shown = show()
+    put(shown, as_json=as_json, text=lambda: print(_line(shown)))
+
+
+def show() -> dict[str, Any]:
+    """The dial as everything else reads it: `rung, trusted, who, when, why`."""
+    folder = state()
+    reading, said = read_dial(folder / DIAL), read_note(folder)
+    return {
+        "rung": str(reading.rung),
+        "trusted": reading.trusted,
+        "who": said.who if said else "",
+        "when": said.when if said else "",
+        "why": said.why if said else reading.why,
+    }
+
+
+def _rung(word: str) -> Rung:
+    try:
+        return Rung(word)
+    except ValueError:
+        raise UsageError(f"{word!r} is no rung", remedy=f"one of {', '.join(Rung)}") from None
+
+
+def _line(shown: dict[str, Any]) -> str:
+    by = f" (by {shown['who']} at {shown['when']})" if shown["who"] else ""
+    why = f": {shown['why']}" if shown["why"] else ""
+    return f"{shown['rung']}{by}{why}"

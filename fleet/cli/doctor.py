@@ -1,0 +1,115 @@
+"""`fleet doctor`: does everything hold here? Proven by behaviour, and what to do where it does not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import typer
+
+from fleet.chain.keys import load_key
+from fleet.chain.rpc import Rpc
+from fleet.cli.daemon import image
+from fleet.cli.roster import roster
+from fleet.cli.shell import Json, put, run, state, table
+from fleet.config import load_fleet, load_platform
+from fleet.errors import FleetError
+from fleet.gate.dial import DIAL, read_dial
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.model import Image
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+Row = tuple[str, bool, str]
+
+
+@app.command()
+def doctor(
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to check; default the configured one.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check this machine: jail, target, keys, personas, state directory, dial."""
+    rows = run(lambda: examine(platform))
+    data = {
+        "ok": all(good for _, good, _ in rows),
+        "checks": [dict(zip(KEYS, row, strict=True)) for row in rows],
+    }
+    put(data, as_json=as_json, text=lambda: table(KEYS, ((n, "ok" if g else "NO", s) for n, g, s in rows)))
+    if not data["ok"]:
+        raise typer.Exit(4)
+
+
+KEYS = ("check", "ok", "seen")
+
+
+async def examine(platform: str | None) -> list[Row]:
+    """Every check, in an order in which the first failure explains the later ones."""
+    rows: list[Row] = []
+    for name, check in CHECKS.items():
+        try:
+            rows += await check(platform)
+        except FleetError as error:
+            rows.append((name, False, f"{error}; try: {error.remedy}" if error.remedy else str(error)))
+    return rows
+
+
+async def _state(_: str | None) -> list[Row]:
+    folder = state()
+    info = folder.stat()
+    private = info.st_uid == os.geteuid() and not info.st_mode & 0o077
+    dial = read_dial(folder / DIAL)
+    return [
+        (
+            "state directory",
+            private,
+            f"{folder}, mode {info.st_mode & 0o777:o}" + ("" if private else ": chmod 700"),
+        ),
+        ("dial", True, f"{dial.rung}{': ' + dial.why if dial.why else ''}"),
+    ]
+
+
+async def _personas(_: str | None) -> list[Row]:
+    found, errors = roster()
+    return [("personas", not errors, str(errors[0]) if errors else ", ".join(sorted(found)))]
+
+
+async def _target(platform: str | None) -> list[Row]:
+    profile, path = load_platform(platform or load_fleet().platform, state())
+    async with Rpc(profile.chain.rpc) as rpc:
+        await rpc.check_target(profile)
+    return [("platform", True, f"{profile.name}: chain {profile.chain.id} at {profile.chain.rpc} ({path})")]
+
+
+async def _keys(_: str | None) -> list[Row]:
+    config = load_fleet()
+    for name in (config.identity, config.sponsor):
+        load_key(state() / name)
+    return [("keys", True, "identity and sponsor can be read, by nobody else")]
+
+
+async def _jail(platform: str | None) -> list[Row]:
+    spool = state() / "jails"
+    spool.mkdir(mode=0o700, exist_ok=True)
+    try:
+        shown = image(*load_platform(platform or load_fleet().platform, state()))
+    except FleetError:
+        shown = Image()
+    jail = BwrapJail(shown, pool=0, spool=spool)
+    try:
+        tier = await jail.probe()
+    finally:
+        await jail.aclose()
+    head: Row = ("jail", tier.ok, f"{tier.backend}, {tier.tier}")
+    return [head, *((f"jail: {name}", good, seen) for name, good, seen in tier.checks)]
+
+
+CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
+    "state directory": _state,
+    "personas": _personas,
+    "jail": _jail,
+    "platform": _target,
+    "keys": _keys,
+}

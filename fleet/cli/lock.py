@@ -1,0 +1,31 @@
+"""One process per state directory: the kernel holds the lock, so a killed process leaves none behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fleet.errors import TryAgain
+
+
+@contextmanager
+def only_one(state: Path) -> Iterator[None]:
+    """Hold `fleet.lock` while the block lasts; TryAgain, naming the holder, when somebody else does."""
+    handle = os.open(state / "fleet.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
+            raise TryAgain(
+                f"another fleet (pid {holder}) is at work in {state}",
+                remedy="wait for it, or set STATE_DIRECTORY to another folder",
+            ) from None
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,62 @@
+"""`fleet log list`: the on-chain feedback log as it is, hostile entries included."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fleet.chain.feedback import FeedbackLog
+from fleet.chain.rpc import Rpc
+from fleet.cli.shell import Json, put, run, state, table
+from fleet.config import load_fleet, load_platform
+from fleet.findings.reader import read
+from fleet.text import clean
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _group() -> None:
+    """The on-chain feedback log."""
+
+
+@app.command("list")
+def list_entries(
+    platform: Annotated[str | None, typer.Option(help="Profile to read; default the configured one.")] = None,
+    last: Annotated[int, typer.Option(min=1, max=100_000, help="Show the last so many.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """The newest entries, oldest first."""
+    profile, _ = load_platform(platform or load_fleet().platform, state())
+
+    async def fetch() -> list[dict[str, Any]]:
+        async with Rpc(profile.chain.rpc) as rpc:
+            await rpc.check_target(profile)
+            log = FeedbackLog(rpc, profile.chain.diamond, profile.gas)
+            return await _tail(log, last)
+
+    rows = run(fetch)
+    columns = ("index", "at", "sender", "grammar", "severity", "text")
+    put(rows, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in rows)))
+
+
+async def _tail(log: FeedbackLog, last: int) -> list[dict[str, Any]]:
+    total = await log.count()
+    index = max(0, total - last)
+    rows: list[dict[str, Any]] = []
+    while entries := await log.range(index, 200):
+        for entry in entries:
+            said = read(entry.text)
+            rows.append(
+                {
+                    "index": index,
+                    "at": entry.timestamp,
+                    "sender": entry.sender,
+                    "grammar": said.grammar,
+                    "severity": said.severity,
+                    "text": clean(entry.text, limit=2048),
+                }
+            )
+            index += 1
+    return rows

@@ -1,0 +1,140 @@
+"""`fleet personas`: list, check, scaffold, publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.cli.operator import open_operator
+from fleet.cli.roster import FOLDER, one, roster
+from fleet.cli.shell import DryRun, Json, note, put, run, state, table
+from fleet.errors import PersonaError, Refused, UsageError
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+SCAFFOLD = """+++
+name = "{name}"
+surface = "ux"
+summary = "What this specialist looks for."
+tools = ["qa_fetch"]
+triggers = [{{ every = "6h" }}]
+budget = {{ calls = 40, wall = "5m" }}
+
+[[probe]]
+id = "front-page"
+severity = "medium"
+steps = [{{ tool = "qa_fetch", args = {{ url = "{{site}}/llms.txt" }} }}]
+expect = "result.status == 200"
+finding = "the platform's llms.txt cannot be read; it was expected to be served"
++++
+You are {name}. Say here what to look for, what counts as proof, and what never to do.
+"""
+"""A small persona that is valid as it stands."""
+
+
+@app.callback()
+def _group() -> None:
+    """List, check, scaffold or publish personas."""
+
+
+@app.command("list")
+def list_personas(as_json: Json = False) -> None:
+    """Every persona that can run."""
+    found, errors = roster()
+    for error in errors:
+        note(f"not loaded: {error}")
+    data = [
+        {
+            "name": name,
+            "surface": loaded.persona.surface,
+            "probes": len(loaded.persona.probe),
+            "tools": list(loaded.persona.tools),
+            "summary": loaded.persona.summary,
+        }
+        for name, loaded in sorted(found.items())
+    ]
+    columns = ("name", "surface", "probes", "summary")
+    put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+
+
+@app.command()
+def check(
+    path: Annotated[Path | None, typer.Argument(help="One file or a folder; default personas/.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check persona files: each error names file, line, key and remedy."""
+    found, errors = roster(path or FOLDER)
+    data: dict[str, Any] = {
+        "ok": not errors,
+        "personas": sorted(found),
+        "errors": [
+            {"file": e.file, "line": e.line, "key": e.key, "reason": e.reason, "remedy": e.remedy}
+            for e in errors
+        ],
+    }
+    put(data, as_json=as_json, text=lambda: _print(found, errors))
+    if errors:
+        raise typer.Exit(3)
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="qa-<word>")],
+    dry_run: DryRun = False,
+) -> None:
+    """Write a small valid persona to start from; never overwrites."""
+    path = FOLDER / f"{name}.md"
+    if not name.startswith("qa-") or not name.replace("-", "").isalnum() or not name.islower():
+        raise UsageError(f"{name!r} is no persona name", remedy="qa-<word>, lower case")
+    if path.exists():
+        raise UsageError(f"{path} exists", remedy="choose another name, or edit it")
+    text = SCAFFOLD.format(name=name)
+    if dry_run:
+        print(text, end="")
+        return
+    path.write_text(text, "utf-8")
+    note(f"wrote {path}")
+
+
+@app.command()
+def publish(
+    name: Annotated[str, typer.Argument(help="Persona to publish.")],
+    platform: Annotated[str | None, typer.Option(help="Profile; default the configured one.")] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Put a persona's text on chain, as the persona of the agent of its name.
+
+    The agent belongs to the fleet's identity; a free name is registered first.
+    """
+    text = one(name).body.strip()
+    if dry_run:
+        note(f"would write {len(text.encode())} bytes to the persona metadata of agent {name}")
+        return
+    rung = read_dial(state() / DIAL).rung
+    if rung.height < Rung.EXERCISE.height:
+        raise Refused(f"the dial is at {rung}", rule="dial", remedy='fleet dial exercise --reason "…"')
+    data = run(lambda: _publish(name, text, platform))
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: print(f"published {name}: {data['bytes']} bytes, agent {data['id']}"),
+    )
+
+
+async def _publish(name: str, text: str, platform: str | None) -> dict[str, Any]:
+    async with open_operator(state(), platform=platform) as operator:
+        token_id = await operator.own(name)
+        tx = await operator.set_metadata(token_id, "localharness.persona", text.encode())
+    return {"tx": tx, "bytes": len(text.encode()), "id": token_id}
+
+
+def _print(found: dict[str, Any], errors: list[PersonaError]) -> None:
+    for name in sorted(found):
+        print(f"ok  {name}")
+    for error in errors:
+        print(f"BAD {error}" + (f"\n    try: {error.remedy}" if error.remedy else ""))

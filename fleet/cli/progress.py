@@ -1,0 +1,49 @@
+"""What a person sees while it works: one line per thing worth knowing, on stderr."""
+
+from __future__ import annotations
+
+from fleet.cli.shell import note
+from fleet.events.model import (
+    Event,
+    FindingPosted,
+    FindingRaised,
+    FindingVerified,
+    ResourceReleased,
+    RunEnded,
+    RunStarted,
+)
+from fleet.text import clean
+
+
+class Progress:
+    """A reader of every run's stream; knows which run is whose."""
+
+    def __init__(self) -> None:
+        self._persona: dict[str, str] = {}
+        self._title: dict[str, str] = {}
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted):
+            self._persona[event.run] = event.persona
+        if isinstance(event, FindingRaised):
+            self._title[event.fingerprint] = event.title
+        said = self._words(event)
+        if said:
+            note(f"  {self._persona.get(event.run, event.run):<12} {clean(said, limit=160)}")
+
+    def _words(self, event: Event) -> str:
+        match event:
+            case RunStarted():
+                return f"run {event.run} at {event.rung}, jail {event.jail}"
+            case FindingRaised():
+                return f"saw: {event.title}"
+            case FindingVerified():
+                title = self._title.get(event.fingerprint, event.fingerprint)
+                return f"{event.state} {event.confirmed}/{event.tries}: {title}"
+            case FindingPosted():
+                return f"posted {event.fingerprint} as log entry {event.index}"
+            case ResourceReleased():
+                return f"released {event.ref}"
+            case RunEnded():
+                return f"{event.outcome} after {event.calls} calls, {event.seconds:.1f} s {event.detail}".rstrip()
+        return ""

@@ -1,0 +1,101 @@
+"""`fleet run PERSONA`: fire one persona now."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from fleet.cli.daemon import open_world
+from fleet.cli.pass_over import pass_over
+from fleet.cli.progress import Progress
+from fleet.cli.roster import one, roster
+from fleet.cli.shell import DryRun, Json, note, put, run, state, table
+from fleet.errors import FleetError, Refused
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
+from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
+from fleet.runs.life import RunReport, fire, recover
+from fleet.text import clean
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def run_persona(
+    persona: Annotated[str, typer.Argument(help="Name of a persona, such as qa-smoke.")],
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to run against; default the configured one.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Fire one persona now; exit 1 when it found something."""
+    chosen, folder = one(persona), state()
+    if dry_run:
+        plan = planned(chosen, read_dial(folder / DIAL).rung)
+        columns = ("probe", "severity", "tools", "would run")
+        put(plan, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in plan)))
+        return
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    data = run(lambda: _fire(chosen, platform))
+    put(data, as_json=as_json, text=lambda: _print(data))
+    if any(row["state"] in ("posted", "repeated", "confirmed") for row in data["findings"]):
+        raise typer.Exit(1)
+
+
+def planned(persona: LoadedPersona, rung: Rung) -> list[dict[str, Any]]:
+    """Each probe and whether the dial would let all of its calls through."""
+    rows = []
+    for probe in persona.persona.probe:
+        tools = [step.tool for step in probe.steps]
+        acts = any(TOOLS[tool].effect is Effect.ACT for tool in tools)
+        allowed = not acts or rung.height >= Rung.EXERCISE.height
+        rows.append(
+            {
+                "probe": probe.id,
+                "severity": probe.severity,
+                "tools": " ".join(tools),
+                "would run": "yes" if allowed else f"no: the dial is at {rung}",
+            }
+        )
+    return rows
+
+
+async def _fire(persona: LoadedPersona, platform: str | None) -> dict[str, Any]:
+    personas, _ = roster()
+    async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:
+        chain = world.platform.chain
+        note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
+        for old in await recover(world):
+            note(f"recovered run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+        if persona.persona.driver == "triage":
+            result = await pass_over(world, persona)
+            return {
+                "run": "",
+                "outcome": "done",
+                "detail": f"{len(result.items)} items",
+                "findings": [],
+                "calls": 0,
+            }
+        return as_data(await fire(world, persona))
+
+
+def as_data(report: RunReport) -> dict[str, Any]:
+    """A report as JSON."""
+    if not report.settled:
+        raise FleetError(
+            f"run {report.run} is not settled: {report.detail}", remedy="start again: clean-up goes on first"
+        )
+    return asdict(report)
+
+
+def _print(data: dict[str, Any]) -> None:
+    print(f"{data['outcome']} {data['detail']}".rstrip())
+    columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
+    table(columns, ([row[c] for c in columns] for row in data["findings"]), empty="no findings")

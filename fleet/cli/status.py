@@ -1,0 +1,56 @@
+"""`fleet status`: what the fleet may do, and what it did last."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import typer
+
+from fleet.cli.dial import show as show_dial
+from fleet.cli.shell import Json, put, run, state, table
+from fleet.config import load_fleet
+from fleet.gate.stop import stopped
+from fleet.store.journal import Journal
+from fleet.text import clean
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """What the fleet may do, and what it did last."""
+    data = run(gather)
+    put(data, as_json=as_json, text=lambda: _print(data))
+
+
+async def gather() -> dict[str, Any]:
+    """Dial, STOP, the latest runs and the findings by state."""
+    folder = state()
+    pause = stopped(folder)
+    data: dict[str, Any] = {
+        "dial": show_dial(),
+        "stop": clean(pause.why) if pause else "",
+        "platform": load_fleet().platform,
+        "state": str(folder),
+        "runs": [],
+        "findings": {},
+    }
+    if (folder / "fleet.db").exists():
+        async with await Journal.open(folder / "fleet.db") as journal:
+            data["runs"] = [asdict(row) for row in await journal.runs(limit=10)]
+            for row in await journal.findings():
+                data["findings"][row.state] = data["findings"].get(row.state, 0) + 1
+    return data
+
+
+def _print(data: dict[str, Any]) -> None:
+    dial = data["dial"]
+    by = f" by {dial['who']} at {dial['when']}" if dial["who"] else ""
+    print(f"dial      {dial['rung']}{by}  {dial['why']}".rstrip())
+    print(f"stop      {data['stop'] or 'no'}")
+    print(f"platform  {data['platform']}")
+    counts = ", ".join(f"{count} {word}" for word, count in sorted(data["findings"].items()))
+    print(f"findings  {counts or 'none'}")
+    columns = ("run_id", "persona", "state", "outcome", "started", "detail")
+    table(columns, ([row[c] for c in columns] for row in data["runs"]), empty="no runs yet")

@@ -1,0 +1,28 @@
+"""`fleet stop`: pause everything at once. Sticky: only `fleet resume` ends it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fleet.cli.shell import DryRun, Json, note, put, state, who
+from fleet.clock import SystemClock
+from fleet.gate.stop import stop as write_stop
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def stop(
+    reason: Annotated[str, typer.Option(help="Why; shown by `status`.")] = "",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Pause everything, at once and until `resume`."""
+    folder = state()
+    if dry_run:
+        note(f"would write {folder / 'STOP'}")
+        return
+    said = write_stop(folder, who(), reason, SystemClock())
+    put({"stopped": True, "why": said.why}, as_json=as_json, text=lambda: print(f"stopped: {said.why}"))

@@ -1,0 +1,143 @@
+"""The whole devnet for the length of an `async with`: chain, contracts, platform process, profile.
+
+    async with Devnet(state / "devnet", defects=ALL_IDS) as devnet:
+        ... devnet.profile ...
+
+Everything it makes lies in its folder; the chain's state stays there, so a later start goes on with it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import Process
+
+from fleet.chain.keys import address_of, create_key, load_key, write_new
+from fleet.chain.rpc import Rpc
+from fleet.devnet.anvil import CHAIN_ID, Anvil
+from fleet.devnet.defects import COMPILER_IDS, PLATFORM_IDS
+from fleet.devnet.deploy import Deployment, deploy_or_load
+from fleet.devnet.node import fund
+from fleet.errors import FleetError
+
+METER_KEY = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
+"""Development account 1 of the published mnemonic (`anvil.MNEMONIC`): public, worth nothing anywhere."""
+STANDING_WEI = 1000 * 10**18
+"""What identity and sponsor hold after a start."""
+READY_WAIT_S = 20.0
+STOP_WAIT_S = 5.0
+COMPILER = Path(__file__).with_name("compiler")
+
+
+class Devnet:
+    """`profile` is the file that describes it, `keys` the folder with the fleet's two keys.
+
+    Raises FleetError when a part does not start, TryAgain when the folder is in use.
+    """
+
+    def __init__(
+        self, folder: Path, *, keys: Path, defects: Iterable[str] = (), chain_port: int = 0, web_port: int = 0
+    ) -> None:
+        self.folder, self.keys = folder.absolute(), keys.absolute()
+        self.defects = frozenset(defects)
+        self.profile = self.folder / "devnet.toml"
+        self._ports = (chain_port, web_port)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        async with AsyncExitStack() as stack:
+            self.chain = await stack.enter_async_context(
+                Anvil(self.folder / "chain.json", port=self._ports[0])
+            )
+            rpc = await stack.enter_async_context(Rpc(self.chain.url))
+            deployment = await deploy_or_load(rpc, self.folder / "deployment.json")
+            for name in ("identity", "sponsor"):
+                await fund(rpc, _own_key(self.keys / name), STANDING_WEI)
+            stack.callback(self.profile.unlink, missing_ok=True)
+            self.url = await self._serve(stack, deployment)
+            self.profile.write_text(self._describe(deployment), "utf-8")
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def _serve(self, stack: AsyncExitStack, deployment: Deployment) -> str:
+        """Start the platform process; its URL once it says that it serves."""
+        key = self.folder / "meter.key"
+        key.unlink(missing_ok=True)
+        write_new(key, METER_KEY.encode() + b"\n")
+        command = [
+            sys.executable, "-m", "fleet.devnet.platform", "--rpc", self.chain.url,
+            "--diamond", deployment.diamond, "--meter-key-file", str(key), "--port", str(self._ports[1]),
+            "--defects", ",".join(sorted(self.defects & PLATFORM_IDS)),
+        ]  # fmt: skip
+        log = stack.enter_context((self.folder / "platform.log").open("wb"))
+        process = await anyio.open_process(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+        )
+        stack.push_async_callback(_end, process)
+        with anyio.move_on_after(READY_WAIT_S):
+            assert process.stdout is not None
+            words = b""
+            async for chunk in process.stdout:
+                words += chunk
+                if b"\n" in words:
+                    return str(json.loads(words.partition(b"\n")[0])["url"])
+        raise FleetError("the reference platform did not start", remedy=f"see {self.folder / 'platform.log'}")
+
+    def _describe(self, deployment: Deployment) -> str:
+        """The profile of this devnet, as `config/platforms/*.toml` are written."""
+        tool = '"{python}", "-I", "-S", "-B", "/opt/tc/rustlite"'
+        defects = ",".join(sorted(self.defects & COMPILER_IDS))
+        return f"""name = "devnet"
+call_targets = ["claude", "docs"]
+
+[chain]
+rpc = "{self.chain.url}"
+id = {CHAIN_ID}
+diamond = "{deployment.diamond}"
+token = "{deployment.token}"
+
+[web]
+site = "{self.url}"
+face = "{self.url}/face/{{name}}/"
+proxy = "{self.url}"
+
+[compiler]
+root = "{COMPILER}"
+command = [{tool}, "--defects", "{defects}"]
+loader = [{tool}, "--defects", "{defects}", "--entry"]
+
+[history]
+docs_face_p95_ms = 20.0
+"""
+
+
+def _own_key(path: Path) -> str:
+    """The address of a key of the fleet, made when missing."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return address_of(load_key(path)) if path.exists() else create_key(path)
+
+
+async def _end(process: Process) -> None:
+    """Ask, wait a little, insist."""
+    with anyio.CancelScope(shield=True):
+        if process.returncode is None:
+            process.terminate()
+        with anyio.move_on_after(STOP_WAIT_S):
+            await process.wait()
+        if process.returncode is None:
+            process.kill()
+        await process.aclose()

@@ -1,0 +1,113 @@
+"""One run as its driver sees it: every call through the gate into a fresh jail, recorded on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleet.drivers.session import Answer, RunOver
+from fleet.drivers.template import Bindings
+from fleet.errors import JailError
+from fleet.events.model import GateDenied, ToolRequested, ToolResponded
+from fleet.events.stream import Stream
+from fleet.gate.gate import Gate
+from fleet.gate.model import Action, Verdict
+from fleet.runs.guest import answer, bad_args, request_line
+from fleet.runs.wallet import Wallet
+from fleet.runs.world import World
+from sandbox.spec import ToolSpec
+from sandbox.tools import TOOLS
+
+GUEST_S = 20.0
+"""A guest's own deadline; the jail's is a little later, so that the guest's words still get out."""
+MARGIN_S = 2.0
+
+_OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
+
+
+class RunSession:
+    """Implements the drivers' Session port."""
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        run: str,
+        persona: str,
+        gate: Gate,
+        stream: Stream,
+        wallet: Wallet,
+        history: Mapping[str, float],
+        first_name: int = 1,
+    ) -> None:
+        self._world, self._run, self._persona = world, run, persona
+        self._gate, self._stream, self._wallet = gate, stream, wallet
+        self._history = dict(world.platform.history) | dict(history)
+        self._next_name = first_name
+        self.calls = 0
+
+    def bindings(self, *, fresh_name: bool) -> Bindings:
+        name = ""
+        if fresh_name:
+            name = f"qa-{self._run}-{self._next_name}"
+            self._next_name += 1
+        return self._world.bindings(self._run, name)
+
+    def history(self) -> Mapping[str, float]:
+        return self._history
+
+    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
+        self.calls += 1
+        number, spec = self.calls, TOOLS.get(tool)
+        verdict = await self._decide(tool, spec, args)
+        if not verdict.permit or spec is None:
+            return self._denied(number, tool, verdict)
+        shown = self._world.redactor.fields(args)
+        self._stream.emit(ToolRequested(call=number, probe=probe, tool=tool, args=shown))
+        await self._wallet.ready(tool, args)
+        started = self._world.clock.monotonic()
+        result = await self._jailed(spec, args)
+        self._stream.emit(
+            ToolResponded(
+                call=number,
+                tool=tool,
+                is_error=not result["ok"],
+                result=self._world.redactor.fields(result),
+                seconds=round(self._world.clock.monotonic() - started, 4),
+            )
+        )
+        if self._wallet.spent:
+            raise RunOver("budget_exceeded", self._wallet.spent)
+        return Answer(result)
+
+    async def _decide(self, tool: str, spec: ToolSpec | None, args: Mapping[str, Any]) -> Verdict:
+        if spec is not None and (bad := bad_args(spec, args)) is not None:
+            return await self._gate.malformed(tool, bad)
+        effect = spec.effect if spec else None
+        action = Action(
+            run=self._run,
+            persona=self._persona,
+            tool=tool,
+            effect=effect or TOOLS["qa_report"].effect,
+            args=args,
+        )
+        return await self._gate.decide(action)
+
+    def _denied(self, number: int, tool: str, verdict: Verdict) -> Answer:
+        rule, reason = verdict.rule, verdict.reason
+        self._stream.emit(GateDenied(call=number, tool=tool, rule=rule, reason=reason))
+        if verdict.ends_run:
+            raise RunOver(_OVER.get(rule, "refused"), reason)
+        return Answer({}, denied=rule or "unknown", reason=reason)
+
+    async def _jailed(self, spec: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
+        context = self._world.context(self._run, self._wallet.keys.addresses(), GUEST_S)
+        outcome = await self._world.jail.call(
+            request_line(spec, args, context),
+            deadline_s=GUEST_S + MARGIN_S,
+            egress=self._world.egress(self._wallet),
+        )
+        try:
+            return answer(spec, outcome)
+        except JailError as error:
+            raise RunOver("jail_lost", str(error)) from None

@@ -1,0 +1,89 @@
+"""The end of every run, and the recovery of one that was killed: look at each open effect and finish it.
+
+Nothing is repeated blindly. A transaction is looked up by its hash, a post by its text, a name by its
+owner; the keys go last, because everything else needs them. Settling twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from fleet.chain.abi import FUNCTIONS
+from fleet.chain.ports import Role, TxRequest
+from fleet.errors import TryAgain
+from fleet.events.model import ResourceReleased
+from fleet.events.stream import Stream
+from fleet.runs.report import report_all
+from fleet.runs.wallet import Wallet
+from fleet.runs.world import World
+from fleet.store.rows import EffectRow
+
+RESENT = frozenset({"post"})
+"""Purposes of transactions that are still wanted after a crash; the rest is only looked up."""
+
+
+async def settle(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
+    """Finish every effect of a run; FleetError when something could not be looked at and must wait."""
+    world.signer.open_run(wallet.scope)
+    try:
+        await _transactions(world, run)
+        await report_all(world, run, stream)
+        await release_names(world, run, stream, wallet)
+        await _sweep(world, wallet)
+        await _destroy_keys(world, run, wallet)
+    finally:
+        world.signer.close_run(run)
+
+
+async def _transactions(world: World, run: str) -> None:
+    for effect in await world.journal.effects(run, ("tx",), ("open",)):
+        raw = bytes.fromhex(effect.data["raw"])
+        settled = await world.signer.settle_raw(raw, rebroadcast=effect.data.get("purpose") in RESENT)
+        if settled.state == "pending":
+            raise TryAgain(
+                f"transaction {settled.tx} of run {run} is in no block yet", remedy="start again in a minute"
+            )
+        good = settled.receipt is not None and settled.receipt.status == 1
+        await world.journal.resolve(
+            effect.effect_id, "done" if good else "failed", {"reason": settled.reason}
+        )
+
+
+async def release_names(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
+    """Release what this run minted: recorded by the run, and owned by the key it made for it."""
+    for effect in await world.journal.effects(run, ("name",), ("open", "done")):
+        owner = await world.names.owner_of_name(effect.ref)
+        if not owner:
+            await world.journal.resolve(effect.effect_id, "released" if effect.state == "done" else "failed")
+            continue
+        if owner == effect.data["owner"].lower() and effect.ref in wallet.keys.labels():
+            await _release(world, run, effect, wallet)
+            await world.journal.resolve(effect.effect_id, "released")
+            stream.emit(ResourceReleased(kind="name", ref=effect.ref))
+        else:
+            await world.journal.resolve(effect.effect_id, "failed", {"reason": f"owned by {owner}"})
+
+
+async def _release(world: World, run: str, effect: EffectRow, wallet: Wallet) -> None:
+    token_id = await world.names.id_of_name(effect.ref)
+    wallet.scope.minted[token_id] = effect.ref
+    gas = world.platform.gas.release_name
+    fee = await world.sponsor.fund(wallet.scope, effect.ref, gas=gas, cleanup=True)
+    await world.signer.submit(
+        TxRequest(
+            role=Role.THROWAWAY, to=world.platform.chain.diamond, gas=gas, max_fee=fee, run=run,
+            data=FUNCTIONS["releaseName"].encode(token_id), key=effect.ref,
+            purpose=f"release {effect.ref}", cleanup=True,
+        )
+    )  # fmt: skip
+    if await world.names.owner_of_name(effect.ref):
+        raise TryAgain(f"{effect.ref} is still owned after its release", remedy="start again in a minute")
+
+
+async def _sweep(world: World, wallet: Wallet) -> None:
+    for label in wallet.keys.labels():
+        await world.sponsor.sweep(wallet.scope, label)
+
+
+async def _destroy_keys(world: World, run: str, wallet: Wallet) -> None:
+    wallet.keys.destroy()
+    for effect in await world.journal.effects(run, ("key",), ("open", "done")):
+        await world.journal.resolve(effect.effect_id, "released")

@@ -1,0 +1,73 @@
+"""One run's way to a signature: the broker asks here, the signer decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleet.chain.keys import auth_token
+from fleet.chain.ports import Role, RunScope, TxRequest
+from fleet.chain.run_keys import RunKeys
+from fleet.errors import BudgetExceeded, Refused
+from fleet.runs.world import World
+
+CALLER = "caller"
+"""Label of the throwaway key that talks to agents."""
+
+
+class Wallet:
+    """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
+
+    `spent` is set once a budget refused a signature: the run must end.
+    """
+
+    def __init__(self, world: World, run: str) -> None:
+        self._world, self._run = world, run
+        self.keys = RunKeys(world.folder(run))
+        self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys)
+        self.spent: str = ""
+
+    async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
+        """Make the key that a call needs; the intent is written down before the key is."""
+        if tool == "qa_create":
+            await self._key(str(args["name"]), minting=True)
+        elif tool == "qa_call":
+            await self._key(CALLER, minting=False)
+
+    async def _key(self, label: str, *, minting: bool) -> None:
+        if label in self.keys.labels():
+            return
+        await self._world.journal.intend(self._run, "key", label, {})
+        address = self.keys.new(label)
+        if minting:
+            await self._world.journal.intend(self._run, "name", label, {"owner": address})
+
+    async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
+        """One transaction of a throwaway key, paid by a stipend; Refused, TxFailed, Unreachable pass on."""
+        if value:
+            raise Refused("a tool sends no value", rule="value")
+        if key not in self.keys.labels():
+            raise Refused(f"this run has no key {key!r}", rule="key")
+        try:
+            fee = await self._world.sponsor.fund(self.scope, key, gas=gas)
+            request = TxRequest(
+                role=Role.THROWAWAY, to=to, data=data, gas=gas, max_fee=fee,
+                run=self._run, key=key, purpose=f"tool {key}",
+            )  # fmt: skip
+            receipt = await self._world.signer.submit(request, check=False)
+        except BudgetExceeded as error:
+            self.spent = str(error)
+            raise
+        return {
+            "tx": receipt.tx,
+            "status": receipt.status,
+            "gas_used": receipt.gas_used,
+            "block": receipt.block,
+            "reverted": receipt.reason if receipt.status != 1 else "",
+        }
+
+    async def token(self, key: str, route: str) -> dict[str, Any]:
+        """A fresh call token of a throwaway key; good for seconds, and for this platform only."""
+        now = int(self._world.clock.now().timestamp())
+        token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), now, route)
+        return {"token": token, "address": self.keys.addresses()[key]}

@@ -1,0 +1,91 @@
+"""Everything a run needs, made once by the composition root and handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from fleet.chain.ports import FeedbackPort, NamesPort
+from fleet.chain.signer import Signer
+from fleet.chain.sponsor import Sponsor
+from fleet.clock import Clock
+from fleet.config import FleetConfig, Platform
+from fleet.drivers.session import Bindings
+from fleet.errors import BudgetExceeded
+from fleet.events.stream import Reader
+from fleet.findings.redact import Redactor
+from fleet.gate.gate import Gate
+from fleet.jail.broker import TxPort
+from fleet.jail.model import Egress, Jail, Tier
+from fleet.personas.load import LoadedPersona
+from fleet.store.journal import Journal
+from sandbox.spec import Context
+
+
+class MakeEgress(Protocol):
+    """Builds the way out of one call around the run's own port to the signer."""
+
+    def __call__(self, port: TxPort) -> Egress: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One platform, one state directory, one process. `gates` are those of the runs in flight."""
+
+    state: Path
+    config: FleetConfig
+    platform: Platform
+    journal: Journal
+    jail: Jail
+    tier: Tier
+    signer: Signer
+    sponsor: Sponsor
+    names: NamesPort
+    log: FeedbackPort
+    identity: str
+    redactor: Redactor
+    clock: Clock
+    egress: MakeEgress
+    personas: Mapping[str, LoadedPersona]
+    gates: dict[str, Gate] = field(default_factory=dict)
+    closing: set[str] = field(default_factory=set)
+    """Runs whose closing report may draw on the reserve."""
+    watch: tuple[Reader, ...] = ()
+
+    def folder(self, run: str) -> Path:
+        """`runs/<id>/`: trajectory, keys, evidence."""
+        return self.state / "runs" / run
+
+    def bindings(self, run: str, name: str) -> Bindings:
+        web = self.platform.web
+        return Bindings(run=run, name=name, site=web.site, proxy=web.proxy, face=web.face)
+
+    def context(self, run: str, keys: Mapping[str, str], deadline_s: float) -> Context:
+        """The public facts that a guest gets."""
+        web, chain, compiler = self.platform.web, self.platform.chain, self.platform.compiler
+        return Context(
+            run=run,
+            prefix=f"qa-{run}-",
+            chain_id=chain.id,
+            diamond=chain.diamond,
+            token=chain.token,
+            site=web.site,
+            proxy=web.proxy,
+            model=web.model,
+            auth_scope=web.auth_scope,
+            keys=dict(keys),
+            compiler=compiler.command,
+            loader=compiler.loader,
+            gas=self.platform.gas.model_dump(),
+            publish_cap=compiler.publish_cap,
+            deadline_s=deadline_s,
+        )
+
+    async def charge(self, run: str, unit: Literal["writes", "reports"]) -> None:
+        """The signer's question before every signature that counts; BudgetExceeded when it is spent."""
+        gate = self.gates.get(run)
+        if gate is None:
+            raise BudgetExceeded(f"no run {run} is open", remedy="")
+        await gate.write_spend(unit if unit == "writes" else "closing" if run in self.closing else "reports")
