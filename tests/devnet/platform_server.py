@@ -47,7 +47,7 @@ def memory_chain(credit: int = 10 * CREDIT) -> MemoryChain:
 @contextmanager
 def serve(app: ASGIApp) -> Iterator[str]:
     """Base URL of an application that a uvicorn of its own serves; stopped and joined at the end."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -73,9 +73,7 @@ def main(argv: list[str]) -> None:
     key = load_key(options.meter_key_file) if options.meter_key_file else None
     defects = frozenset(filter(None, options.defects.split(",")))
     app = create_app(RpcChain(Rpc(options.rpc), options.diamond, key), defects, settings)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=GRACE_S
-    )
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE_S)
     ready = {"ready": True, "url": own_url, "port": listener.getsockname()[1], "pid": os.getpid()}
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))  # uvicorn raises it again after its own shutdown

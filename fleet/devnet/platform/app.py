@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -48,8 +51,15 @@ def create_app(
     """
     if unknown := sorted(defects - ALL_IDS):
         raise ValueError(f"unknown defects: {', '.join(unknown)}; known: {', '.join(sorted(ALL_IDS))}")
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await chain.aclose()
+
     app = Starlette(
         routes=ROUTES,
+        lifespan=lifespan,
         middleware=[Middleware(Cors)],
         exception_handlers={HTTPException: _http_error, Unreachable: _chain_down, ChainError: _chain_down},
     )

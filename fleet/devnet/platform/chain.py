@@ -33,6 +33,9 @@ class ChainPort(Protocol):
     async def meter(self, address: str, wei: int) -> None:
         """Debit, and return once it is on chain; TxFailed when it is not, and then nothing was debited."""
 
+    async def aclose(self) -> None:
+        """Let go of connections."""
+
 
 @dataclass
 class MemoryChain:
@@ -62,3 +65,6 @@ class MemoryChain:
             raise TxFailed("InsufficientCredits()", kind="reverted")
         self.credits[address.lower()] = have - wei
         self.metered.append((address.lower(), wei))
+
+    async def aclose(self) -> None:
+        """Nothing is held."""

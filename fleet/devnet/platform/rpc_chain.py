@@ -42,6 +42,9 @@ class RpcChain:
         if await self._status(sent) != 1:
             raise TxFailed("the debit was reverted", kind="reverted", tx=sent)
 
+    async def aclose(self) -> None:
+        await self._rpc.aclose()
+
     async def _send(self, key: Secret, data: bytes) -> str:
         sender = address_of(key)
         if not self._chain_id:

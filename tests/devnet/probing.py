@@ -1,0 +1,124 @@
+"""Probes as a run makes them: the real guest tools, the real broker, a real chain and platform; no jail."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import anyio
+import pytest
+
+from fleet.chain.keys import Secret, address_of, auth_token, fresh
+from fleet.chain.rpc import Rpc
+from fleet.config import ROOT, Platform
+from fleet.devnet import node
+from fleet.drivers.session import Answer
+from fleet.drivers.template import Bindings
+from fleet.errors import TxFailed
+from fleet.jail.broker import Broker
+from fleet.jail.egress_policy import EgressPolicy
+from fleet.personas.model import Persona
+from sandbox.faults import Failure
+from sandbox.spec import Context, Mistake, ToolSpec
+from sandbox.tools import TOOLS
+from sandbox.validate import build
+
+RUN = "t0"
+GUEST_S = 20.0
+
+
+def personas() -> dict[str, Persona]:
+    """The shipped persona files by file name."""
+    found = {}
+    for path in sorted((ROOT / "personas").glob("*.md")):
+        _, front, body = path.read_text("utf-8").split("+++\n", 2)
+        found[path.stem] = Persona.model_validate(tomllib.loads(front))
+        assert body.strip(), path
+    return found
+
+
+@dataclass
+class Keys:
+    """The broker's port to throwaway keys. The chain lets any account send: only tokens need secrets."""
+
+    rpc: Rpc
+    secrets: dict[str, Secret] = field(default_factory=dict)
+
+    async def add(self, label: str) -> None:
+        self.secrets[label] = fresh()
+        await node.fund(self.rpc, address_of(self.secrets[label]), 10**18)
+
+    async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
+        try:
+            receipt = await node.transact(self.rpc, address_of(self.secrets[key]), to, data, gas=gas)
+        except TxFailed as failed:
+            return {"tx": failed.tx, "status": 0, "gas_used": failed.gas_used, "block": 0, "reverted": "yes"}
+        used, block = int(receipt["gasUsed"], 16), int(receipt["blockNumber"], 16)
+        return {
+            "tx": receipt["transactionHash"],
+            "status": 1,
+            "gas_used": used,
+            "block": block,
+            "reverted": "",
+        }
+
+    async def token(self, key: str, route: str) -> dict[str, Any]:
+        secret = self.secrets[key]
+        token = auth_token("localharness-proxy", secret, int(time.time()), route)
+        return {"token": token, "address": address_of(secret)}
+
+
+@dataclass
+class ProbingSession:
+    """The drivers' port: each call is a guest process of its own, its way out a broker of its own."""
+
+    platform: Platform
+    keys: Keys
+    compiler: tuple[str, ...]
+    names: int = 0
+
+    def bindings(self, *, fresh_name: bool) -> Bindings:
+        self.names += fresh_name
+        web = self.platform.web
+        name = f"qa-{RUN}-{self.names}" if fresh_name else ""
+        return Bindings(run=RUN, name=name, site=web.site, proxy=web.proxy, face=web.face)
+
+    def history(self) -> Mapping[str, float]:
+        return self.platform.history
+
+    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
+        for label in {"caller", str(args.get("name") or "caller")} - self.keys.secrets.keys():
+            await self.keys.add(label)
+        listener = socket.create_server(("127.0.0.1", 0))
+        broker = Broker(EgressPolicy.of(self.platform), self.keys)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("QA_BROKER", f"http://127.0.0.1:{listener.getsockname()[1]}")
+            async with broker.egress(listener):
+                result = await anyio.to_thread.run_sync(_guest, TOOLS[tool], dict(args), self._context())
+        return Answer(json.loads(json.dumps(asdict(result))))
+
+    def _context(self) -> Context:
+        web, chain = self.platform.web, self.platform.chain
+        return Context(
+            run=RUN, prefix=f"qa-{RUN}-", chain_id=chain.id, diamond=chain.diamond, site=web.site,
+            proxy=web.proxy, model=web.model, auth_scope=web.auth_scope, deadline_s=GUEST_S,
+            gas=self.platform.gas.model_dump(),
+            keys={label: address_of(secret) for label, secret in self.keys.secrets.items()},
+            compiler=self.compiler, loader=(*self.compiler, "--entry"),
+        )  # fmt: skip
+
+
+def _guest(spec: ToolSpec, args: dict[str, Any], ctx: Context) -> Any:
+    """What the guest does with a request, without its own process: a failure of the tool is a result."""
+    assert spec.run is not None
+    try:
+        return spec.run(build(spec.args, args, "/args"), ctx)
+    except Mistake as mistake:
+        return spec.result(ok=False, error=str(mistake), error_class="bad_request")
+    except Failure as failure:
+        return spec.result(ok=False, error=str(failure), error_class=failure.error_class)
