@@ -41,7 +41,7 @@ _HEX64 = r"(?<![0-9a-fA-F])(?:0[xX])?[0-9a-fA-F]{64}(?![0-9a-fA-F])"
 _HASH_LABEL = r"\b(?:tx|txn|transaction|sha-?256|hash|digest|block)(?:[ \t]*[:=][ \t]*|[ \t]+)[\"'(]?"
 _PUBLIC_HASH = re.compile(rf"(?i){_HASH_LABEL}({_HEX64})")
 _HASH_VALUE = re.compile(r"\A(?:0x|sha256:)?[0-9a-fA-F]{64}\Z")
-_PEM = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{0,16384}?(?:-----END [A-Z ]{0,40}-----|\Z)"
+_PEM = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----)){0,16384}(?:-----END [A-Z ]{0,40}-----)?"
 _TOKEN = r"[A-Za-z0-9._~+/=-]"
 _WORD = rf"(?![a-z]{{1,20}}(?:[.]?\s|[.]?\Z|(?!{_TOKEN}).))"  # "bearer tokens" is prose
 _LABEL = r"(?:x-goog-api-key|x-api-key|authorization|cookie|api[-_]?key|private[-_]?key|password|mnemonic)"

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import pickle
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.findings.redact import Redactor, bip39_words, mask
+from fleet.findings.redact import PUBLIC, Redactor, bip39_words, mask
+from sandbox.tools import TOOLS
 
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
 HASH = "c7e666f164da054d2ca2bd712fb261158473066d414c8cfc33a1b9c7df775fe7"
@@ -79,6 +82,13 @@ def test_fields_are_private_until_they_are_on_the_list() -> None:
     }
 
 
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_every_field_of_every_tool_was_decided_about(tool: str) -> None:
+    spec = TOOLS[tool]
+    names = {field.name for kind in (spec.args, spec.result) for field in dataclasses.fields(kind)}
+    assert names <= PUBLIC
+
+
 def test_private_names_lose_their_value_at_any_depth() -> None:
     seen = Redactor().value(
         {"headers": [{"set-cookie": "a=b", "x-goog-api-key": "k", "etag": "e"}], "password": 1}
@@ -139,3 +149,24 @@ def test_a_redactor_does_not_tell_what_it_knows() -> None:
         pickle.dumps(redactor)
     with pytest.raises(ValueError, match="fewer than 8"):
         Redactor(["short"])
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        "0x",
+        "abc ",
+        "abandon ",
+        "bearer ",
+        "eyJaaaaaa.",
+        "-----BEGIN PRIVATE KEY-----",
+        "://a:",
+        "cookie: ",
+        "tx ",
+    ],
+)
+def test_no_pattern_is_slow_on_hostile_text(unit: str) -> None:
+    started = time.process_time()
+    Redactor([KEY]).text(unit * (400_000 // len(unit)))
+    assert time.process_time() - started < 5
