@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from fleet.chain import abi, codec, policy
 from fleet.chain.codec import Entry
 from fleet.chain.digest import keccak256
-from fleet.chain.judge import Fences
+from fleet.chain.judge import Fences, stipend_left
 from fleet.chain.keys import address_of, fresh
 from fleet.chain.memory import MemoryJournal, MemoryNames, MemoryState
 from fleet.chain.ports import Cursor, Log, Page, Posted, Receipt, Role, RunScope, Settled, TxRequest
@@ -112,7 +112,7 @@ class MemorySigner:
             prefix=scope.prefix if scope else "",
             throwaways=frozenset(scope.keys.addresses().values()) if scope else frozenset(),
             minted=scope.minted if scope else {}, sponsor=self.address(Role.SPONSOR),
-            stipend_left=self._fences.stipend_wei - scope.stipend_wei if scope else 0,
+            stipend_left=stipend_left(self._fences, scope, request.cleanup) if scope else 0,
             never=self._fences.never,
         )  # fmt: skip
         policy.check(request, facts)

@@ -75,9 +75,6 @@ class Judge:
         """The policy on what is true now; Refused names the rule."""
         bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
         scope = self.scope(request.run) if bound else None
-        limit = self._fences.stipend_wei
-        if not request.cleanup:
-            limit -= limit // CLEANUP_SHARE
         facts = policy.Facts(
             chain_id=self._chain.id,
             node_chain_id=node.chain_id if node else self._chain.id,
@@ -92,7 +89,7 @@ class Judge:
             sponsor=self._sponsor,
             token=self._fences.token,
             cost=node.cost if node else 0,
-            stipend_left=limit - scope.stipend_wei if scope else 0,
+            stipend_left=stipend_left(self._fences, scope, request.cleanup) if scope else 0,
             never=self._fences.never,
         )
         policy.check(request, facts)
@@ -154,6 +151,12 @@ class Judge:
             return str(self._fences.rung())
         except Exception:  # a dial that cannot be read is closed, whatever the reason
             return "observe"
+
+
+def stipend_left(fences: Fences, scope: RunScope, cleanup: bool) -> int:
+    """Wei that the sponsor may still pay for this run; the last part of it for clean-up only."""
+    limit = fences.stipend_wei
+    return (limit if cleanup else limit - limit // CLEANUP_SHARE) - scope.stipend_wei
 
 
 def _base_fee(block: object) -> int:

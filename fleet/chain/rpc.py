@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import anyio
 import httpx
@@ -39,7 +39,7 @@ class Rpc:
         self._ids = itertools.count(1)
         self._client: httpx.AsyncClient | None = None
 
-    async def __aenter__(self) -> Rpc:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

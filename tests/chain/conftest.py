@@ -95,10 +95,9 @@ class Kit:
             clock=SystemClock(),
         )
 
-    def post(self, text: str, **changes: Any) -> TxRequest:
+    def post(self, text: str, *, gas: int = 5_000_000) -> TxRequest:
         data = abi.FUNCTIONS["submitFeedback"].encode(text)
-        fields = {"role": Role.IDENTITY, "to": self.chain.at.diamond, "data": data, "gas": 5_000_000}
-        return TxRequest(**(fields | changes))
+        return TxRequest(role=Role.IDENTITY, to=self.chain.at.diamond, data=data, gas=gas)
 
 
 class LossyRpc(Rpc):

@@ -180,8 +180,7 @@ async def test_empty_sponsor_is_the_nodes_refusal(chain: Chain) -> None:
 
 async def test_sender_that_runs_dry_in_a_batch_ends_it(chain: Chain) -> None:
     async with Rpc(chain.rpc.url) as rpc:
-        kit = await make_kit(chain, rpc)
-        kit.signer._lanes.clear()
+        kit = await make_kit(chain, rpc, deadline_s=1)
         fee = await kit.signer.max_fee()
         await node.fund(chain.rpc, address_of(kit.identity), 5_000_000 * fee)
         outcomes = await kit.signer.submit_many(

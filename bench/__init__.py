@@ -1,0 +1,1 @@
+"""Measured marks: each module prints medians and ratios, and fails below its floor."""

@@ -1,0 +1,309 @@
+"""One suite for the chain's ports: the double must behave as the contracts on a real node do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.chain import abi
+from fleet.chain.doubles import DIAMOND, MemoryChain
+from fleet.chain.judge import Fences
+from fleet.chain.memory import MemoryJournal, MemoryKeys
+from fleet.chain.ports import Cursor, FeedbackPort, NamesPort, Page, Role, RunScope, SignerPort, SponsorPort
+from fleet.chain.rpc import Rpc
+from fleet.chain.sponsor import Sponsor
+from fleet.chain.wallet import RunWallet
+from fleet.clock import SystemClock
+from fleet.config import GasSection
+from fleet.devnet import node
+from fleet.errors import Refused, TxFailed
+from tests.chain.conftest import Chain, Dial, make_kit
+
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
+
+REGISTER, PUBLISH = abi.FUNCTIONS["register"], abi.FUNCTIONS["setMetadata"]
+KEY = abi.METADATA_KEYS["localharness.public_face"]
+
+
+@dataclass
+class Side:
+    """One implementation of all ports."""
+
+    log: FeedbackPort
+    names: NamesPort
+    signer: SignerPort
+    sponsor: SponsorPort
+    journal: MemoryJournal
+    dial: Dial
+    diamond: str
+    real: Chain | None
+    memory: MemoryChain | None
+
+    async def clear(self) -> None:
+        if self.real:
+            await self.real.clear()
+        if self.memory:
+            self.memory.clear_feedback()
+
+    async def foreign(self, text: str) -> None:
+        stranger = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
+        if self.real:
+            await node.invoke(self.real.rpc, stranger, self.diamond, "submitFeedback", text)
+        if self.memory:
+            self.memory.foreign_entry(stranger, text)
+
+    def wallet(self, run: str = "ab12", keys: Any = None) -> RunWallet:
+        return RunWallet(
+            RunScope(run=run, prefix=f"qa-{run}-", keys=keys or MemoryKeys()),
+            self.signer,
+            self.sponsor,
+            self.names,
+            diamond=self.diamond,
+            gas=GasSection(),
+            auth_scope="localharness-proxy",
+            clock=SystemClock(),
+        )
+
+    async def pages(self, cursor: Cursor) -> list[Page]:
+        return [page async for page in self.log.read_from(cursor)]
+
+
+@pytest.fixture(params=["memory", "anvil"])
+async def side(request: pytest.FixtureRequest, chain: Chain) -> AsyncIterator[Side]:
+    dial = Dial()
+    if request.param == "memory":
+        memory = MemoryChain(Fences(rung=dial))
+        yield Side(
+            memory.log,
+            memory.names,
+            memory.signer,
+            memory.sponsor,
+            memory.journal,
+            dial,
+            DIAMOND,
+            None,
+            memory,
+        )
+        return
+    snapshot = await chain.rpc.call("evm_snapshot")
+    await chain.clear()
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc)
+        sponsor = Sponsor(rpc, kit.signer)
+        yield Side(
+            kit.log, kit.names, kit.signer, sponsor, kit.journal, kit.dial, chain.at.diamond, chain, None
+        )
+    assert await chain.rpc.call("evm_revert", [snapshot])
+
+
+async def mint(wallet: RunWallet, name: str, label: str = "a") -> dict[str, Any]:
+    if label not in wallet.scope.keys.addresses():
+        wallet.scope.keys.new(label)  # type: ignore[attr-defined]
+    return await wallet.submit(label, wallet._diamond, REGISTER.encode(name), 0, 2_200_000)
+
+
+async def test_post_is_read_back_at_its_index(side: Side) -> None:
+    await side.foreign("a stranger's")
+    posted = [await side.log.post(text) for text in ("one", "two — ü", "one")]
+    assert [item.index for item in posted] == [1, 2, 3]
+    assert await side.log.count() == 4
+    entries = await side.log.range(1, 10)
+    assert [entry.text for entry in entries] == ["one", "two — ü", "one"]
+    assert {entry.sender for entry in entries} == {side.signer.address(Role.IDENTITY)}
+    assert [status for status, _ in side.journal.ends.values()] == ["done"] * 3
+
+
+async def test_post_many_gives_each_its_own_index(side: Side) -> None:
+    posted = await side.log.post_many(["a", "b", "a", "c"])
+    assert [getattr(item, "index", item) for item in posted] == [0, 1, 2, 3]
+    assert len({getattr(item, "tx", None) for item in posted}) == 4
+
+
+@pytest.mark.parametrize("text", ["", "x" * 2049, "é" * 1025, "\ud800"])
+async def test_texts_the_log_cannot_hold_are_never_sent(side: Side, text: str) -> None:
+    for act in (side.log.post(text), side.log.post_many(["fine", text])):
+        with pytest.raises(Refused) as caught:
+            await act
+        assert caught.value.rule == "text"
+    assert await side.log.count() == 0
+    assert side.journal.intents == {}
+
+
+async def test_longest_text_fits(side: Side) -> None:
+    assert (await side.log.post("é" * 1024)).index == 0
+
+
+async def test_find_is_exact_in_text_and_sender(side: Side) -> None:
+    await side.foreign("claim")
+    await side.log.post("claim")
+    mine = side.signer.address(Role.IDENTITY)
+    assert await side.log.find("claim", mine) == 1
+    assert await side.log.find("claim", mine, since=2) is None
+    assert await side.log.find("clai", mine) is None
+    assert await side.log.find("claim", "0x" + "11" * 20) is None
+
+
+async def test_range_outside_the_log_is_empty(side: Side) -> None:
+    await side.log.post("only")
+    assert await side.log.range(1, 5) == []
+    assert await side.log.range(9, 5) == []
+    assert len(await side.log.range(0, 5)) == 1
+
+
+async def test_reader_gets_every_entry_once_and_then_nothing(side: Side) -> None:
+    await side.log.post_many([f"entry {place}" for place in range(5)])
+    pages = await side.pages(Cursor())
+    assert [entry.text for page in pages for entry in page.entries] == [f"entry {n}" for n in range(5)]
+    assert [page.start for page in pages] == [
+        sum(len(p.entries) for p in pages[:n]) for n in range(len(pages))
+    ]
+    cursor = pages[-1].cursor
+    assert (cursor.epoch, cursor.next) == (0, 5)
+    assert await side.pages(cursor) == []
+    await side.log.post("later")
+    (page,) = await side.pages(cursor)
+    assert (page.start, page.reset, [entry.text for entry in page.entries]) == (5, False, ["later"])
+
+
+@pytest.mark.parametrize("refill", [0, 1, 3, 5])
+async def test_cleared_log_starts_a_new_epoch(side: Side, refill: int) -> None:
+    """Also when it has meanwhile grown to, or past, the old cursor."""
+    await side.log.post_many(["old 1", "old 2", "old 3"])
+    cursor = (await side.pages(Cursor()))[-1].cursor
+    await side.clear()
+    texts = [f"new {place}" for place in range(refill)]
+    if texts:
+        await side.log.post_many(texts)
+    pages = await side.pages(cursor)
+    assert [page.reset for page in pages] == [True] + [False] * (len(pages) - 1)
+    assert {page.epoch for page in pages} == {1}
+    assert [entry.text for page in pages for entry in page.entries] == texts
+    assert pages[-1].cursor.next == refill
+    assert await side.pages(pages[-1].cursor) == []
+
+
+async def test_name_lives_and_is_given_back(side: Side) -> None:
+    wallet = side.wallet()
+    address = wallet.scope.keys.new("a")  # type: ignore[attr-defined]
+    answer = await mint(wallet, "qa-ab12-1")
+    assert (answer["status"], answer["reverted"]) == (1, "")
+    token = await side.names.id_of_name("qa-ab12-1")
+    assert wallet.scope.minted == {token: "qa-ab12-1"}
+    assert await side.names.owner_of_name("qa-ab12-1") == address == await side.names.owner_of_id(token)
+    assert await side.names.name_of_id(token) == "qa-ab12-1"
+    assert await side.names.main_of(address) == 0
+    assert await side.names.next_id() == token + 1
+    assert await wallet.release(token) is not None
+    assert await wallet.release(token) is None
+    assert await side.names.owner_of_name("qa-ab12-1") == "" == await side.names.name_of_id(token)
+    assert await side.names.id_of_name("qa-ab12-1") == 0
+    assert wallet.scope.minted == {}
+
+
+async def test_taken_name_is_an_answer_with_its_reason(side: Side) -> None:
+    wallet = side.wallet()
+    await mint(wallet, "qa-ab12-1")
+    answer = await mint(wallet, "qa-ab12-1", label="b")
+    assert (answer["status"], answer["reverted"], answer["error_class"]) == (0, "name taken", "reverted")
+
+
+async def test_metadata_only_of_minted_ids(side: Side) -> None:
+    wallet = side.wallet()
+    await mint(wallet, "qa-ab12-1")
+    (token,) = wallet.scope.minted
+    answer = await wallet.submit("a", side.diamond, PUBLISH.encode(token, KEY, b"app"), 0, 1_200_000)
+    assert answer["status"] == 1
+    with pytest.raises(Refused) as caught:
+        await wallet.submit("a", side.diamond, PUBLISH.encode(token + 1, KEY, b"app"), 0, 1_200_000)
+    assert caught.value.rule == "minted"
+
+
+async def test_refused_calls_are_not_paid_for(side: Side) -> None:
+    wallet = side.wallet()
+    wallet.scope.keys.new("a")  # type: ignore[attr-defined]
+    for payload in (b"\xde\xad\xbe\xef", REGISTER.encode("claude"), abi.FUNCTIONS["clearFeedback"].encode()):
+        with pytest.raises(Refused):
+            await wallet.submit("a", side.diamond, payload, 0, 2_000_000)
+    with pytest.raises(Refused):
+        await wallet.submit("nobody", side.diamond, REGISTER.encode("qa-ab12-1"), 0, 2_200_000)
+    assert wallet.scope.stipend_wei == 0
+    assert side.journal.intents == {}
+
+
+async def test_clean_up_works_at_observe_and_leaves_nothing(side: Side) -> None:
+    wallet = side.wallet()
+    await mint(wallet, "qa-ab12-1")
+    await mint(wallet, "qa-ab12-2", label="b")
+    side.dial.word = "observe"
+    with pytest.raises(Refused) as caught:
+        await mint(wallet, "qa-ab12-3")
+    assert caught.value.rule == "dial"
+    for token in list(wallet.scope.minted):
+        await wallet.release(token)
+    swept = await wallet.sweep()
+    assert swept > 0
+    assert await wallet.sweep() == 0
+
+
+async def test_janitor_scan_finds_only_recorded_keys_and_prefix(side: Side) -> None:
+    mine, other = side.wallet("ab12"), side.wallet("cd34")
+    await mint(mine, "qa-ab12-1")
+    await mint(other, "qa-cd34-1")
+    ours = list(mine.scope.keys.addresses().values())
+    assert list((await side.names.names_owned_by(ours, "qa-ab12-")).values()) == ["qa-ab12-1"]
+    assert await side.names.names_owned_by(ours, "qa-cd34-") == {}
+    assert await side.names.names_owned_by([], "qa-") == {}
+    assert await side.names.names_owned_by(ours, "") == {}
+
+
+async def test_heir_of_a_killed_run_releases_its_names(side: Side) -> None:
+    wallet = side.wallet()
+    await mint(wallet, "qa-ab12-1")
+    heir = side.wallet(keys=wallet.scope.keys)
+    with pytest.raises(Refused):
+        await heir.release(next(iter(wallet.scope.minted)))
+    found = await heir.recover_minted(["qa-ab12-1", "qa-ab12-9"])
+    assert found == wallet.scope.minted
+    for token in found:
+        await heir.release(token)
+    assert await side.names.id_of_name("qa-ab12-1") == 0
+
+
+async def test_stipend_has_an_end_and_a_reserve_for_clean_up(side: Side) -> None:
+    wallet = side.wallet()
+    await mint(wallet, "qa-ab12-1")
+    wallet.scope.stipend_wei = 10**18
+    wallet.scope.keys.new("b")  # type: ignore[attr-defined]
+    with pytest.raises(Refused) as caught:
+        await mint(wallet, "qa-ab12-2", label="b")
+    assert caught.value.rule == "stipend"
+    wallet.scope.stipend_wei = 8 * 10**17
+    with pytest.raises(Refused):
+        await side.sponsor.fund(wallet.scope, "b", gas=21_000)
+    assert await side.sponsor.fund(wallet.scope, "b", gas=21_000, cleanup=True) > 0
+
+
+async def test_token_names_the_key_of_its_label(side: Side) -> None:
+    wallet = side.wallet()
+    address = wallet.scope.keys.new("caller")  # type: ignore[attr-defined]
+    answer = await wallet.token("caller", "")
+    assert answer["address"] == address == answer["token"].split(":")[0]
+    with pytest.raises(Refused):
+        await wallet.token("identity", "")
+
+
+async def test_failed_transaction_raises_when_checked(side: Side, tmp_path: Path) -> None:
+    wallet = side.wallet()
+    await mint(wallet, "qa-ab12-1")
+    (token,) = wallet.scope.minted
+    await wallet.release(token)
+    wallet.scope.minted[token] = "qa-ab12-1"
+    request = abi.FUNCTIONS["releaseName"].encode(token)
+    with pytest.raises(TxFailed) as caught:
+        await wallet._clean("a", request, 1_000_000)
+    assert caught.value.kind == "reverted"
+    assert "NotOwner" in str(caught.value)

@@ -1,0 +1,201 @@
+"""What only a real node shows of the log: gas-bound pages, clearing in mid-read, pipelined posting."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.chain.feedback import FeedbackLog
+from fleet.chain.keys import address_of
+from fleet.chain.ports import Cursor, Posted
+from fleet.chain.rpc import Rpc
+from fleet.config import GasSection
+from fleet.devnet import node
+from fleet.errors import FleetError, Refused, TxFailed, Unreachable
+from tests.chain.conftest import Chain, Kit, make_kit
+
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
+
+
+@pytest.fixture
+async def clean(kit: Kit) -> AsyncIterator[Kit]:
+    snapshot = await kit.rpc.call("evm_snapshot")
+    await kit.chain.clear()
+    yield kit
+    assert await kit.rpc.call("evm_revert", [snapshot])
+
+
+class NarrowRpc(Rpc):
+    """A node whose calls get little gas, and that notes each page it was asked for."""
+
+    pages: list[int]
+
+    async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+        if method == "eth_call" and params[0]["data"].startswith("0xcd1f7306"):
+            self.pages.append(int(params[0]["data"][74:], 16))
+            params = [{**params[0], "gas": hex(1_500_000)}, *params[1:]]
+        return await super().call(method, params)
+
+
+async def fill(kit: Kit, texts: list[str]) -> None:
+    """Entries in one block."""
+    await kit.chain.mining(False)
+    try:
+        sent = await kit.signer.broadcast([kit.log.request(text) for text in texts])
+        await kit.chain.mine()
+    finally:
+        await kit.chain.mining(True)
+    assert not [item for item in await kit.signer.collect(sent) if isinstance(item, FleetError)]
+
+
+async def test_page_shrinks_to_what_the_gas_allows(clean: Kit) -> None:
+    texts = [f"{place:03}" + "x" * (1500 if place % 3 else 20) for place in range(60)]
+    await fill(clean, texts)
+    async with NarrowRpc(clean.rpc.url) as rpc:
+        rpc.pages = []
+        log = FeedbackLog(rpc, clean.chain.at.diamond, GasSection())
+        read = [entry.text async for page in log.read_from(Cursor()) for entry in page.entries]
+        assert read == texts
+        assert rpc.pages[0] == 200
+        assert 1 < min(rpc.pages) < 60
+
+
+async def test_one_entry_that_no_gas_can_read_is_an_error(clean: Kit) -> None:
+    await fill(clean, ["x" * 2000])
+
+    class Starved(Rpc):
+        async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+            if method == "eth_call" and params[0]["data"].startswith("0xcd1f7306"):
+                params = [{**params[0], "gas": hex(60_000)}, *params[1:]]
+            return await super().call(method, params)
+
+    async with Starved(clean.rpc.url) as rpc:
+        with pytest.raises(FleetError):
+            await FeedbackLog(rpc, clean.chain.at.diamond, GasSection()).range(0, 200)
+
+
+async def test_log_cleared_between_two_pages(clean: Kit) -> None:
+    await fill(clean, [f"old {place}" for place in range(6)])
+    log = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection(), page=3)
+    seen: list[tuple[int, bool, list[str]]] = []
+    async for page in log.read_from(Cursor()):
+        seen.append((page.epoch, page.reset, [entry.text for entry in page.entries]))
+        if len(seen) == 1:
+            await clean.chain.clear()
+            await fill(clean, [f"new {place}" for place in range(5)])
+    assert seen[0] == (0, False, ["old 0", "old 1", "old 2"])
+    assert [item[:2] for item in seen[1:]] == [(1, True)] + [(1, False)] * (len(seen) - 2)
+    assert [text for item in seen[1:] for text in item[2]] == [f"new {place}" for place in range(5)]
+
+
+async def test_entries_that_arrive_while_reading_are_read_once(clean: Kit) -> None:
+    await fill(clean, [f"{place}" for place in range(4)])
+    log = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection(), page=3)
+    texts: list[str] = []
+    async for page in log.read_from(Cursor()):
+        texts += [entry.text for entry in page.entries]
+        if len(texts) < 5:
+            await fill(clean, [f"late {len(texts)}"])
+    assert len(texts) == len(set(texts)) == await log.count()
+
+
+async def test_log_cleared_while_posting_still_finds_the_entry(clean: Kit) -> None:
+    await fill(clean, ["a", "b", "c"])
+
+    class ClearsFirst(Rpc):
+        async def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
+            if calls and calls[0][0] == "eth_sendRawTransaction":
+                await clean.chain.clear()
+            return await super().batch(calls)
+
+    async with ClearsFirst(clean.rpc.url) as rpc:
+        kit = await make_kit(clean.chain, rpc)
+        assert (await kit.log.post("mine")).index == 0
+
+
+async def test_pipelined_posts_are_all_read_back(clean: Kit) -> None:
+    texts = [f"finding {place} " + "x" * 200 for place in range(120)]
+    posted = await clean.log.post_many(texts)
+    assert [item.index for item in posted if isinstance(item, Posted)] == list(range(120))
+    assert [entry.text for entry in await clean.log.range(0, 200)] == texts
+    assert sorted(intent["nonce"] for intent in clean.journal.intents.values()) == list(range(120))
+
+
+async def test_failed_post_is_an_error_in_its_place(chain: Chain) -> None:
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc)
+        tight = GasSection(feedback_base=200_000, feedback_per_byte=0)
+        log = FeedbackLog(rpc, chain.at.diamond, tight, kit.signer)
+        outcomes = await log.post_many(["short", "x" * 900, "short too"])
+    assert isinstance(outcomes[0], Posted)
+    assert isinstance(outcomes[1], TxFailed)
+    assert outcomes[1].kind == "oog"
+    assert isinstance(outcomes[2], Posted)
+
+
+async def test_success_that_is_not_in_the_log_is_no_success(clean: Kit) -> None:
+    class Forgetful(Rpc):
+        """A node whose log never grows, as after a swap of the facet."""
+
+        async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+            if method == "eth_call" and params[0]["data"] == "0x2ed3f65b":
+                return "0x" + "0" * 64
+            return await super().call(method, params)
+
+    async with Forgetful(clean.rpc.url) as rpc:
+        kit = await make_kit(clean.chain, rpc)
+        with pytest.raises(TxFailed) as caught:
+            await kit.log.post("where is it")
+    assert caught.value.kind == "read_back"
+
+
+async def test_log_that_ends_before_its_count_is_unreachable(clean: Kit) -> None:
+    class Boasting(Rpc):
+        async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+            if method == "eth_call" and params[0]["data"] == "0x2ed3f65b":
+                return "0x" + "0" * 62 + "ff"
+            return await super().call(method, params)
+
+    async with Boasting(clean.rpc.url) as rpc:
+        log = FeedbackLog(rpc, clean.chain.at.diamond, GasSection())
+        with pytest.raises(Unreachable, match="ends before its own count"):
+            _ = [page async for page in log.read_from(Cursor())]
+
+
+async def test_confirmations_hide_fresh_entries(clean: Kit) -> None:
+    await fill(clean, ["deep"])
+    log = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection(), confirmations=1)
+    assert await log.count() == 0
+    await clean.chain.mine()
+    assert await log.count() == 1
+
+
+async def test_log_without_a_signer_only_reads(clean: Kit) -> None:
+    log = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection())
+    with pytest.raises(Refused):
+        await log.post("hello")
+
+
+async def test_dead_sender_is_not_taken_for_us(clean: Kit) -> None:
+    """Somebody who repeats our text in the same block must not lend us an index."""
+    stranger = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
+    await node.invoke(clean.rpc, stranger, clean.chain.at.diamond, "submitFeedback", "same words")
+    posted = await clean.log.post("same words")
+    assert posted.index == 1
+    assert await clean.log.find("same words", address_of(clean.identity)) == 1
+
+
+async def test_sweep_leaves_exactly_nothing(clean: Kit, tmp_path: Path) -> None:
+    wallet = clean.wallet(tmp_path)
+    address = wallet.scope.keys.new("a")  # type: ignore[attr-defined]
+    before = int(await clean.rpc.call("eth_getBalance", [address_of(clean.sponsor_key), "latest"]), 16)
+    answer = await wallet.submit("a", clean.chain.at.diamond, bytes.fromhex("89934d3a"), 0, 1_200_000)
+    assert answer["status"] == 1
+    await wallet.sweep()
+    assert int(await clean.rpc.call("eth_getBalance", [address, "latest"]), 16) == 0
+    after = int(await clean.rpc.call("eth_getBalance", [address_of(clean.sponsor_key), "latest"]), 16)
+    price = (before - after) / (answer["gas_used"] + 2 * 21_000)
+    assert price < 3 * 10**9
