@@ -1,0 +1,147 @@
+"""What a persona must be beyond its types: each rule names the key that breaks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from fleet.personas.duration import FORM, parse_duration
+from fleet.personas.frontmatter import Loc
+from fleet.personas.model import Persona, Probe, Trigger
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+ACTS = frozenset(name for name, spec in TOOLS.items() if spec.effect is Effect.ACT)
+"""Tools of the `exercise` rung: they need a budget."""
+MAX_WALL_S = 86_400
+DURATION = f"write {FORM}"
+WHYS = ("every", "cron", "continuous", "on")
+
+BadArgs = Callable[[str, Mapping[str, Any]], str | None]
+"""`(tool, args)` to why they are not valid for the tool, or None. Strings may hold placeholders."""
+BadExpectation = Callable[[str], str | None]
+"""CEL text to why it does not compile, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the checks need to know about the world."""
+
+    tools: Collection[str]
+    bad_args: BadArgs
+    bad_expectation: BadExpectation
+    acts: Collection[str] = ACTS
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """One broken rule: where, what, and what to do about it."""
+
+    loc: Loc
+    message: str
+    remedy: str = ""
+    missing: bool = False  # the key is not there: its table is shown
+
+
+def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]:
+    """Every broken rule of one persona, in the order of its keys."""
+    if persona.name != stem:
+        remedy = "a persona is named after its file: rename one of them"
+        yield Complaint(("name",), f"{persona.name!r} is in a file called {stem}.md", remedy)
+    yield from _grants(persona, rules)
+    for index, trigger in enumerate(persona.triggers):
+        yield from _trigger(trigger, ("triggers", index))
+    yield from _budget(persona, rules)
+    seen: set[str] = set()
+    for index, probe in enumerate(persona.probe):
+        if probe.id in seen:
+            yield Complaint(
+                ("probe", index, "id"), f"{probe.id!r} is used twice", "give each probe its own id"
+            )
+        seen.add(probe.id)
+        yield from _probe(probe, ("probe", index), persona.tools, rules)
+
+
+def suggestion(word: str, known: Collection[str]) -> str:
+    """`; did you mean 'x'?` for the closest known word, else nothing."""
+    close = get_close_matches(word, sorted(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _grants(persona: Persona, rules: Rules) -> Iterator[Complaint]:
+    for index, tool in enumerate(persona.tools):
+        if tool not in rules.tools:
+            message = f"no tool named {tool!r}{suggestion(tool, rules.tools)}"
+            yield Complaint(("tools",), message, f"tools: {', '.join(sorted(rules.tools))}")
+        elif tool in persona.tools[:index]:
+            yield Complaint(("tools",), f"{tool!r} is granted twice", "name each tool once")
+
+
+def _trigger(trigger: Trigger, loc: Loc) -> Iterator[Complaint]:
+    given = [why for why in WHYS if getattr(trigger, why) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        yield Complaint(
+            loc, f"exactly one of {', '.join(WHYS)} is needed, found {found}", "split the trigger"
+        )
+        return
+    for key in ("every", "continuous", "backoff"):
+        text = getattr(trigger, key)
+        if text is not None and _seconds(text) is None:
+            yield Complaint((*loc, key), f"{text!r} is not a duration", DURATION)
+    if trigger.backoff is not None and trigger.continuous is None:
+        yield Complaint((*loc, "backoff"), "only a continuous trigger backs off", "remove it")
+    if trigger.cron is not None and len(trigger.cron.split()) != 5:
+        yield Complaint(
+            (*loc, "cron"), f"{trigger.cron!r} has not five fields", "minute hour day month weekday"
+        )
+    if trigger.on is not None and not trigger.on.strip():
+        yield Complaint((*loc, "on"), "names no event", "name one, such as facets-changed")
+
+
+def _budget(persona: Persona, rules: Rules) -> Iterator[Complaint]:
+    acting = [tool for tool in persona.tools if tool in rules.acts]
+    if persona.budget is None:
+        if acting:
+            remedy = "add budget = { calls = 50, writes = 5 }"
+            yield Complaint(("tools",), f"{acting[0]} acts on the platform and needs a budget", remedy)
+        return
+    seconds = _seconds(persona.budget.wall)
+    if seconds is None or seconds > MAX_WALL_S:
+        message = f"{persona.budget.wall!r} is not a duration of at most a day"
+        yield Complaint(("budget", "wall"), message, DURATION)
+
+
+def _probe(probe: Probe, loc: Loc, granted: Collection[str], rules: Rules) -> Iterator[Complaint]:
+    for index, step in enumerate(probe.steps):
+        here = (*loc, "steps", index)
+        if step.tool not in granted:
+            message = f"{step.tool!r} is not granted{suggestion(step.tool, granted)}"
+            yield Complaint((*here, "tool"), message, f"granted: {', '.join(granted) or 'nothing'}")
+            continue
+        why = _not_json(step.args) or rules.bad_args(step.tool, step.args)
+        if why:
+            yield Complaint((*here, "args"), f"not valid for {step.tool}: {why}", "see the tool's arguments")
+    for key, text in (("expect", probe.expect), *(("note", text) for text in probe.note.values())):
+        why = rules.bad_expectation(text)
+        if why:
+            yield Complaint((*loc, key), why, "write CEL over result, results and history")
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return None
+
+
+def _not_json(args: Mapping[str, Any]) -> str | None:
+    """TOML knows dates and infinities; a request line does not."""
+    try:
+        json.dumps(args, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return "only strings, finite numbers, booleans, arrays and tables can be sent to a tool"
+    return None

@@ -1,0 +1,121 @@
+"""`+++` front matter: where it ends, what it says, and on which line a key stands."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.errors import PersonaError
+from fleet.text import clean
+
+Loc = tuple[int | str, ...]
+"""Where a value stands, as pydantic says it: `("probe", 1, "steps", 0, "tool")`."""
+
+FENCE = "+++"
+_AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)$|\s*\(at end of document\)$")
+_HIDDEN = re.compile(
+    r'"""[\s\S]*?(?:"""|\Z)|' r"'''[\s\S]*?(?:'''|\Z)|" r'"(?:\\.|[^"\\\n])*"|' r"'[^'\n]*'|#[^\n]*"
+)
+_HEADER = re.compile(r"^[ \t]*\[{1,2}[ \t]*([A-Za-z0-9_.-]+)[ \t]*\]{1,2}[ \t]*$", re.MULTILINE)
+_WORD = r"(?<![A-Za-z0-9_.-])"
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """The two halves of a file; `first` is the line of the file on which `toml` starts."""
+
+    toml: str
+    body: str
+    first: int = 2
+
+    def data(self, file: str) -> dict[str, Any]:
+        """The TOML as plain values; PersonaError with the line of a syntax error."""
+        try:
+            return tomllib.loads(self.toml)
+        except RecursionError:
+            raise PersonaError("nested too deeply", file=file, line=self.first, remedy="flatten it") from None
+        except ValueError as error:  # TOMLDecodeError, and what int() says to thousands of digits
+            reason, line = _decoded(str(error), self.toml)
+        remedy = "fix the syntax at that line"
+        raise PersonaError(f"not TOML: {reason}", file=file, line=self.first + line - 1, remedy=remedy)
+
+    def line(self, loc: Loc) -> int:
+        """The line of the file on which the key at `loc` stands, or its table, or 0.
+
+        TOML libraries give no positions, so this looks for the key's text inside its table's text; strings
+        and comments are blanked first. It is a courtesy: a wrong guess costs a reader a glance.
+        """
+        text = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), self.toml)
+        at, end, rest = _table(text, loc)
+        if at < 0:
+            return 0
+        for part in rest:
+            found = _step(text, part, at, end)
+            if found < 0:
+                break
+            at = found
+        return self.first + text.count("\n", 0, at)
+
+
+def _decoded(message: str, toml: str) -> tuple[str, int]:
+    """What tomllib said, and on which line of `toml`."""
+    at = _AT_LINE.search(message)
+    if at is None:
+        return clean(message, 200), 1
+    return clean(message[: at.start()], 200), int(at[1]) if at[1] else max(1, toml.count("\n"))
+
+
+def _table(text: str, loc: Loc) -> tuple[int, int, Loc]:
+    """Start (-1 for none) and end of the table that `loc` is in, and what is left of `loc`."""
+    headers = list(_HEADER.finditer(text))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    own = [(h, end) for h, end in zip(headers, ends, strict=False) if loc and h[1] == loc[0]]
+    index = loc[1] if len(loc) > 1 and isinstance(loc[1], int) else None
+    if (index or 0) < len(own):
+        header, end = own[index or 0]
+        return header.start(1), end, loc[1:] if index is None else loc[2:]
+    top = headers[0].start() if headers else len(text)
+    known = bool(loc) and _step(text, loc[0], 0, top) >= 0
+    return (0, top, loc) if known else (-1, 0, ())
+
+
+def _step(text: str, part: int | str, at: int, end: int) -> int:
+    """Where one part of a location stands in the text after `at`, or -1."""
+    if isinstance(part, int):
+        return _item(text, part, at, end)
+    match = re.compile(rf"{_WORD}{re.escape(part)}[ \t]*[=.]").search(text, at, end)
+    return match.start() if match else -1
+
+
+def _item(text: str, index: int, at: int, end: int) -> int:
+    """Where table `index` of the array after `at` starts: brackets are counted."""
+    depth = 0
+    for here in range(at, end):
+        if text[here] in "[{":
+            depth += 1
+            if text[here] == "{" and depth == 2:
+                if index == 0:
+                    return here
+                index -= 1
+        elif text[here] in "]}":
+            depth -= 1
+            if depth <= 0:
+                break
+    return -1
+
+
+def split(text: str, file: str) -> FrontMatter:
+    """The front matter and the body of a persona file; PersonaError when either fence is missing."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != FENCE:
+        raise PersonaError("no front matter", file=file, line=1, remedy=f"start the file with a line {FENCE}")
+    for index, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == FENCE:
+            toml = "\n".join([*lines[1:index], ""])
+            return FrontMatter(toml, "\n".join(lines[index + 1 :]))
+    remedy = f"end it with a line {FENCE}"
+    raise PersonaError(
+        "the front matter has no end", file=file, line=text.rstrip("\n").count("\n") + 1, remedy=remedy
+    )
