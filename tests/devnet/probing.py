@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import time
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,12 +16,15 @@ from fleet.chain.keys import Secret, address_of, auth_token, fresh
 from fleet.chain.rpc import Rpc
 from fleet.config import ROOT, Platform
 from fleet.devnet import node
+from fleet.drivers.expect import check
 from fleet.drivers.session import Answer
 from fleet.drivers.template import Bindings
 from fleet.errors import TxFailed
 from fleet.jail.broker import Broker
 from fleet.jail.egress_policy import EgressPolicy
+from fleet.personas.load import load_all
 from fleet.personas.model import Persona
+from fleet.runs.guest import bad_args
 from sandbox.faults import Failure
 from sandbox.spec import Context, Mistake, ToolSpec
 from sandbox.tools import TOOLS
@@ -33,13 +35,15 @@ GUEST_S = 20.0
 
 
 def personas() -> dict[str, Persona]:
-    """The shipped persona files by file name."""
-    found = {}
-    for path in sorted((ROOT / "personas").glob("*.md")):
-        _, front, body = path.read_text("utf-8").split("+++\n", 2)
-        found[path.stem] = Persona.model_validate(tomllib.loads(front))
-        assert body.strip(), path
-    return found
+    """The shipped personas, by the loader that the fleet uses."""
+    good, bad = load_all(
+        ROOT / "personas",
+        tools=TOOLS,
+        bad_args=lambda tool, args: bad_args(TOOLS[tool], args),
+        bad_expectation=check,
+    )
+    assert bad == []
+    return {loaded.persona.name: loaded.persona for loaded in good}
 
 
 @dataclass

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from fleet.chain.keys import Secret
 from fleet.chain.rpc import Rpc
@@ -19,7 +21,6 @@ from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings, Site
 from fleet.devnet.stack import COMPILER, METER_KEY
-from fleet.drivers.expect import check
 from fleet.drivers.playbook import Attempt, attempt
 from fleet.errors import ConfigError
 from fleet.personas.model import Probe
@@ -84,14 +85,20 @@ def test_duplicates_wrong_names_and_unknown_keys_are_refused(tmp_path: Path) -> 
 # the personas -------------------------------------------------------------------------------------
 
 
-def test_a_persona_is_named_after_its_file_and_grants_what_its_probes_use() -> None:
+def test_the_shipped_personas() -> None:
     assert sorted(PERSONAS) == ["qa-fuzz", "qa-perf", "qa-security", "qa-smoke", "qa-triage", "qa-ux"]
-    for name, persona in PERSONAS.items():
-        used = {step.tool for probe in persona.probe for step in probe.steps}
-        assert persona.name == name
-        assert used <= set(persona.tools) <= set(TOOLS)
-        assert [probe.id for probe in persona.probe if check(probe.expect)] == []
-        assert len({probe.id for probe in persona.probe}) == len(persona.probe)
+    triage = PERSONAS["qa-triage"]
+    assert (triage.driver, triage.tools, triage.probe) == ("triage", (), ())
+    order = ["security", "on-chain", "compiler", "ux", "perf"]
+    assert sorted(triage.weights, key=lambda surface: -triage.weights[surface]) == order
+
+
+def test_a_persona_grants_nothing_beyond_its_table() -> None:
+    granted = {name: set(persona.tools) for name, persona in PERSONAS.items()}
+    assert granted["qa-security"] == {"qa_call", "qa_chain", "qa_fetch"}
+    assert granted["qa-fuzz"] == {"qa_compile", "qa_publish", "qa_call"}
+    assert granted["qa-ux"] == {"qa_call", "qa_fetch"}
+    assert not any("qa_report" in tools for tools in granted.values())
 
 
 def test_a_budget_holds_every_probe_found_and_verified_three_times() -> None:
@@ -123,6 +130,11 @@ class Bench:
     rpc: Rpc
     site: Site
     platform: Platform
+
+    def elsewhere(self, url: str) -> Bench:
+        """The same chain with another web."""
+        web = self.platform.web.model_copy(update={"site": url, "proxy": url, "face": url + "/face/{name}/"})
+        return Bench(self.rpc, self.site, self.platform.model_copy(update={"web": web}))
 
     async def attempt(self, probe: Probe, defects: frozenset[str]) -> Attempt:
         """One attempt under fresh keys, as in a run of its own, on a fresh block."""
@@ -181,3 +193,27 @@ async def test_with_every_defect_on_each_is_found_by_its_own_probe_alone(bench: 
 async def test_nothing_but_its_defect_trips_a_probe(bench: Bench, defect: Defect) -> None:
     done = await bench.attempt(PROBES[defect.probe], ALL_IDS - {defect.id})
     assert (done.state, done.reason) == ("healthy", ""), done.results
+
+
+async def ill(scope: Scope, receive: Receive, send: Send) -> None:
+    """A platform that answers everything with a 503 page."""
+    if scope["type"] == "http":
+        await PlainTextResponse("upstream is down", 503)(scope, receive, send)
+
+
+@pytest.mark.anyio
+@pytest.mark.devnet
+async def test_an_outage_is_not_taken_for_a_defect(bench: Bench) -> None:
+    with serve(ill) as url:
+        sick = bench.elsewhere(url)
+        states = {d.id: (await sick.attempt(PROBES[d.probe], frozenset())).state for d in DEFECTS}
+    assert set(states.values()) == {"healthy"}, states
+
+
+@pytest.mark.anyio
+@pytest.mark.devnet
+async def test_a_platform_that_is_not_there_is_no_finding_at_all(bench: Bench) -> None:
+    gone = bench.elsewhere("http://127.0.0.1:9")
+    for name, probe in PROBES.items():
+        if any(step.tool in ("qa_fetch", "qa_call") for step in probe.steps):
+            assert (await gone.attempt(probe, frozenset())).state == "inconclusive", name
