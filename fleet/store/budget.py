@@ -29,8 +29,8 @@ class Spending(Part):
                 set_={"spent": BUDGET.c.spent + amount},
                 where=BUDGET.c.spent <= limit - amount,
             )
-            async with self._db.write(f"budget.{unit}") as c:
-                spent = await c.scalar(counted.returning(BUDGET.c.spent))
+            statement = counted.returning(BUDGET.c.spent)
+            spent = await self._db.write(f"budget.{unit}", lambda c: c.scalar(statement))
         if spent is None:
             why = f"the budget of {limit} {unit} does not cover {amount} more"
             raise BudgetExceeded(why, remedy="raise it in the persona file")
@@ -39,5 +39,4 @@ class Spending(Part):
     async def spent(self, run_id: str) -> dict[str, int]:
         """What the run has spent so far, by unit; units never touched are absent."""
         statement = select(BUDGET.c.unit, BUDGET.c.spent).where(BUDGET.c.run_id == run_id)
-        async with self._db.read() as c:
-            return {row[0]: row[1] for row in await c.execute(statement)}
+        return {row[0]: row[1] for row in await self._db.rows(statement)}

@@ -1,22 +1,22 @@
 """One SQLite file, one connection, one transaction at a time, every commit on the disk.
 
-The journal's methods know only `read()` and `write(step)`; everything that is SQLite's own lives here,
-so that another database is another class of this shape. A transaction is shielded from cancelled scopes:
-what a cancelled run had begun to record is recorded. A task that is cancelled without a scope leaves all
-or nothing, and a new connection (which an in-memory database does not survive).
+The journal's methods know only `rows`, `read` and `write`; everything that is SQLite's own lives here,
+so that another database is another class of this shape. A transaction that has begun ends, whatever
+happens to the task that asked for it: what a cancelled run had begun to record is recorded.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
-from sqlalchemy import URL, event, inspect, select
+from sqlalchemy import URL, Row, Select, event, inspect, select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
@@ -26,6 +26,10 @@ from sqlalchemy.pool import StaticPool
 from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
 from fleet.store import crash
 from fleet.store.schema import META, METADATA, SCHEMA_VERSION
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[AsyncConnection], Awaitable[T]]
+AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 MEMORY = ":memory:"
 BUSY_S = 5.0
@@ -61,8 +65,7 @@ class Database:
         event.listen(engine.sync_engine, "begin", _begin)
         database = cls(engine, where)
         try:
-            async with database.write("store.open") as connection:
-                await connection.run_sync(_migrate, where)
+            await database.write("store.open", lambda connection: connection.run_sync(_migrate, where))
         except BaseException:
             await database.aclose()
             raise
@@ -72,27 +75,68 @@ class Database:
         with anyio.CancelScope(shield=True):
             await self._engine.dispose()
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
-        """One consistent view; nothing in it may write."""
-        async with self._turn:
-            with anyio.CancelScope(shield=True), _translated(self._where):
-                async with self._engine.connect() as connection:
-                    yield connection
+    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        """All rows of one query."""
 
-    @asynccontextmanager
-    async def write(self, step: str) -> AsyncIterator[AsyncConnection]:
-        """One transaction that holds the write lock from its start; leaving it normally means: on the disk.
+        async def work(connection: AsyncConnection) -> Sequence[AnyRow]:
+            return (await connection.execute(statement)).all()
+
+        return await self.read(work)
+
+    async def read(self, work: Work[T]) -> T:
+        """One consistent view; `work` must not write."""
+        return await self._apart(self._transaction(work, write=False))
+
+    async def write(self, step: str, work: Work[T]) -> T:
+        """One transaction that holds the write lock from its start; on the disk when this returns.
 
         An exception rolls back. `step` names the crash point that follows the commit.
         """
-        async with self._turn:
-            with anyio.CancelScope(shield=True), _translated(self._where):
-                async with self._engine.connect() as connection:
-                    await connection.execution_options(fleet_write=True)
-                    async with connection.begin():
-                        yield connection
-                crash.step(step)
+
+        async def transaction() -> T:
+            done = await self._transaction(work, write=True)
+            crash.step(step)
+            return done
+
+        return await self._apart(transaction())
+
+    async def _transaction(self, work: Work[T], *, write: bool) -> T:
+        with _translated(self._where):
+            async with self._engine.connect() as connection:
+                await connection.execution_options(fleet_write=write)
+                async with connection.begin():
+                    return await work(connection)
+
+    async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
+        """Run a transaction, when its turn comes, in a task of its own that the caller's end does not end.
+
+        A driver that is interrupted between BEGIN and COMMIT leaves a connection that keeps the lock.
+        """
+        try:
+            await self._turn.acquire()
+        except BaseException:
+            transaction.close()
+            raise
+        try:
+            task = asyncio.ensure_future(transaction)
+            with anyio.CancelScope(shield=True):
+                await _finished(task)
+            return task.result()
+        finally:
+            self._turn.release()
+
+
+async def _finished(task: asyncio.Future[Any]) -> None:
+    """Wait for the end, also while being cancelled; then let the cancellation go on."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # seen: nobody is left to raise it to
+        raise cancelled
 
 
 def _create(path: Path) -> None:

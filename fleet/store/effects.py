@@ -6,9 +6,10 @@ from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import insert, select, update
-from sqlalchemy.engine import Row
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import UsageError
+from fleet.store.database import AnyRow
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import EFFECT_MOVES, EffectKind, EffectRow, EffectState
 from fleet.store.schema import EFFECTS
@@ -28,8 +29,8 @@ class Effects(Part):
             "data": pack(data),
             "at": self._now(),
         }
-        async with self._db.write(f"effect.intend.{kind}") as c:
-            effect_id: int = await c.scalar(insert(EFFECTS).values(row).returning(EFFECTS.c.effect_id))
+        statement = insert(EFFECTS).values(row).returning(EFFECTS.c.effect_id)
+        effect_id: int = await self._db.write(f"effect.intend.{kind}", lambda c: c.scalar(statement))
         return effect_id
 
     async def resolve(self, effect_id: int, state: EffectState, data: dict[str, Any] | None = None) -> None:
@@ -38,7 +39,8 @@ class Effects(Part):
         The same state again is fine (recovery looks twice). ValueError for a move that `EFFECT_MOVES`
         does not have, UsageError for an id that was never given out.
         """
-        async with self._db.write("effect.resolve") as c:
+
+        async def work(c: AsyncConnection) -> None:
             row = (await c.execute(select(EFFECTS).where(EFFECTS.c.effect_id == effect_id))).one_or_none()
             if row is None:
                 raise UsageError(f"no effect {effect_id} in the journal")
@@ -50,6 +52,8 @@ class Effects(Part):
                 "resolved": self._now(),
             }
             await c.execute(update(EFFECTS).where(EFFECTS.c.effect_id == effect_id).values(values))
+
+        await self._db.write("effect.resolve", work)
 
     async def effects(
         self,
@@ -67,11 +71,10 @@ class Effects(Part):
             statement = statement.where(EFFECTS.c.kind.in_(kinds))
         if states:
             statement = statement.where(EFFECTS.c.state.in_(states))
-        async with self._db.read() as c:
-            return [_row(row) for row in await c.execute(statement)]
+        return [_row(row) for row in await self._db.rows(statement)]
 
 
-def _row(row: Row[Any]) -> EffectRow:
+def _row(row: AnyRow) -> EffectRow:
     values = dict(row._mapping)
     values["run_id"] = values["run_id"] or ""
     values["data"] = unpack(values["data"])

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import select, update
-from sqlalchemy.engine import Row
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import UsageError
-from fleet.store.database import insert
+from fleet.store.database import AnyRow, insert
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
 from fleet.store.schema import FINDINGS
@@ -25,13 +25,16 @@ class Findings(Part):
     async def add_finding(self, finding: FindingRow) -> bool:
         """Keep a finding at the moment it is found; False when this run has it already (`times` grows)."""
         row = _values(asdict(finding) | {"at": finding.at or self._now()})
-        async with self._db.write("finding.add") as c:
-            made = insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
+        made = insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
+        again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
+
+        async def work(c: AsyncConnection) -> bool:
             if await c.scalar(made) is not None:
                 return True
-            again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
             await c.execute(again.values(times=FINDINGS.c.times + finding.times))
-        return False
+            return False
+
+        return await self._db.write("finding.add", work)
 
     async def set_finding(self, run_id: str, fingerprint: str, **changes: Any) -> None:
         """Change fields of one finding: state, confirmed, tries, envelope, evidence, tx, index, data, …
@@ -41,8 +44,9 @@ class Findings(Part):
         """
         if unknown := set(changes) - _SETTABLE:
             raise ValueError(f"not a field that changes: {', '.join(sorted(unknown))}")
-        async with self._db.write("finding.set") as c:
-            where = _is(run_id, fingerprint)
+        where = _is(run_id, fingerprint)
+
+        async def work(c: AsyncConnection) -> None:
             before: FindingState | None = await c.scalar(select(FINDINGS.c.state).where(*where))
             if before is None:
                 raise UsageError(f"no finding {plain(fingerprint)} in run {plain(run_id)}")
@@ -51,6 +55,8 @@ class Findings(Part):
                 raise ValueError(f"finding {fingerprint} is {before}: it cannot become {after}")
             if changes:
                 await c.execute(update(FINDINGS).where(*where).values(_values(changes)))
+
+        await self._db.write("finding.set", work)
 
     async def claim_posting(self, run_id: str, fingerprint: str) -> bool:
         """Move a judged finding into the outbox, unless another run has the same one there at this moment.
@@ -67,8 +73,7 @@ class Findings(Part):
             .values(state="posting")
             .returning(mine.c.finding_id)
         )
-        async with self._db.write("finding.claim") as c:
-            return await c.scalar(statement) is not None
+        return await self._db.write("finding.claim", lambda c: c.scalar(statement)) is not None
 
     async def findings(
         self, run_id: str | None = None, states: Collection[FindingState] = ()
@@ -79,8 +84,7 @@ class Findings(Part):
             statement = statement.where(FINDINGS.c.run_id == run_id)
         if states:
             statement = statement.where(FINDINGS.c.state.in_(states))
-        async with self._db.read() as c:
-            return [_row(row) for row in await c.execute(statement)]
+        return [_row(row) for row in await self._db.rows(statement)]
 
     async def posted(self, fingerprint: str) -> FindingRow | None:
         """The latest finding of any run with this fingerprint that is on the log."""
@@ -90,9 +94,8 @@ class Findings(Part):
             .order_by(FINDINGS.c.finding_id.desc())
             .limit(1)
         )
-        async with self._db.read() as c:
-            row = (await c.execute(statement)).one_or_none()
-        return None if row is None else _row(row)
+        rows = await self._db.rows(statement)
+        return _row(rows[0]) if rows else None
 
 
 def _is(run_id: str, fingerprint: str) -> tuple[Any, Any]:
@@ -104,7 +107,7 @@ def _values(fields: dict[str, Any]) -> dict[str, Any]:
     return values | ({"data": pack(fields["data"])} if "data" in fields else {})
 
 
-def _row(row: Row[Any]) -> FindingRow:
+def _row(row: AnyRow) -> FindingRow:
     values = dict(row._mapping)
     values.pop("finding_id")
     values["data"] = unpack(values["data"])

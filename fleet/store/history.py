@@ -22,9 +22,8 @@ class History(Part):
         """Keep one measurement; ValueError unless it is a finite number."""
         if not math.isfinite(value):
             raise ValueError(f"{metric}: {value} is not a measurement")
-        async with self._db.write("history.note") as c:
-            row = {"metric": plain(metric), "value": float(value), "at": self._now()}
-            await c.execute(insert(HISTORY).values(row))
+        row = {"metric": plain(metric), "value": float(value), "at": self._now()}
+        await self._db.write("history.note", lambda c: c.execute(insert(HISTORY).values(row)))
 
     async def history(self) -> dict[str, float]:
         """Median of the last `WINDOW` notes of each metric that has `ENOUGH`."""
@@ -32,18 +31,16 @@ class History(Part):
         ranked = select(HISTORY.c.metric, HISTORY.c.value, age.label("age")).subquery()
         statement = select(ranked.c.metric, ranked.c.value).where(ranked.c.age <= WINDOW)
         values: dict[str, list[float]] = {}
-        async with self._db.read() as c:
-            for metric, value in await c.execute(statement):
-                values.setdefault(metric, []).append(value)
+        for metric, value in await self._db.rows(statement):
+            values.setdefault(metric, []).append(value)
         return {name: statistics.median(notes) for name, notes in values.items() if len(notes) >= ENOUGH}
 
 
 class Facts(Part):
     async def get(self, key: str) -> str | None:
         """A small fact by key; None when nobody put it."""
-        async with self._db.read() as c:
-            value: str | None = await c.scalar(select(META.c.value).where(META.c.key == key))
-        return value
+        rows = await self._db.rows(select(META.c.value).where(META.c.key == key))
+        return rows[0][0] if rows else None
 
     async def put(self, key: str, value: str) -> None:
         """Keep a small fact; ValueError for the journal's own key."""
@@ -52,5 +49,4 @@ class Facts(Part):
         row = {"key": plain(key), "value": plain(value)}
         statement = upsert(META).values(row)
         statement = statement.on_conflict_do_update(index_elements=[META.c.key], set_={"value": row["value"]})
-        async with self._db.write("meta.put") as c:
-            await c.execute(statement)
+        await self._db.write("meta.put", lambda c: c.execute(statement))

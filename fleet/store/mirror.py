@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import func, select
-from sqlalchemy.engine import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import ChainError
-from fleet.store.database import insert
+from fleet.store.database import AnyRow, insert
 from fleet.store.part import INT_MAX, Part, plain
 from fleet.store.rows import LogEntry, MirroredEntry
 from fleet.store.schema import EPOCHS, LOG
@@ -24,7 +23,8 @@ class Mirror(Part):
         Reading the same ones again is fine. ValueError when entries are missing in between, ChainError
         when the epoch is over or an entry differs from what was mirrored: then the log was rewritten.
         """
-        async with self._db.write("log.mirror") as c:
+
+        async def work(c: AsyncConnection) -> int:
             now, upto = await _cursor(c)
             if epoch != now:
                 raise ChainError(f"epoch {epoch} of the log is over; it is {now} now")
@@ -42,27 +42,30 @@ class Mirror(Part):
                     fresh.append(row)
             if fresh:
                 await c.execute(insert(LOG), fresh)
-        return len(fresh)
+            return len(fresh)
+
+        return await self._db.write("log.mirror", work)
 
     async def mirror_cursor(self) -> tuple[int, int]:
         """(epoch, index of the next entry to read)."""
-        async with self._db.read() as c:
-            return await _cursor(c)
+        return await self._db.read(_cursor)
 
     async def new_epoch(self) -> int:
         """The log on chain was cleared: indices start at 0 again; what was mirrored stays."""
-        async with self._db.write("log.epoch") as c:
+
+        async def work(c: AsyncConnection) -> int:
             epoch = (await _cursor(c))[0] + 1
             await c.execute(insert(EPOCHS).values(epoch=epoch, since=self._now()))
-        return epoch
+            return epoch
+
+        return await self._db.write("log.epoch", work)
 
     async def entries(self, epoch: int | None = None) -> list[MirroredEntry]:
         """What was mirrored in one epoch, or in all of them, in order."""
         statement = select(LOG).order_by(LOG.c.epoch, LOG.c.index)
         if epoch is not None:
             statement = statement.where(LOG.c.epoch == epoch)
-        async with self._db.read() as c:
-            return [_row(row) for row in await c.execute(statement)]
+        return [_row(row) for row in await self._db.rows(statement)]
 
 
 async def _cursor(c: AsyncConnection) -> tuple[int, int]:
@@ -91,7 +94,7 @@ def _chain(previous: str, row: dict[str, Any]) -> str:
     return hashlib.sha256(head.encode() + row["text"]).hexdigest()
 
 
-def _row(row: Row[Any]) -> MirroredEntry:
+def _row(row: AnyRow) -> MirroredEntry:
     values = dict(row._mapping)
     values["text"] = values["text"].decode("utf-8", "surrogatepass")
     return MirroredEntry(**values)

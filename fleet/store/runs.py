@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import select, update
-from sqlalchemy.engine import Row
 
 from fleet.errors import UsageError
-from fleet.store.database import insert
+from fleet.store.database import AnyRow, insert
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import OPEN_RUNS, RunRow, RunState
 from fleet.store.schema import RUNS
@@ -38,9 +37,8 @@ class Runs(Part):
             "state": "queued",
             "created": self._now(),
         }
-        async with self._db.write("run.trigger") as c:
-            made = await c.scalar(insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id))
-        return made is not None
+        statement = insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id)
+        return await self._db.write("run.trigger", lambda c: c.scalar(statement)) is not None
 
     async def claim(self, run_id: str, *, pid: int, pid_start: int) -> bool:
         """Queued to running, by compare-and-set: exactly one caller gets True, ever."""
@@ -67,37 +65,32 @@ class Runs(Part):
             .values(state=after, **values)
             .returning(RUNS.c.run_id)
         )
-        async with self._db.write(step) as c:
-            return await c.scalar(statement) is not None
+        return await self._db.write(step, lambda c: c.scalar(statement)) is not None
 
     async def run(self, run_id: str) -> RunRow:
         """One run; UsageError when the journal does not know it."""
-        async with self._db.read() as c:
-            row = (await c.execute(select(RUNS).where(RUNS.c.run_id == run_id))).one_or_none()
-        if row is None:
+        rows = await self._db.rows(select(RUNS).where(RUNS.c.run_id == run_id))
+        if not rows:
             raise UsageError(f"no run named {plain(run_id)!r}", remedy="`fleet runs list` shows them")
-        return _row(row)
+        return _row(rows[0])
 
     async def open_runs(self) -> list[RunRow]:
         """Runs that started and have no outcome yet, oldest first."""
         statement = select(RUNS).where(RUNS.c.state.in_(OPEN_RUNS)).order_by(RUNS.c.created, RUNS.c.run_id)
-        async with self._db.read() as c:
-            return [_row(row) for row in await c.execute(statement)]
+        return [_row(row) for row in await self._db.rows(statement)]
 
     async def queued_runs(self) -> list[RunRow]:
         """Runs that nobody has claimed, oldest first."""
         statement = select(RUNS).where(RUNS.c.state == "queued").order_by(RUNS.c.created, RUNS.c.run_id)
-        async with self._db.read() as c:
-            return [_row(row) for row in await c.execute(statement)]
+        return [_row(row) for row in await self._db.rows(statement)]
 
     async def runs(self, limit: int = 50) -> list[RunRow]:
         """The latest runs, newest first."""
         statement = select(RUNS).order_by(RUNS.c.created.desc(), RUNS.c.run_id.desc()).limit(limit)
-        async with self._db.read() as c:
-            return [_row(row) for row in await c.execute(statement)]
+        return [_row(row) for row in await self._db.rows(statement)]
 
 
-def _row(row: Row[Any]) -> RunRow:
+def _row(row: AnyRow) -> RunRow:
     values = dict(row._mapping)
     values["budget"] = unpack(values["budget"])
     return RunRow(**values)

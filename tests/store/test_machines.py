@@ -198,5 +198,5 @@ class FindingMachine(_OnDisk):
 
 @pytest.mark.parametrize("machine", [BudgetMachine, RunMachine, FindingMachine])
 def test_the_model_holds(machine: type[_OnDisk]) -> None:
-    quick = settings(max_examples=12, stateful_step_count=15, deadline=None)
-    run_state_machine_as_test(machine, settings=quick)  # type: ignore[no-untyped-call]
+    quick = settings(max_examples=8, stateful_step_count=12, deadline=None)
+    run_state_machine_as_test(machine, settings=quick)
