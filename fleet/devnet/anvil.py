@@ -61,7 +61,7 @@ class Anvil:
     Args:
         state: file that holds the chain; made when missing, loaded when there.
         port: 0 lets the kernel choose a free one.
-        history: how many past block states calls may refer to; each costs a copy of the state in memory.
+        history: how many block states calls may refer to, the latest among them; each costs memory.
         dump_every_s: seconds between writes of the state file while it runs.
         lock_wait_s: how long an anvil whose parent was killed may take to write its state and go.
 
@@ -78,6 +78,8 @@ class Anvil:
         dump_every_s: int = 10,
         lock_wait_s: float = 10.0,
     ) -> None:
+        if history < 1:
+            raise ValueError("history must be at least 1: with none at all anvil stops mining")
         self.state, self.port, self.history = state.absolute(), port, history
         self.dump_every_s, self.lock_wait_s = dump_every_s, lock_wait_s
         self._binary = binary

@@ -25,16 +25,16 @@ FACETS = (
 )
 """What the diamond is made of, in the order of the first cut."""
 
-CONTRACTS = (*FACETS, "Diamond", "DiamondInit", "CreditToken")
+CONTRACTS = (*FACETS, "Diamond", "DiamondInit", "CreditToken", "FeedbackSeeder")
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """`abi` is solc's list of entries, `bytecode` the creation code as 0x-hex."""
+    """`abi` is solc's list of entries, `code` the creation code."""
 
     contract: str
     abi: list[dict[str, Any]]
-    bytecode: str
+    code: bytes
 
     def selectors(self) -> dict[str, bytes]:
         """4-byte selector by canonical signature, in the ABI's order."""
@@ -45,7 +45,7 @@ class Artifact:
 def load(contract: str) -> Artifact:
     """One of CONTRACTS, from its committed file."""
     document = json.loads((ARTIFACTS / f"{contract}.json").read_text("utf-8"))
-    return Artifact(document["contract"], document["abi"], document["bytecode"])
+    return Artifact(document["contract"], document["abi"], bytes.fromhex(document["bytecode"][2:]))
 
 
 def signatures(abi: list[dict[str, Any]], kind: str) -> Iterator[str]:

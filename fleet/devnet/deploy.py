@@ -62,8 +62,8 @@ async def deploy(rpc: Rpc, *, registration_cost: int = 0) -> Deployment:
             remedy="give the address of a chain that `fleet devnet up` started",
         )
     parts = ("CreditToken", "DiamondInit", *artifact.FACETS)
-    token, init, *facets = await node.create_all(rpc, DEPLOYER, [_code(part) for part in parts])
-    (diamond,) = await node.create_all(rpc, DEPLOYER, [_diamond_code(token, init, facets)])
+    token, init, *facets = [await node.create(rpc, DEPLOYER, artifact.load(part).code) for part in parts]
+    diamond = await node.create(rpc, DEPLOYER, _diamond_code(token, init, facets))
     await node.transact(rpc, DEPLOYER, diamond, _set_meter(METER))
     if registration_cost:
         await node.invoke(rpc, DEPLOYER, diamond, "setRegistrationCost", registration_cost)
@@ -84,15 +84,11 @@ def _diamond_code(token: str, init: str, facets: list[str]) -> bytes:
     ]
     init_call = artifact.load("DiamondInit").selectors()["init(address)"] + codec.encode(["address"], [token])
     arguments = encode(["address", CUT, "address", "bytes"], [DEPLOYER, cuts, init, init_call])
-    return _code("Diamond") + arguments
+    return artifact.load("Diamond").code + arguments
 
 
 def _set_meter(meter: str) -> bytes:
     return artifact.load("CreditFacet").selectors()["setMeter(address)"] + codec.encode(["address"], [meter])
-
-
-def _code(contract: str) -> bytes:
-    return bytes.fromhex(artifact.load(contract).bytecode.removeprefix("0x"))
 
 
 async def _is_there(rpc: Rpc, deployment: Deployment) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -22,10 +21,11 @@ POLL_S = 0.002
 async def transact(rpc: Rpc, sender: str, to: str | None, data: bytes, *, gas: int = GAS) -> dict[str, Any]:
     """The receipt of one transaction from an unlocked account; `to` None creates a contract.
 
-    Raises TxFailed with the decoded reason when it reverts.
+    Waits for it, because anvil 1.7.1 may strand a transaction in its pool for ever when the one before it is
+    mined between the check of its nonce and its entry. Raises TxFailed with the decoded reason on a revert.
     """
     tx = transaction(sender, to, data, gas=gas)
-    receipt = (await _receipts(rpc, [await rpc.call("eth_sendTransaction", [tx])]))[0]
+    receipt = await _receipt(rpc, await rpc.call("eth_sendTransaction", [tx]))
     if receipt["status"] != "0x1":
         reason = await _reason(rpc, tx)
         raise TxFailed(
@@ -42,18 +42,9 @@ async def invoke(rpc: Rpc, sender: str, to: str, name: str, *args: Any) -> dict[
     return await transact(rpc, sender, to, FUNCTIONS[name].encode(*args))
 
 
-async def create_all(rpc: Rpc, sender: str, codes: Sequence[bytes]) -> list[str]:
-    """Addresses of the contracts, created in one batch and in this order."""
-    first = int(await rpc.call("eth_getTransactionCount", [sender, "pending"]), 16)
-    # anvil works on the elements of a batch side by side: only explicit nonces keep their order
-    batch = [
-        ("eth_sendTransaction", [transaction(sender, None, code) | {"nonce": hex(first + place)}])
-        for place, code in enumerate(codes)
-    ]
-    receipts = await _receipts(rpc, checked(await rpc.batch(batch)))
-    if any(receipt["status"] != "0x1" for receipt in receipts):
-        raise TxFailed("a contract was not created", kind="reverted")
-    return [str(receipt["contractAddress"]).lower() for receipt in receipts]
+async def create(rpc: Rpc, sender: str, code: bytes) -> str:
+    """The address of a new contract."""
+    return str((await transact(rpc, sender, None, code))["contractAddress"]).lower()
 
 
 async def fund(rpc: Rpc, address: str, wei: int) -> None:
@@ -71,23 +62,14 @@ def transaction(sender: str, to: str | None, data: bytes, *, gas: int = GAS) -> 
     return tx if to is None else tx | {"to": to}
 
 
-def checked(answers: list[Any]) -> list[Any]:
-    """The answers of a batch; the first error among them is raised."""
-    for answer in answers:
-        if isinstance(answer, RpcError):
-            raise answer
-    return answers
-
-
-async def _receipts(rpc: Rpc, hashes: Sequence[str]) -> list[dict[str, Any]]:
-    calls = [("eth_getTransactionReceipt", [each]) for each in hashes]
+async def _receipt(rpc: Rpc, tx: str) -> dict[str, Any]:
     with anyio.move_on_after(RECEIPT_WAIT_S):
         while True:
-            answers = checked(await rpc.batch(calls))
-            if None not in answers:
-                return [as_dict(answer) for answer in answers]
+            answer = await rpc.call("eth_getTransactionReceipt", [tx])
+            if answer is not None:
+                return as_dict(answer)
             await anyio.sleep(POLL_S)
-    raise TxFailed(f"no receipt within {RECEIPT_WAIT_S:.0f} s", kind="not_mined", tx=hashes[0])
+    raise TxFailed(f"no receipt within {RECEIPT_WAIT_S:.0f} s", kind="not_mined", tx=tx)
 
 
 async def _reason(rpc: Rpc, tx: dict[str, str]) -> str:

@@ -17,6 +17,13 @@ from fleet.errors import TxFailed
 ALICE = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc"
 BOB = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
 
+OWNER_ONLY = "LibDiamond: not owner"
+
+
+def topic(address: str) -> str:
+    """An address as an indexed event argument."""
+    return "0x" + "0" * 24 + address[2:]
+
 
 @dataclass(frozen=True)
 class World:

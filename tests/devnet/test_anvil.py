@@ -134,6 +134,28 @@ async def test_it_ends_with_its_parent_and_keeps_the_chain(tmp_path: Path, how: 
 
 
 @pytest.mark.crash
+async def test_a_new_one_waits_for_the_old_one_to_be_gone(tmp_path: Path) -> None:
+    state = tmp_path / "chain.json"
+    orphan = await anyio.to_thread.run_sync(start_parent, state)
+    os.kill(orphan.anvil, signal.SIGSTOP)  # as if it took long to write its state
+    try:
+        orphan.parent.kill()
+        orphan.parent.wait(timeout=10)
+        with pytest.raises(TryAgain):
+            async with Anvil(state, lock_wait_s=0.2):
+                pass
+    finally:
+        os.kill(orphan.anvil, signal.SIGCONT)
+    async with Anvil(state) as anvil:
+        assert await height(anvil.url) == 1
+
+
+async def test_the_terminal_cannot_interrupt_it(tmp_path: Path) -> None:
+    async with Anvil(tmp_path / "chain.json") as anvil:
+        assert os.getsid(anvil.pid) == anvil.pid
+
+
+@pytest.mark.crash
 async def test_nobody_needs_to_start_it_again_for_it_to_go(tmp_path: Path) -> None:
     orphan = await anyio.to_thread.run_sync(start_parent, tmp_path / "chain.json")
     orphan.parent.kill()
@@ -232,3 +254,8 @@ async def test_a_program_without_the_expected_parent_does_not_start(tmp_path: Pa
     done = await anyio.run_process(command, check=False)
     assert done.returncode == 75
     assert not marker.exists()
+
+
+def test_a_chain_without_any_state_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Anvil(tmp_path / "chain.json", history=0)
