@@ -80,8 +80,8 @@ def _encode_sequence(types: tuple[str, ...], args: tuple[Value, ...]) -> bytes:
 
 def _encode(kind: str, value: Value) -> bytes:
     if kind in ("string", "bytes"):
-        raw = value.encode() if isinstance(value, str) and kind == "string" else value
-        if not isinstance(raw, bytes):
+        raw = value.encode() if isinstance(value, str) else value
+        if not isinstance(raw, bytes) or isinstance(value, str) is not (kind == "string"):
             raise AbiError(f"expected {kind}")
         return _uint(len(raw)) + raw + b"\0" * (-len(raw) % WORD)
     if kind == "address":

@@ -74,11 +74,12 @@ class _Alarm:
 
     def __enter__(self) -> None:
         self._before = signal.signal(signal.SIGALRM, _ring)
-        signal.setitimer(signal.ITIMER_REAL, max(self._seconds, 0.001))
+        self._timer = signal.setitimer(signal.ITIMER_REAL, max(self._seconds, 0.001))
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._before)
+        signal.setitimer(signal.ITIMER_REAL, *self._timer)
 
 
 def _ring(_signal: int, _frame: FrameType | None) -> None:

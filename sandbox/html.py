@@ -53,7 +53,7 @@ class _Page(HTMLParser):
     def __init__(self, canary: str) -> None:
         super().__init__(convert_charrefs=True)
         self._canary = canary
-        self._hit = False
+        self._hit = self._in_script = False
         self._stack: list[_Open] = []
         self._in: dict[str, int] = {"script": 0, "style": 0, "title": 0, "svg": 0, "label": 0}
         self._seen = _Seen()
@@ -93,6 +93,8 @@ class _Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if self._in.get(tag, 0) > 0:
             self._in[tag] -= 1
+        if tag == "script":  # a script that is never closed is never run
+            self._hit |= self._in_script
         for at in range(len(self._stack) - 1, -1, -1):
             if self._stack[at].tag == tag:
                 self._judge(self._stack.pop(at))
@@ -100,7 +102,7 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._in["script"]:
-            self._hit |= bool(self._canary) and self._canary in data
+            self._in_script |= bool(self._canary) and self._canary in data
             return
         if self._in["title"] and not self._in["svg"]:
             self._seen.title += data[:200]

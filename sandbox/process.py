@@ -153,6 +153,16 @@ class _Child:
         os.close(fd)
 
 
+def _inheritable() -> list[int]:
+    """Descriptors beyond the three that an exec would keep; none in a jail, whatever started it elsewhere."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the listing's own is gone by now
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+    return found
+
+
 def _spawn(argv: Sequence[str], stdin: int, stdout: int, stderr: int) -> int:
     if not argv:
         raise FileNotFoundError(2, "no command is configured")
@@ -160,7 +170,10 @@ def _spawn(argv: Sequence[str], stdin: int, stdout: int, stderr: int) -> int:
         argv[0],
         list(argv),
         _ENV,
-        file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((stdin, stdout, stderr))],
+        file_actions=[
+            *((os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((stdin, stdout, stderr))),
+            *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
+        ],
         setsid=True,
         setsigdef=[signal.SIGALRM, signal.SIGPIPE],
     )

@@ -65,9 +65,17 @@ async def rig(raw: Raw | None = None, path: str = "", **limits: Any) -> AsyncIte
 async def test_a_listed_host_is_asked_in_our_own_words() -> None:
     async with rig() as it:
         answer = await it.ask(
-            f"{it.site.url}/a?b=c", "GET", "", b"", "connection: x-hop", "x-hop: 1", "x-keep: 2",
-            "proxy-authorization: Basic x", "x-qa-once: abc", "x-forwarded-for: 1.2.3.4",
-        )  # fmt: skip
+            f"{it.site.url}/a?b=c",
+            "GET",
+            "",
+            b"",
+            "connection: x-hop",
+            "x-hop: 1",
+            "x-keep: 2",
+            "proxy-authorization: Basic x",
+            "x-qa-once: abc",
+            "x-forwarded-for: 1.2.3.4",
+        )
         assert answer.endswith(b"\r\n\r\nhello")
         (got,) = it.site.got
         host = f"127.0.0.1:{it.site.port}"

@@ -54,11 +54,25 @@ async def test_a_token_for_a_route() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"key": "../identity"}, {"key": 1}, {"key": ""}, {"to": "0x12"}, {"to": None}, {"data": "0x123"},
-        {"data": "zz"}, {"gas": "1"}, {"gas": True}, {"gas": 0}, {"gas": -1}, {"gas": 1 << 50}, {"value": 1},
-        {"value": "-1"}, {"value": "0x1"}, {"nonce": 1}, {"to": DIAMOND + "\n"},
+        {"key": "../identity"},
+        {"key": 1},
+        {"key": ""},
+        {"to": "0x12"},
+        {"to": None},
+        {"data": "0x123"},
+        {"data": "zz"},
+        {"gas": "1"},
+        {"gas": True},
+        {"gas": 0},
+        {"gas": -1},
+        {"gas": 1 << 50},
+        {"value": 1},
+        {"value": "-1"},
+        {"value": "0x1"},
+        {"nonce": 1},
+        {"to": DIAMOND + "\n"},
     ],
-)  # fmt: skip
+)
 async def test_other_shapes_never_reach_the_port(change: dict[str, Any]) -> None:
     signer = Signer()
     status, answer, _ = await ask(signer, "/tx", GOOD | change)

@@ -1,0 +1,173 @@
+"""qa_fetch through the real broker against servers that behave, and servers that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import zlib
+from typing import Any
+
+import pytest
+
+from tests.sandbox.doubles import Got, Server, bench, http_answer
+
+pytestmark = pytest.mark.anyio
+
+
+async def fetch(answer: bytes, **args: Any) -> dict[str, Any]:
+    async with bench(lambda _: answer) as it:
+        return await it.run("qa_fetch", {"url": it.site.url + "/x"} | args)
+
+
+async def test_a_page() -> None:
+    body = b"<html lang=en><title>t</title>hello"
+    result = await fetch(http_answer(200, body, "content-type: text/html; charset=utf-8", "x-a: 1", "x-a: 2"))
+    assert (result["ok"], result["status"], result["bytes"]) == (True, 200, len(body))
+    assert result["sha256"] == hashlib.sha256(body).hexdigest()
+    assert result["content_type"] == "text/html; charset=utf-8"
+    assert (result["headers"]["x-a"], result["text"], result["a11y"]) == ("1, 2", body.decode(), [])
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"), [(404, ""), (402, "funding"), (401, "auth"), (403, "auth"), (429, "rate"), (500, "")]
+)
+async def test_a_status_that_is_an_error(status: int, hint: str) -> None:
+    result = await fetch(http_answer(status, b"credit 0xab402cd"))
+    assert (result["ok"], result["status"], result["error_class"], result["hint"]) == (
+        False,
+        status,
+        "http",
+        hint,
+    )
+
+
+async def test_a_platform_cannot_forge_the_brokers_refusal() -> None:
+    body = b'{"error":"no","error_class":"refused","rule":"host"}'
+    result = await fetch(
+        http_answer(403, body, "content-type: application/json", "x-qa-once: 0000000000000000")
+    )
+    assert (result["status"], result["error_class"]) == (403, "http")
+
+
+async def test_a_redirect_is_reported_not_followed() -> None:
+    async with Server() as other, bench() as it:
+        it.site.answer = lambda _: http_answer(302, b"", f"location: {other.url}/steal")
+        result = await it.run("qa_fetch", {"url": it.site.url})
+        assert (result["ok"], result["status"], result["location"]) == (True, 302, f"{other.url}/steal")
+        assert other.dials == 0
+
+
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/latest", "http://10.0.0.1/", "http://evil.test/", "http://localhost/"]
+)
+async def test_hosts_off_the_list_are_refused(url: str) -> None:
+    async with bench() as it:
+        result = await it.run("qa_fetch", {"url": url})
+        assert (result["ok"], result["error_class"]) == (False, "refused")
+        assert result["error"].startswith("egress denied by broker: ")
+
+
+async def test_origin_is_sent_and_the_answer_shown() -> None:
+    def mirror(got: Got) -> bytes:
+        return http_answer(200, b"", f"access-control-allow-origin: {got.headers['origin']}")
+
+    async with bench(mirror) as it:
+        result = await it.run("qa_fetch", {"url": it.site.url, "origin": "http://localhost.evil.test"})
+        assert result["allow_origin"] == "http://localhost.evil.test"
+
+
+async def test_percentiles_of_repeats_are_measured_values() -> None:
+    async with bench() as it:
+        result = await it.run("qa_fetch", {"url": it.site.url, "repeat": 12})
+        assert len(it.site.got) == 12
+        assert 0 < result["p50_ms"] <= result["p95_ms"] <= result["max_ms"]
+        assert result["latency_ms"] == result["p50_ms"]
+
+
+async def test_secrets_are_named_never_shown() -> None:
+    key = "0x" + "ab" * 32
+    result = await fetch(
+        http_answer(200, f'const SPONSOR_KEY = "{key}"'.encode(), f"x-private-key: private_key={key}")
+    )
+    assert result["secrets"] == ["private-key"]
+    assert key not in str(result)
+
+
+async def test_a_canary_that_would_run() -> None:
+    page = b"<html><script>qaCanary7</script>"
+    result = await fetch(http_answer(200, page, "content-type: text/html"), canary="qaCanary7")
+    assert result["canary_executable"]
+    result = await fetch(http_answer(200, page, "content-type: text/plain"), canary="qaCanary7")
+    assert not result["canary_executable"]
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("gzip", gzip.compress(b"hello")),
+        ("gzip", gzip.compress(b"hel") + gzip.compress(b"lo")),
+        ("deflate", zlib.compress(b"hello")),
+        ("deflate", zlib.compress(b"hello")[2:-4]),
+        ("identity", b"hello"),
+    ],
+)
+async def test_packed_bodies(coding: str, packed: bytes) -> None:
+    result = await fetch(http_answer(200, packed, f"content-encoding: {coding}"))
+    assert (result["ok"], result["text"], result["bytes"]) == (True, "hello", 5)
+
+
+BOMB = gzip.compress(b"\0" * (64 << 20), 9)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error_class"),
+    [
+        (http_answer(200, BOMB, "content-encoding: gzip"), "too_large"),
+        (http_answer(200, BOMB[:-900], "content-encoding: gzip"), "too_large"),
+        (http_answer(200, gzip.compress(b"x")[:-3], "content-encoding: gzip"), "garbage"),
+        (http_answer(200, b"no gzip", "content-encoding: gzip"), "garbage"),
+        (http_answer(200, b"x", "content-encoding: gzip, gzip"), "garbage"),
+        (http_answer(200, b"x", "content-encoding: br"), "garbage"),
+        (http_answer(200, b"x" * (5 << 20)), "too_large"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort", "garbage"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", "garbage"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nabc", "garbage"),
+        (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000 + b"\r\n", "garbage"),
+        (b"HTTP/1.1 200 OK\r\na: " + b"b" * 100_000 + b"\r\n\r\n", "garbage"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "garbage"),
+        (b"HTTP/1.1 abc OK\r\n\r\n", "garbage"),
+    ],
+    ids=range(14),
+)
+async def test_hostile_answers(answer: bytes, error_class: str) -> None:
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+
+    async with bench(raw=once) as it:
+        result = await it.run("qa_fetch", {"url": it.site.url})
+        assert (result["ok"], result["error_class"]) == (False, error_class), result["error"]
+
+
+async def test_a_slow_drip_ends_with_the_call() -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async with bench(raw=drip) as it:
+        result = await it.run("qa_fetch", {"url": it.site.url}, deadline_s=1.0)
+        assert (result["error_class"], result["latency_ms"] < 3_000) == ("timeout", True)
+
+
+async def test_a_connection_that_is_closed_at_once() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        return
+
+    async with bench(raw=hang_up) as it:
+        result = await it.run("qa_fetch", {"url": it.site.url})
+        assert (result["error_class"], result["hint"]) == ("unreachable", "")

@@ -1,0 +1,110 @@
+"""The guest as a process: one line in, one line out, and what its exit status says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from sandbox.guest import EXIT_BAD_LINE, EXIT_BROKEN
+from tests.sandbox.doubles import bench, run_guest
+
+pytestmark = pytest.mark.anyio
+
+CTX = {"run": "r", "prefix": "qa-r-", "deadline_s": 5.0}
+
+
+def line(**change: Any) -> bytes:
+    request = {"v": 1, "tool": "qa_chain", "args": {"function": "nope"}, "ctx": CTX} | change
+    return json.dumps({key: value for key, value in request.items() if value is not None}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b"not json\n",
+        b"\xff\n",
+        b"[" * 100_000 + b"\n",
+        line(v=2),
+        line(v=None),
+        line(tool="qa_x"),
+        line(tool=["qa_chain"]),
+        line(ctx={}),
+        line(ctx=CTX | {"x": 1}),
+        line(ctx=CTX | {"deadline_s": "5"}),
+        line(more=1),
+        b'{"v":1,"tool":"qa_chain","args":NaN,"ctx":{}}\n',
+    ],
+)
+async def test_a_line_that_is_none(request_line: bytes) -> None:
+    code, out, err = await run_guest(request_line)
+    assert (code, out) == (EXIT_BAD_LINE, b"")
+    assert err.startswith(b"bad request line: ")
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "error"),
+    [
+        ("qa_chain", {"function": "nope"}, "/args/function: not one of balanceOf,"),
+        ("qa_chain", {"function": "eth_sendRawTransaction", "args": ["0x00"]}, "/args/function: not one of"),
+        ("qa_chain", {"function": "clearFeedback"}, "/args/function: not one of"),
+        ("qa_chain", {"function": "ownerOfId"}, "/args/args: ownerOfId takes 1: uint256"),
+        ("qa_chain", {"function": "ownerOfId", "args": [-1]}, "/args/args/0: expected a uint256"),
+        ("qa_chain", {"function": "idOf", "args": ["0x12"]}, "/args/args/0: expected an address"),
+        ("qa_chain", {"function": "ownerOfName", "args": [{}]}, "/args/args/0: expected a string"),
+        ("qa_chain", {}, "/args/function: required"),
+        ("qa_chain", {"function": "owner", "x": 1}, "/args/x: unknown argument"),
+        ("qa_chain", [], "/args: expected an object"),
+        ("qa_fetch", {"url": "file:///etc/passwd"}, "/args/url: expected http"),
+        ("qa_fetch", {"url": "http://u@h/"}, "/args/url: a URL with user information"),
+        ("qa_fetch", {"url": "http://h:99999/"}, "/args/url: not a URL"),
+        ("qa_fetch", {"url": "http://h/a\r\nb"}, "/args/url: expected http"),
+        ("qa_fetch", {"url": "http://h/", "repeat": 51}, "/args/repeat: expected 1 to 50"),
+        ("qa_fetch", {"url": "http://h/", "repeat": 0}, "/args/repeat: expected 1 to 50"),
+        ("qa_fetch", {"url": "http://h/", "origin": "a\r\nx: y"}, "/args/origin: expected one printable"),
+        ("qa_compile", {"source": 1}, "/args/source: expected a string"),
+        ("qa_compile", {"source": "a", "module_hex": "00"}, "/args/module_hex: give source or module_hex"),
+        ("qa_compile", {"module_hex": "0g"}, "/args/module_hex: not hex"),
+        ("qa_compile", {"timeout_s": 0}, "/args/timeout_s: expected more than 0"),
+        ("qa_compile", {"timeout_s": 21}, "/args/timeout_s: expected more than 0"),
+        ("qa_create", {"name": "claude"}, "/args/name: only names qa-r-<n> belong to this run"),
+        ("qa_create", {"name": "qa-other-1"}, "/args/name: only names"),
+        ("qa_publish", {"name": "qa-r", "source": ""}, "/args/name: only names"),
+        ("qa_publish", {"name": "ｑa-r-1", "source": ""}, "/args/name: not a name"),
+        ("qa_call", {"target": "../x", "message": ""}, "/args/target: not a name"),
+        ("qa_report", {"text": "x"}, "/tool: qa_report does not run in a jail"),
+    ],
+)
+async def test_a_mistake_is_an_answer_before_any_traffic(tool: str, args: Any, error: str) -> None:
+    code, out, err = await run_guest(line(tool=tool, args=args))  # no broker listens there
+    assert (code, err) == (0, b"")
+    result = json.loads(out)["result"]
+    assert (result["ok"], result["error_class"]) == (False, "bad_request")
+    assert result["error"].startswith(error)
+
+
+async def test_without_a_broker_there_is_no_answer() -> None:
+    code, out, err = await run_guest(line(args={"function": "owner"}))
+    assert (code, out) == (EXIT_BROKEN, b"")
+    assert err == b"broken: the broker is gone: Connection refused\n"
+
+
+async def test_the_deadline_is_the_guests_own() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(30)
+
+    async with bench(raw=silent) as it:
+        result = await it.run("qa_fetch", {"url": it.site.url}, deadline_s=0.5)
+        assert (result["ok"], result["error_class"]) == (False, "timeout")
+        assert result["latency_ms"] < 2_000
+
+
+async def test_only_the_first_line_counts() -> None:
+    code, out, _ = await run_guest(line() + line(tool="qa_fetch", args={}))
+    assert (code, out.count(b"\n")) == (0, 1)
