@@ -8,8 +8,8 @@ from a stranger's node: each one is checked against the buffer before it is foll
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from fleet.chain.digest import lower
@@ -150,26 +150,25 @@ def decode_feedback_range(data: bytes) -> list[Entry]:
     _demand_zero(offsets, count, 192)
     low = ">" + "24xQ" * count
     texts = _texts(data[base:], struct.unpack(low, offsets))
-    names = struct.unpack(">" + "12x20s" * count, senders)
-    whens = struct.unpack(low, times)
-    return [
-        Entry("0x" + name.hex(), when, text) for name, when, text in zip(names, whens, texts, strict=True)
-    ]
+    names = map("0x".__add__, map(bytes.hex, struct.unpack(">" + "12x20s" * count, senders)))
+    rows = zip(names, struct.unpack(low, times), texts, strict=True)
+    return list(map(_ENTRY, rows))
+
+
+_ENTRY: Callable[[tuple[str, int, str]], Entry] = partial(tuple.__new__, Entry)
+"""Entry(*row) without a Python frame for each: a third of the decoder's time."""
 
 
 def _texts(data: bytes, offsets: tuple[int, ...]) -> list[str]:
-    size, total, texts = len(data), 0, []
-    length_at = struct.Struct(">QQQQ").unpack_from
-    for offset in offsets:
-        if offset + 32 > size:
-            raise Malformed("text offset outside the data")
-        high, mid, low, length = length_at(data, offset)
-        start = offset + 32
-        total += length + 32
-        if high or mid or low or start + length > size or total > size:
-            raise Malformed("text length outside the data")
-        texts.append(data[start : start + length].decode("utf-8", "replace"))
-    return texts
+    # A length that is cut off reads as a smaller number, but then its end is outside the data anyway.
+    ends = [at + 32 + int.from_bytes(data[at : at + 32], "big") for at in offsets]
+    if ends and (max(ends) > len(data) or sum(ends) - sum(offsets) > len(data)):
+        raise Malformed("text outside the data, or over another one")
+    spans = zip(offsets, ends, strict=True)
+    try:
+        return [data[at + 32 : end].decode() for at, end in spans]
+    except UnicodeDecodeError:
+        return [data[at + 32 : end].decode("utf-8", "replace") for at, end in zip(offsets, ends, strict=True)]
 
 
 def _block(data: bytes, at: int, size: int) -> bytes:

@@ -149,6 +149,8 @@ def read_private(path: Path) -> bytes:
     try:
         _judge(path, os.fstat(fd))
         content = os.read(fd, MAX_KEY_FILE + 1)
+    except OSError as error:
+        raise _bad(path, error.strerror or "cannot be read") from None
     finally:
         os.close(fd)
     if len(content) > MAX_KEY_FILE:

@@ -20,12 +20,12 @@ from fleet.chain.rpc import Rpc
 from fleet.chain.run_keys import RunKeys
 from fleet.chain.signer import Keys, Signer
 from fleet.chain.sponsor import Sponsor
-from fleet.chain.wallet import RunWallet
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, GasSection
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy
+from tests.chain.hands import RunWallet
 
 ETHER = 10**18
 GAS = GasSection()

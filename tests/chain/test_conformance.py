@@ -16,12 +16,12 @@ from fleet.chain.memory import MemoryJournal, MemoryKeys
 from fleet.chain.ports import Cursor, FeedbackPort, NamesPort, Page, Role, RunScope, SignerPort, SponsorPort
 from fleet.chain.rpc import Rpc
 from fleet.chain.sponsor import Sponsor
-from fleet.chain.wallet import RunWallet
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.devnet import node
 from fleet.errors import Refused, TxFailed
 from tests.chain.conftest import Chain, Dial, make_kit
+from tests.chain.hands import RunWallet
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

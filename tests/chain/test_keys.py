@@ -89,10 +89,16 @@ def test_mode_that_lets_others_in_is_refused(tmp_path: Path, mode: int) -> None:
 def test_symlink_directory_fifo_and_missing_are_refused(tmp_path: Path) -> None:
     key_file(tmp_path / "key")
     (tmp_path / "link").symlink_to(tmp_path / "key")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder").mkdir(mode=0o700)
     os.mkfifo(tmp_path / "fifo", 0o600)
-    for name in ("link", "folder", "fifo", "absent"):
-        with pytest.raises(ConfigError, match=name):
+    said = {
+        "link": "symbolic links",
+        "folder": "not a regular",
+        "fifo": "not a regular",
+        "absent": "No such file",
+    }
+    for name, reason in said.items():
+        with pytest.raises(ConfigError, match=f"{name}: .*{reason}"):
             load_key(tmp_path / name)
 
 

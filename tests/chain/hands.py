@@ -1,4 +1,4 @@
-"""One run's hands on the chain: fund, submit, release, sweep, with throwaway keys only."""
+"""What a run does with the chain's ports, end to end: fund, submit, release, sweep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLEAR_MAIN = abi.FUNCTIONS["clearMain"]
 
 
 class RunWallet:
-    """What the broker of a run's jails may ask for (its TxPort), and how the janitor gives things back."""
+    """Throwaway keys only; the same calls work on the real ports and on the doubles."""
 
     def __init__(
         self, scope: RunScope, signer: SignerPort, sponsor: SponsorPort, names: NamesPort, *,
