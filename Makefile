@@ -15,7 +15,7 @@ $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/no
 	@echo "setup: installing the locked packages into $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . 2>$(VENV)/editable.log \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat --editable . 2>$(VENV)/editable.log \
 	  || { cat $(VENV)/editable.log >&2; exit 1; }
 	@command -v bwrap >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/bwrap.lock
 	@command -v npm >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/node.lock

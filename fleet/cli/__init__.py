@@ -58,7 +58,7 @@ def _root() -> None:
 def main() -> None:
     """Entry point: an expected failure is one line, a remedy and its exit code, never a traceback."""
     try:
-        app()
+        app(prog_name="fleet")
     except FleetError as error:
         _tell(error)
         sys.exit(error.exit_code)

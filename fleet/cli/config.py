@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
 
 from fleet.cli.roster import roster
-from fleet.cli.shell import Json, put, state
+from fleet.cli.shell import Json, make_app, put, state
 from fleet.config import load_fleet, load_platform
+from fleet.errors import ConfigError
+from fleet.gate.dial import DIAL, read_dial
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = make_app(group=True)
 
 
 @app.callback()
@@ -31,6 +34,12 @@ def check(
     found, errors = roster()
     if errors:
         raise errors[0]
+    dial = read_dial(state() / DIAL)
+    if not dial.trusted and os.path.lexists(state() / DIAL):
+        raise ConfigError(
+            f"{state() / DIAL}: {dial.why}; so the fleet is at {dial.rung}",
+            remedy=f"look at who can write there, then: fleet dial {dial.rung}",
+        )
     data: dict[str, Any] = {
         "ok": True,
         "platform": profile.name,

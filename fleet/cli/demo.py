@@ -16,7 +16,7 @@ from fleet.cli.daemon import open_world
 from fleet.cli.pass_over import pass_over
 from fleet.cli.progress import Progress
 from fleet.cli.roster import roster
-from fleet.cli.shell import Json, note, put, run, state
+from fleet.cli.shell import Json, make_app, note, put, run, state
 from fleet.cli.worklist import show
 from fleet.clock import SystemClock
 from fleet.devnet.defects import ALL_IDS, chosen
@@ -32,7 +32,7 @@ from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.triage.worklist import WorklistItem
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 TOGETHER = ("qa-smoke", "qa-security", "qa-fuzz", "qa-ux")
 ALONE = ("qa-perf",)

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import anyio
 import typer
 
-from fleet.cli.shell import DryRun, Json, note, put, run, state, table
+from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.devnet.defects import DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.errors import FleetError
 from fleet.jail.process import proc_stat
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = make_app(group=True)
 
 UP_WAIT_S = 30.0
 DOWN_WAIT_S = 40.0

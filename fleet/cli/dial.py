@@ -1,4 +1,4 @@
-"""`fleet dial [RUNG]`: show the autonomy dial, or set it. Raising it is a person's decision, with a reason."""
+"""`fleet dial [RUNG]`: show the autonomy dial, or set it. Raising it needs a person and a reason."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.cli.shell import DryRun, Json, note, put, state, who
+from fleet.cli.shell import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.gate.dial import DIAL, read_dial, read_note, write_dial
 from fleet.gate.model import Rung
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 
 @app.command()

@@ -12,14 +12,14 @@ from fleet.chain.keys import load_key
 from fleet.chain.rpc import Rpc
 from fleet.cli.daemon import image
 from fleet.cli.roster import roster
-from fleet.cli.shell import Json, put, run, state, table
+from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 Row = tuple[str, bool, str]
 

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.cli.shell import Json, put, run, state, table
+from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.errors import FleetError, UsageError
 from fleet.findings.evidence import load
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.text import clean
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = make_app(group=True)
 
 
 @app.callback()

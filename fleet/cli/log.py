@@ -8,12 +8,12 @@ import typer
 
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.rpc import Rpc
-from fleet.cli.shell import Json, put, run, state, table
+from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import load_fleet, load_platform
 from fleet.findings.reader import read
 from fleet.text import clean
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = make_app(group=True)
 
 
 @app.callback()

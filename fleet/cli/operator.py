@@ -29,7 +29,7 @@ class Operator:
     signer: Signer
 
     async def own(self, name: str) -> int:
-        """The id of a name that this key owns, registered now if it is free; Refused when it is somebody's."""
+        """The id of a name that this key owns, registered now if it is free; Refused when it is another's."""
         names = Names(self.rpc, self.platform.chain.diamond)
         owner, me = await names.owner_of_name(name), self.signer.address(Role.OPERATOR)
         if owner and owner != me:

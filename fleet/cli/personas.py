@@ -9,12 +9,12 @@ import typer
 
 from fleet.cli.operator import open_operator
 from fleet.cli.roster import FOLDER, one, roster
-from fleet.cli.shell import DryRun, Json, note, put, run, state, table
+from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import PersonaError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = make_app(group=True)
 
 SCAFFOLD = """+++
 name = "{name}"

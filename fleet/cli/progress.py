@@ -45,5 +45,6 @@ class Progress:
             case ResourceReleased():
                 return f"released {event.ref}"
             case RunEnded():
-                return f"{event.outcome} after {event.calls} calls, {event.seconds:.1f} s {event.detail}".rstrip()
+                took = f"{event.calls} calls, {event.seconds:.1f} s"
+                return f"{event.outcome} after {took} {event.detail}".rstrip()
         return ""

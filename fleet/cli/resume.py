@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import typer
-
-from fleet.cli.shell import DryRun, Json, note, put, state
+from fleet.cli.shell import DryRun, Json, make_app, note, put, state
 from fleet.gate.stop import resume as remove_stop
 from fleet.gate.stop import stopped
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 
 @app.command()

@@ -11,7 +11,7 @@ from fleet.cli.daemon import open_world
 from fleet.cli.pass_over import pass_over
 from fleet.cli.progress import Progress
 from fleet.cli.roster import one, roster
-from fleet.cli.shell import DryRun, Json, note, put, run, state, table
+from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import FleetError, Refused
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
@@ -22,7 +22,7 @@ from fleet.text import clean
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 
 @app.command()

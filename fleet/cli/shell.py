@@ -26,6 +26,13 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 Value = TypeVar("Value")
 
 
+def make_app(*, group: bool = False) -> typer.Typer:
+    """One command, or a group of them; help is plain text on a terminal and in a pipe alike."""
+    return typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=group
+    )
+
+
 def state() -> Path:
     """The state directory, made on first use with nobody else allowed in."""
     path = state_dir()

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-import typer
-
 from fleet.cli.dial import show as show_dial
-from fleet.cli.shell import Json, put, run, state, table
+from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import load_fleet
 from fleet.gate.stop import stopped
 from fleet.store.journal import Journal
 from fleet.text import clean
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 
 @app.command()

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from fleet.cli.shell import DryRun, Json, note, put, state, who
+from fleet.cli.shell import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock
 from fleet.gate.stop import stop as write_stop
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 
 @app.command()

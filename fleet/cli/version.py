@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import platform
 
-import typer
-
 from fleet import __version__
-from fleet.cli.shell import Json, put
+from fleet.cli.shell import Json, make_app, put
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 
 @app.command()

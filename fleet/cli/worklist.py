@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 
-import typer
-
-from fleet.cli.shell import Json, note, put, state, table
+from fleet.cli.shell import Json, make_app, note, put, state, table
 from fleet.config import read_text
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = make_app()
 
 COLUMNS = ("#", "severity", "surface", "finding", "count", "state", "score", "fingerprint")
 

@@ -64,12 +64,14 @@ def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
         return _failure(
             "internal", f"the guest of {spec.name} answered nonsense: {type(error).__name__}", outcome
         )
-    return json_safe(asdict(result))
+    plain: dict[str, Any] = json_safe(asdict(result))
+    return plain
 
 
 def json_safe(value: Any) -> Any:
     """Tuples become lists, so that a result looks the same before and after a file."""
-    return json.loads(json.dumps(value))
+    plain: Any = json.loads(json.dumps(value))
+    return plain
 
 
 def _failure(error_class: str, error: str, outcome: Outcome) -> dict[str, Any]:

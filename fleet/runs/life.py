@@ -16,7 +16,7 @@ from fleet.drivers.expect import ExpectationError, number
 from fleet.drivers.playbook import Attempt, attempt
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, TryAgain
-from fleet.events.model import FindingRaised, ProbeSkipped, RunEnded, RunStarted
+from fleet.events.model import DialDistrusted, FindingRaised, ProbeSkipped, RunEnded, RunStarted
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
 from fleet.gate.budget import Budget, Ledger
@@ -28,7 +28,7 @@ from fleet.personas.model import Persona, Probe
 from fleet.runs.prove import candidate, prove
 from fleet.runs.report import close_over_budget
 from fleet.runs.session import RunSession
-from fleet.runs.settle import settle
+from fleet.runs.settle import settle, transactions
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
 from fleet.store.rows import FindingRow, RunRow
@@ -70,6 +70,7 @@ async def recover(world: World) -> list[RunReport]:
     What was seen but not proven is proven now, on what is left of that run's budget; nothing is
     exercised a second time.
     """
+    await transactions(world, "")
     for row in await world.journal.queued_runs():
         await world.journal.finish(row.run_id, "cancelled", "the process ended before it began")
     reports = []
@@ -122,11 +123,12 @@ async def _opened(world: World, run: str, persona: LoadedPersona, budget: Budget
         ledger=Ledger(world.journal, run, budget),
         clock=world.clock,
         deadline=started + budget.wall_s,
+        distrusted=lambda why: _tell(stream, why),
     )
     world.gates[run] = gate
     try:
         wallet = Wallet(world, run)
-        names = await world.journal.effects(run, ("name",))
+        names = await world.journal.effects(run, ["name"])
         session = RunSession(
             world,
             run=run,
@@ -142,6 +144,10 @@ async def _opened(world: World, run: str, persona: LoadedPersona, budget: Budget
         world.gates.pop(run, None)
         world.closing.discard(run)
         sink.close()
+
+
+async def _tell(stream: Stream, why: str) -> None:
+    stream.emit(DialDistrusted(reason=why))
 
 
 @dataclass(slots=True)
@@ -251,9 +257,9 @@ class _Run:
                 self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))
 
     async def prove_raised(self) -> None:
-        """Prove every candidate of this run that is not proven yet; a probe that is gone leaves it unverified."""
+        """Prove every candidate that is not proven yet; a probe that is gone leaves it unverified."""
         probes = {probe.id: probe for probe in self.persona.persona.probe}
-        for row in await self.world.journal.findings(self.run, ("raised",)):
+        for row in await self.world.journal.findings(self.run, ["raised"]):
             if row.probe in probes:
                 await prove(self.world, self.session, self.stream, row, self.persona, probes[row.probe])
             else:

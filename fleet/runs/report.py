@@ -21,7 +21,7 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
     Every transaction of this run has been settled before this is called: what is not on the log now
     will not appear there by itself.
     """
-    for row in await world.journal.findings(run, ("posting", "confirmed")):
+    for row in await world.journal.findings(run, ["posting", "confirmed"]):
         if row.state == "posting":
             index = await world.log.find(row.envelope, world.identity)
             if index is not None:

@@ -24,7 +24,7 @@ async def settle(world: World, run: str, stream: Stream, wallet: Wallet) -> None
     """Finish every effect of a run; FleetError when something could not be looked at and must wait."""
     world.signer.open_run(wallet.scope)
     try:
-        await _transactions(world, run)
+        await transactions(world, run)
         await report_all(world, run, stream)
         await release_names(world, run, stream, wallet)
         await _sweep(world, wallet)
@@ -33,8 +33,9 @@ async def settle(world: World, run: str, stream: Stream, wallet: Wallet) -> None
         world.signer.close_run(run)
 
 
-async def _transactions(world: World, run: str) -> None:
-    for effect in await world.journal.effects(run, ("tx",), ("open",)):
+async def transactions(world: World, run: str) -> None:
+    """Find out what became of every open transaction of a run, or of none ("": an operator's, triage's)."""
+    for effect in await world.journal.effects(run, ["tx"], ["open"]):
         raw = bytes.fromhex(effect.data["raw"])
         settled = await world.signer.settle_raw(raw, rebroadcast=effect.data.get("purpose") in RESENT)
         if settled.state == "pending":
@@ -49,7 +50,7 @@ async def _transactions(world: World, run: str) -> None:
 
 async def release_names(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
     """Release what this run minted: recorded by the run, and owned by the key it made for it."""
-    for effect in await world.journal.effects(run, ("name",), ("open", "done")):
+    for effect in await world.journal.effects(run, ["name"], ["open", "done"]):
         owner = await world.names.owner_of_name(effect.ref)
         if not owner:
             await world.journal.resolve(effect.effect_id, "released" if effect.state == "done" else "failed")
@@ -85,5 +86,5 @@ async def _sweep(world: World, wallet: Wallet) -> None:
 
 async def _destroy_keys(world: World, run: str, wallet: Wallet) -> None:
     wallet.keys.destroy()
-    for effect in await world.journal.effects(run, ("key",), ("open", "done")):
+    for effect in await world.journal.effects(run, ["key"], ["open", "done"]):
         await world.journal.resolve(effect.effect_id, "released")

@@ -12,7 +12,7 @@ from fleet.chain.signer import Signer
 from fleet.chain.sponsor import Sponsor
 from fleet.clock import Clock
 from fleet.config import FleetConfig, Platform
-from fleet.drivers.session import Bindings
+from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded
 from fleet.events.stream import Reader
 from fleet.findings.redact import Redactor

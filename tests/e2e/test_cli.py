@@ -1,0 +1,145 @@
+"""The commands around the main job, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fleet.cli import COMMANDS
+from tests.e2e.conftest import Fleet, processes_of
+
+pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(240)]
+
+
+def test_help_names_every_command(fleet: Fleet) -> None:
+    said = fleet("--help")
+    assert said.code == 0
+    for name in COMMANDS:
+        assert f"  {name} " in said.out
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help(fleet: Fleet, name: str) -> None:
+    said = fleet(name, "--help")
+    assert said.code == 0
+    assert "Usage: fleet" in said.out
+
+
+def test_a_fresh_fleet_is_at_observe(fleet: Fleet) -> None:
+    got = fleet("status", "--json").data
+    assert (got["dial"]["rung"], got["stop"], got["runs"]) == ("observe", "", [])
+
+
+def test_raising_the_dial_needs_a_reason_and_is_remembered(fleet: Fleet) -> None:
+    refused = fleet("dial", "exercise")
+    assert refused.code == 2
+    assert "needs a reason" in refused.err
+    assert (
+        fleet("dial", "exercise", "--reason", "first night", "--dry-run", "--json").data["rung"] == "observe"
+    )
+    assert fleet("dial", "exercise", "--reason", "first night").code == 0
+    dial = fleet("status", "--json").data["dial"]
+    assert (dial["rung"], dial["why"], dial["trusted"]) == ("exercise", "first night", True)
+    assert "@" in dial["who"]
+    assert dial["when"].endswith("Z")
+    assert fleet("dial", "observe", "--json").data["rung"] == "observe"
+
+
+def test_an_unknown_rung_lists_the_known_ones(fleet: Fleet) -> None:
+    said = fleet("dial", "EXERCISE!!", "--reason", "x")
+    assert said.code == 2
+    assert "observe, exercise, propose" in said.err
+
+
+def test_stop_is_shown_and_survives_a_second_stop(fleet: Fleet) -> None:
+    assert fleet("stop", "--reason", "one").code == 0
+    assert fleet("stop", "--reason", "two").code == 0
+    assert "one" in fleet("status", "--json").data["stop"]
+
+
+def test_the_plan_of_a_run_follows_the_dial(fleet: Fleet) -> None:
+    rows = fleet("run", "qa-smoke", "--dry-run", "--json").data
+    assert {row["probe"]: row["would run"] for row in rows}["whole-path"] == "no: the dial is at observe"
+    assert {row["probe"]: row["would run"] for row in rows}["site-up"] == "yes"
+
+
+def test_personas_are_listed_and_good(fleet: Fleet) -> None:
+    names = {row["name"] for row in fleet("personas", "list", "--json").data}
+    assert names == {"qa-fuzz", "qa-perf", "qa-security", "qa-smoke", "qa-triage", "qa-ux"}
+    assert fleet("personas", "check", "--json").data["ok"] is True
+
+
+def test_a_scaffolded_persona_is_valid_as_it_stands(fleet: Fleet, tmp_path: Path) -> None:
+    made = fleet("personas", "new", "qa-mine", "--dry-run")
+    (tmp_path / "qa-mine.md").write_text(made.out)
+    assert fleet("personas", "check", str(tmp_path), "--json").data["personas"] == ["qa-mine"]
+
+
+def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
+    said = devnet("doctor", "--json")
+    assert said.code == 0, said.out
+    got = {row["check"]: row["ok"] for row in said.data["checks"]}
+    assert {name: got[name] for name in ("jail", "platform", "keys")} == dict.fromkeys(
+        ("jail", "platform", "keys"), True
+    )
+    assert len([name for name in got if name.startswith("jail: ")]) >= 7
+
+
+def test_doctor_without_a_platform_says_what_is_missing(fleet: Fleet) -> None:
+    said = fleet("doctor", "--json")
+    assert said.code == 4
+    bad = {row["check"]: row["seen"] for row in said.data["checks"] if not row["ok"]}
+    assert "fleet devnet up" in bad["platform"]
+
+
+def test_one_persona_finds_proves_posts_and_is_ranked(devnet: Fleet, shared: Path) -> None:
+    said = devnet("run", "qa-ux", "--json")
+    assert said.code == 1, said.err
+    found = {row["probe"]: row["state"] for row in said.data["findings"]}
+    assert found == dict.fromkeys(
+        ("method-405", "os-error-leak", "confusing-copy", "a11y-violations"), "posted"
+    )
+    assert devnet("run", "qa-triage").code == 0
+    items = devnet("worklist", "--json").data["items"]
+    assert len(items) == 4
+    entries = devnet("log", "list", "--json").data
+    assert [row["grammar"] for row in entries] == ["canonical"] * 5
+    shown = devnet("findings", "show", items[0]["fingerprint"][:6], "--json").data
+    assert shown["evidence_bundle"]["confirmed"] == 3
+    assert f"sha256:{shown['evidence']}" in shown["envelope"]
+    again = devnet("run", "qa-ux", "--json")
+    assert {row["state"] for row in again.data["findings"]} == {"repeated"}
+    assert len(devnet("log", "list", "--json").data) == 5
+    assert not [line for line in processes_of(shared) if "bwrap" in line]
+
+
+def test_a_persona_is_published_only_when_the_dial_allows_it(devnet: Fleet) -> None:
+    refused = devnet("personas", "publish", "qa-ux")
+    assert refused.code == 5
+    assert "the dial is at observe" in refused.err
+    assert devnet("dial", "exercise", "--reason", "publish").code == 0
+    try:
+        first = devnet("personas", "publish", "qa-ux", "--json").data
+        second = devnet("personas", "publish", "qa-ux", "--json").data
+    finally:
+        assert devnet("dial", "observe").code == 0
+    assert first["id"] == second["id"] > 0
+    assert first["bytes"] > 100
+
+
+def test_no_secret_is_in_any_output_or_record(devnet: Fleet, shared: Path) -> None:
+    secrets = [(shared / "keys" / name).read_text().strip() for name in ("identity", "sponsor")]
+    devnet("run", "qa-security")
+    for path in shared.rglob("*"):
+        if path.is_file() and path.parent.name != "keys" and "chain" not in path.name:
+            data = path.read_bytes()
+            assert not [path for secret in secrets if secret.encode() in data], path
+    assert not [line for line in processes_of(shared) if any(secret in line for secret in secrets)]
+
+
+def test_devnet_up_twice_is_one_devnet(devnet: Fleet) -> None:
+    first = devnet("devnet", "up", "--json")
+    assert "already up" in first.err
+    assert json.loads(first.out)["chain"].startswith("http://127.0.0.1:")

@@ -1,0 +1,58 @@
+"""Every command of the README works as it is written there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fleet.config import ROOT
+from tests.e2e.conftest import command
+
+pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(300)]
+
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def commands() -> list[str]:
+    """The command lines of its code blocks, without their comments."""
+    blocks = re.findall(r"^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    lines = [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith((".venv/bin/fleet ", "make "))]
+
+
+def test_make_targets_exist() -> None:
+    for line in commands():
+        if line.startswith("make "):
+            done = subprocess.run(
+                ["make", "-n", *shlex.split(line)[1:]], cwd=ROOT, capture_output=True, text=True
+            )
+            assert done.returncode == 0, (line, done.stderr)
+
+
+def test_fleet_commands_run_in_their_order(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    fleet = command(state)
+    lines = [line for line in commands() if line.startswith(".venv/bin/fleet ")]
+    assert len(lines) >= 14
+    last = ".venv/bin/fleet devnet down"
+    try:
+        for line in [line for line in lines if line != last]:
+            words = shlex.split(line)[1:]
+            if "FP" in words:
+                found = fleet("findings", "list", "--json").data
+                words[words.index("FP")] = found[0]["fingerprint"]
+            said = fleet(*words)
+            expected = 1 if words[:2] == ["run", "qa-fuzz"] else 0
+            assert said.code == expected, (line, said.err)
+    finally:
+        assert fleet(*shlex.split(last)[1:]).code == 0
+
+
+def test_it_is_true_about_the_rungs_and_exit_codes() -> None:
+    for word in ("observe", "exercise", "propose", "75 try again", "5 refused"):
+        assert word in README
