@@ -1,4 +1,4 @@
-"""SIGKILL after every journal step of a run, twice where it hurts, then the next start: nothing is lost or doubled."""
+"""SIGKILL after every journal step of a run, then the next start: nothing is lost, nothing doubled."""
 
 from __future__ import annotations
 

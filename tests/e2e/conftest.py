@@ -37,7 +37,8 @@ def command(state: Path) -> Fleet:
         environment = {"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)}
         done = subprocess.run(
             [sys.executable, "-m", "fleet.cli", *words],
-            capture_output=True, text=True, timeout=timeout, env=environment, cwd=cwd, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=timeout, env=environment, cwd=cwd,
+            stdin=subprocess.DEVNULL,
         )  # fmt: skip
         return Said(done.returncode, done.stdout, done.stderr)
 
