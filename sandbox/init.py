@@ -22,7 +22,8 @@ from typing import Any, NoReturn
 
 ADDRESS = ("127.0.0.1", 3128)
 GO = b"G"
-_PR_SET_DUMPABLE = 4
+HERE = b"A"
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _TICK_MS = 50
 _SYS_CREATE_RULESET, _SYS_RESTRICT_SELF = 444, 446  # the same on x86_64 and aarch64
 _SCOPED = 0b11  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL, ABI 6
@@ -32,12 +33,12 @@ def run_as_init(control_fd: int, limits: dict[str, int], child: Callable[[], int
     """Run `child` once as the only guest and leave with its status.
 
     `control_fd` is a SOCK_SEQPACKET end: the listener goes out over it before anything hostile can come in,
-    `GO` comes in when a request has been dispatched, and the child's status goes out last, as
-    `{"exit": n}` or `{"signal": n}`. `limits` has the fields of `fleet.jail.model.Limits`.
+    `GO` comes in before a request is dispatched and is answered by `HERE`, and the child's status goes out
+    last, as `{"exit": n}` or `{"signal": n}`. `limits` has the fields of `fleet.jail.model.Limits`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _first_to_go()
-    _undumpable()
+    _guard()
     os.closerange(3, control_fd)
     os.closerange(control_fd + 1, 1 << 20)
     control = socket.socket(fileno=control_fd)
@@ -59,9 +60,11 @@ def _first_to_go() -> None:
         return
 
 
-def _undumpable() -> None:
-    """Close `/proc/1/mem` and its kind; inherited by the guest child until it executes something."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+def _guard() -> None:
+    """Close `/proc/1/mem` and its kind, for the guest child too until it executes; die with bwrap."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _wake_on_child() -> int:
@@ -88,7 +91,7 @@ def _become_guest(limits: dict[str, int], child: Callable[[], int]) -> NoReturn:
     os.closerange(3, 1 << 20)
     _scope()
     _limit(limits)
-    code = 70
+    code = 1
     try:
         code = child()
     except SystemExit as stop:
@@ -150,6 +153,7 @@ def _watch(control: socket.socket, wake: int, guest: int, limits: dict[str, int]
             elif control.recv(16) != GO:
                 os._exit(1)
             else:
+                control.send(HERE)
                 wait_ms = _TICK_MS
         if wait_ms and time.monotonic() >= next_look:
             next_look = time.monotonic() + _TICK_MS / 1000
@@ -172,16 +176,19 @@ def _reap(guest: int) -> int | None:
 
 def _over(limits: dict[str, int]) -> bool:
     """Whether the jail holds more memory or tmpfs inodes than it may: what no rlimit counts (jail.md 5)."""
-    own = ("/box", "/tmp", "/dev/shm") if limits["box"] else ("/tmp", "/dev/shm")  # 0: a host directory
-    for path in own:
+    mine = ("/box", "/tmp", "/dev/shm") if limits["box"] else ("/tmp", "/dev/shm")  # 0: a host directory
+    for path in mine:
         room = os.statvfs(path)
         if room.f_files and room.f_files - room.f_ffree > limits["inodes"]:
             return True
-    return sum(_resident(name) for name in os.listdir("/proc") if name.isdigit()) > limits["memory"]
+    # a fork shares what this process had before it: counted in each, it would make a crowd look like a hog
+    own = _resident("1")
+    held = sum(max(0, _resident(name) - own) for name in os.listdir("/proc") if name.isdigit())
+    return held > limits["memory"]
 
 
 def _resident(pid: str) -> int:
-    """Bytes of anonymous and shared memory in one process; its file pages belong to everyone."""
+    """Bytes of anonymous and shared memory mapped in one process; its file pages belong to everyone."""
     total = 0
     try:
         with open(f"/proc/{pid}/status", "rb") as status:

@@ -23,7 +23,7 @@ class BwrapJail:
     `pool` jails wait with their imports done. `spool` is a directory of ours with one file per live jail.
     `work`, if given, is a host directory that becomes `/box` instead of a single-use tmpfs; its content is
     then hostile: read it with `fleet.jail.collect`, remove it with `fleet.jail.rmtree`. It is not pooled.
-    Jails die with the thread that starts them: use one event loop that lives as long as the process.
+    A jail ends when this process does, however it dies: its first process watches the control socket.
     """
 
     def __init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import socket
@@ -18,7 +17,8 @@ from fleet.jail.model import End, Limits, Outcome
 from fleet.jail.process import is_running, kill
 from fleet.jail.streams import Bounded, feed, readable
 
-_GO = b"G"
+_GO, _HERE = b"G", b"A"
+_WAKE_S = 5.0
 _GONE_S = 2.0
 
 
@@ -38,7 +38,6 @@ class Live:
     stdin: int
     stdout: int
     stderr: int
-    status: int  # held open: bubblewrap writes to it once more when the jail ends
     record: Path
     limits: Limits
     born: float = field(default_factory=time.monotonic)
@@ -48,8 +47,18 @@ class Live:
     def alive(self) -> bool:
         return not self._ended and is_running(self.outer_fd) and is_running(self.init_fd)
 
+    async def wake(self) -> bool:
+        """Ask PID 1 to keep watch from now on; False when nobody answers: nothing was dispatched."""
+        try:
+            self.control.send(_GO)
+            async with asyncio.timeout(_WAKE_S):
+                await readable(self.control.fileno())
+            return self.control.recv(16) == _HERE
+        except (OSError, TimeoutError):
+            return False
+
     async def run(self, request: bytes, deadline_s: float) -> Outcome:
-        """Dispatch the request, wait for the end, the deadline or a flood, and say which it was."""
+        """Dispatch the request to a jail that is awake; wait for its end, the deadline or a flood."""
         started = time.monotonic()
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -61,7 +70,7 @@ class Live:
         err = Bounded(self.stderr, self.limits.stderr, finish)
         ended = asyncio.ensure_future(readable(self.outer_fd))
         ended.add_done_callback(lambda _: finish())
-        feeder = asyncio.ensure_future(self._dispatch(request))
+        feeder = asyncio.ensure_future(self._feed(request))
         try:
             await asyncio.wait([over], timeout=deadline_s)
             in_time = over.done()
@@ -80,9 +89,7 @@ class Live:
             end, code = self._verdict()
         return Outcome(end=end, code=code, stdout=stdout, stderr=stderr, seconds=time.monotonic() - started)
 
-    async def _dispatch(self, request: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.control.send(_GO)
+    async def _feed(self, request: bytes) -> None:
         self._fed = True
         await feed(self.stdin, request)
 
@@ -122,7 +129,7 @@ class Live:
         await self._stop()
         self.listener.close()
         self.control.close()
-        for fd in (self.stdout, self.stderr, self.status, self.outer_fd, self.init_fd):
+        for fd in (self.stdout, self.stderr, self.outer_fd, self.init_fd):
             os.close(fd)
         if not self._fed:
             os.close(self.stdin)

@@ -33,10 +33,15 @@ class Pool:
         try:
             while self._idle:
                 live = self._idle.popleft()
-                if live.alive() and time.monotonic() - live.born < self._max_age_s:
+                young = time.monotonic() - live.born < self._max_age_s
+                if young and live.alive() and await live.wake():
                     return live
                 await live.end()
-            return await self._spawn()
+            live = await self._spawn()
+            if not await live.wake():
+                await live.end()
+                raise JailError("a jail ended before its request", remedy="run `fleet doctor`")
+            return live
         finally:
             self.refill()
 

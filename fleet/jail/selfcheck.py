@@ -181,6 +181,7 @@ async def _run(
     with closing(open_shape(plan.image, bwrap=plan.bwrap, work=work)) as shape:
         live = await spawn(shape, plan.spool)
         try:
+            await live.wake()
             return await _answer(live, do, egress), _held_open(live.stdout)
         finally:
             with anyio.CancelScope(shield=True):

@@ -1,8 +1,4 @@
-"""Start a jail and shake hands with it.
-
-Must run in a thread that lives as long as the jails: the parent-death signal is sent when the *thread* that
-started a process ends. Until the handshake is done nothing hostile can be inside.
-"""
+"""Start a jail and shake hands with it: until the handshake is done nothing hostile can be inside."""
 
 from __future__ import annotations
 
@@ -11,15 +7,15 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+import time
 from dataclasses import asdict
 from pathlib import Path
 
 from fleet.errors import JailError
 from fleet.jail.arguments import DATA, HOST_FACTS, bwrap_arguments
 from fleet.jail.live import Live
-from fleet.jail.process import is_running, open_pidfd, proc_stat
+from fleet.jail.plumbing import Plumbing
+from fleet.jail.process import is_running, kill, open_pidfd, proc_stat
 from fleet.jail.reap import write_record
 from fleet.jail.seccomp import seccomp_filter
 from fleet.jail.shape import Shape
@@ -27,112 +23,66 @@ from fleet.jail.streams import readable
 
 _READY = b"R"
 _HANDSHAKE_S = 15.0
+_ABANDON_S = 3.0
 _REMEDIES = (
     ("uid map", "allow user namespaces for bwrap (Ubuntu: apparmor-profiles, bwrap-userns-restrict)"),
     ("RTM_NEWADDR", "allow user namespaces for bwrap (Ubuntu: apparmor-profiles, bwrap-userns-restrict)"),
     ("No permissions to creat", "set kernel.unprivileged_userns_clone=1, or leave the restricted container"),
     ("namespace failed", "raise user.max_user_namespaces, or end other jails"),
-    ("nknown option", "bubblewrap is too old: 0.10 or a distribution build with --ro-bind-fd is needed"),
+    ("nknown option", "bubblewrap is too old: 0.8 of Debian 12 or newer is needed"),
     ("Mount too revealing", "the service unit must not set ProtectProc, ProcSubset, ProtectKernelTunables"),
     ("No module named", "the guest module is not in the image: check Image.guest and the installed package"),
 )
 
 
-class Ends:
-    """The two sides of a jail's plumbing; what has not been taken over is closed."""
-
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self.inside: list[int] = []
-
-    def pipe(self, *, inward: bool) -> tuple[int, int]:
-        """Return (ours, theirs)."""
-        read_end, write_end = os.pipe()
-        ours, theirs = (write_end, read_end) if inward else (read_end, write_end)
-        self._stack.callback(_close, ours)
-        self.inside.append(theirs)
-        return ours, theirs
-
-    def file(self, name: str, content: bytes) -> int:
-        fd = os.memfd_create(name)
-        self.inside.append(fd)
-        os.write(fd, content)
-        os.lseek(fd, 0, os.SEEK_SET)
-        return fd
-
-    def own(self, fd: int) -> int:
-        self._stack.callback(_close, fd)
-        return fd
-
-    def close_inside(self) -> None:
-        while self.inside:
-            os.close(self.inside.pop())
-
-    def keep(self) -> None:
-        """Our side now belongs to the caller."""
-        self._stack.pop_all()
-
-    def close(self) -> None:
-        self.close_inside()
-        self._stack.close()
-
-
-def _close(fd: int) -> None:
-    with suppress(OSError):
-        os.close(fd)
-
-
 async def spawn(shape: Shape, spool: Path) -> Live:
     """Start a jail and return it with its guest waiting; else JailError with bubblewrap's words."""
-    ends = Ends()
-    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ends.inside.append(theirs.detach())
+    plumbing = Plumbing()
+    control, far_control = plumbing.control()
+    stdin, request = plumbing.pipe(inward=True)
+    stdout, result = plumbing.pipe(inward=False)
+    stderr, words = plumbing.pipe(inward=False)
+    # a file, not a pipe: a bubblewrap that dies of a missing reader leaves its child waiting for ever
+    far_status = plumbing.file()
+    status = plumbing.own(os.dup(far_status))
     outer: subprocess.Popen[bytes] | None = None
-    record: Path | None = None
     try:
-        stdin, request = ends.pipe(inward=True)
-        stdout, result = ends.pipe(inward=False)
-        stderr, words = ends.pipe(inward=False)
-        status, status_end = ends.pipe(inward=False)
-        outer = _start(shape, ends, (request, result, words), status_end)
-        ends.close_inside()
-        outer_fd = ends.own(os.pidfd_open(outer.pid))
-        async with asyncio.timeout(_HANDSHAKE_S):
-            pid = await _child_pid(status, outer_fd)
-            init_fd = ends.own(_pin(pid, outer.pid))
-            record = write_record(spool, pid)
-            listener = await _listener(control, outer_fd)
-        ends.keep()
-        return Live(
-            outer=outer, outer_fd=outer_fd, init_fd=init_fd, control=control, listener=listener,
-            stdin=stdin, stdout=stdout, stderr=stderr, status=status, record=record, limits=shape.limits,
-        )  # fmt: skip
+        outer = _start(shape, plumbing, far_control, (request, result, words), far_status)
+        plumbing.close_theirs()
+        outer_fd = plumbing.own(os.pidfd_open(outer.pid))
+        listener = plumbing.own_socket(await _listener(control, outer_fd))
+        pid = _child_pid(status)
+        init_fd = plumbing.own(_pin(pid, outer.pid))
+        record = write_record(spool, pid)
     except BaseException as error:
-        control.close()  # PID 1 ends at the end of its control socket, and the jail with it
-        said = _abandon(outer, stderr) if outer else ""
-        if record:
-            record.unlink(missing_ok=True)
-        ends.close()
-        if isinstance(error, (JailError, OSError, subprocess.SubprocessError, TimeoutError)):
+        control.close()  # PID 1 ends when its control socket does, and the jail with it
+        said = _abandon(outer, status, stderr) if outer else ""
+        plumbing.close()
+        if isinstance(error, (JailError, OSError, subprocess.SubprocessError, ValueError)):
             raise _failure(error, said) from error
         raise
+    plumbing.keep()
+    os.close(status)
+    return Live(
+        outer=outer, outer_fd=outer_fd, init_fd=init_fd, control=control, listener=listener,
+        stdin=stdin, stdout=stdout, stderr=stderr, record=record, limits=shape.limits,
+    )  # fmt: skip
 
 
 def _start(
-    shape: Shape, ends: Ends, standard: tuple[int, int, int], status_fd: int
+    shape: Shape, plumbing: Plumbing, control: int, standard: tuple[int, int, int], status: int
 ) -> subprocess.Popen[bytes]:
-    control_fd = ends.inside[0]
     words = bwrap_arguments(
         shape,
-        data_fds=[ends.file("data", content) for _, content in DATA],
+        data_fds=[plumbing.file(content) for _, content in DATA],
         masks=[path for path in HOST_FACTS if os.path.exists(path)],
-        filter_fd=ends.file("filter", seccomp_filter()),
-        status_fd=status_fd,
+        filter_fd=plumbing.file(seccomp_filter()),
+        status_fd=status,
     )
-    options = ends.file("options", b"".join(word.encode() + b"\0" for word in words))
+    options = plumbing.file(b"".join(word.encode() + b"\0" for word in words))
     limits = asdict(shape.limits) | ({} if shape.box is None else {"box": 0})
     guest = [shape.python, "-I", "-S", "-B", "/opt/sandbox/__main__.py"]
-    guest += [str(control_fd), json.dumps(limits), shape.guest]
+    guest += [str(control), json.dumps(limits), shape.guest]
     stdin, stdout, stderr = standard
     return shape.start(
         lambda: subprocess.Popen(
@@ -144,7 +94,7 @@ def _start(
             stdout=stdout,
             stderr=stderr,
             close_fds=True,
-            pass_fds=[fd for fd in (*ends.inside, *shape.shared) if fd not in standard],
+            pass_fds=[fd for fd in (*plumbing.theirs, *shape.shared) if fd not in standard],
             user=shape.drop_to,
             group=shape.drop_to,
             extra_groups=None if shape.drop_to is None else [],
@@ -152,31 +102,32 @@ def _start(
     )
 
 
-async def _first(waiting: Iterable[int]) -> None:
-    tasks = [asyncio.ensure_future(readable(fd)) for fd in waiting]
+async def _listener(control: socket.socket, outer_fd: int) -> socket.socket:
+    """Wait for the first word of PID 1: it carries the listening socket of the jail's own network."""
+    tasks = [asyncio.ensure_future(readable(fd)) for fd in (control.fileno(), outer_fd)]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, timeout=_HANDSHAKE_S, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    try:
+        word, fds, _, _ = socket.recv_fds(control, 16, 1)
+    except OSError as error:
+        raise JailError("the jail did not report") from error
+    if word != _READY or len(fds) != 1:
+        for fd in fds:
+            os.close(fd)
+        raise JailError("the jail ended during its start")
+    listener = socket.socket(fileno=fds[0])
+    listener.setblocking(False)
+    os.set_inheritable(listener.fileno(), False)
+    return listener
 
 
-async def _child_pid(status_fd: int, outer_fd: int) -> int:
-    """Read bubblewrap's status up to its first newline: it may come in parts."""
-    os.set_blocking(status_fd, False)
-    text = b""
-    while b"\n" not in text:
-        await _first((status_fd, outer_fd))
-        part = os.read(status_fd, 4096) if is_readable(status_fd) else b""
-        if not part:
-            raise JailError("bubblewrap ended before it made a jail")
-        text += part
-    return int(json.loads(text.split(b"\n", 1)[0])["child-pid"])
-
-
-def is_readable(fd: int) -> bool:
-    return not is_running(fd)
+def _child_pid(status: int) -> int:
+    """The host's number of the jail's PID 1: bubblewrap has written it before that one could run."""
+    return int(json.loads(os.pread(status, 4096, 0).split(b"\n", 1)[0])["child-pid"])
 
 
 def _pin(pid: int, outer: int) -> int:
@@ -191,34 +142,34 @@ def _pin(pid: int, outer: int) -> int:
     return init_fd
 
 
-async def _listener(control: socket.socket, outer_fd: int) -> socket.socket:
-    control.setblocking(False)
-    await _first((control.fileno(), outer_fd))
-    try:
-        word, fds, _, _ = socket.recv_fds(control, 16, 1)
-    except (BlockingIOError, ConnectionResetError) as error:
-        raise JailError("the jail ended during its start") from error
-    if word != _READY or len(fds) != 1:
-        for fd in fds:
-            os.close(fd)
-        raise JailError("the jail ended during its start")
-    listener = socket.socket(fileno=fds[0])
-    listener.setblocking(False)
-    os.set_inheritable(listener.fileno(), False)
-    return listener
+def _abandon(outer: subprocess.Popen[bytes], status: int, stderr: int) -> str:
+    """End a half-made jail and return the last thing it said.
 
-
-def _abandon(outer: subprocess.Popen[bytes], stderr: int) -> str:
-    """End a half-made jail and return the last thing it said."""
+    The inner process goes first: bubblewrap's child would wait for ever for a parent that was killed.
+    """
+    deadline = time.monotonic() + _ABANDON_S
+    while outer.poll() is None and time.monotonic() < deadline:
+        try:
+            init_fd = _pin(_child_pid(status), outer.pid)
+        except (JailError, ValueError):
+            time.sleep(0.005)
+            continue
+        kill(init_fd)
+        os.close(init_fd)
+        break
     try:
-        outer.wait(timeout=0.5)
+        outer.wait(timeout=_ABANDON_S)
     except subprocess.TimeoutExpired:
         outer.kill()
         outer.wait()
+    return _last_line(stderr)
+
+
+def _last_line(stderr: int) -> str:
     os.set_blocking(stderr, False)
     try:
-        said = os.read(stderr, 8192)
-    except OSError:
+        said = os.read(stderr, 1 << 16)
+    except BlockingIOError:
         return ""
     lines = said.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""

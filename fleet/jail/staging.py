@@ -32,7 +32,6 @@ class Staging:
     """
 
     def __init__(self, sources: Sequence[tuple[Path, str, bool]], owner: int) -> None:
-        # the parent-death signal of a jail follows this thread, so there is one and it stays
         self._thread = ThreadPoolExecutor(1, "jails")
         try:
             self._thread.submit(_furnish, sources, owner).result()

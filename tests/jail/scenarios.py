@@ -1,0 +1,322 @@
+"""Escapes that only the host side can see: what is left, what was read, what came back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fleet.errors import JailError
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.collect import collect
+from fleet.jail.model import Egress, End, Image, Limits, Outcome
+from fleet.jail.rmtree import rmtree
+
+SMALL = Limits(
+    data=128 << 20, file=2 << 20, files=64, processes=40, box=8 << 20, tmp=4 << 20, shm=2 << 20, cpu_s=5,
+    memory=192 << 20, inodes=20_000, stdout=1 << 20, stderr=16 << 10,
+)  # fmt: skip
+
+Verdict = tuple[bool, str]
+
+
+@dataclass(frozen=True)
+class Yard:
+    """Where a scenario takes its jails from."""
+
+    image: Image
+    spool: Path
+    facts: dict[str, Any]
+
+    async def act(
+        self,
+        do: str,
+        *,
+        deadline_s: float = 10,
+        egress: Egress | None = None,
+        limits: Limits | None = None,
+        work: Path | None = None,
+        **request: Any,
+    ) -> Outcome:
+        """Run one act in a fresh jail."""
+        image = replace(self.image, guest="probes.acts", limits=limits or self.image.limits)
+        jail = BwrapJail(image, pool=0, spool=self.spool, work=work)
+        try:
+            line = json.dumps({"do": do, **request}).encode() + b"\n"
+            return await jail.call(line, deadline_s=deadline_s, egress=egress)
+        finally:
+            await jail.aclose()
+
+    def running(self, mark: int) -> list[int]:
+        """Host processes of jails with this time limit: the limits are on the command line of bubblewrap."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    command = (entry / "cmdline").read_bytes()
+                except OSError:
+                    continue
+                if f'"cpu_s": {mark}'.encode() in command and b"bwrap" in command.split(b"\0")[0]:
+                    found.append(int(entry.name))
+        return found
+
+
+def _is(outcome: Outcome, end: End, code: int = 0) -> Verdict:
+    seen = f"{outcome.end} {outcome.code} in {outcome.seconds:.2f}s {outcome.stderr[-200:]!r}"
+    return outcome.end is end and outcome.code == code, seen
+
+
+async def planted_way_out(yard: Yard) -> Verdict:
+    """F12: a link to the old root from an earlier run on the same directory."""
+    with tempfile.TemporaryDirectory(dir=yard.spool) as base:
+        work, victim = Path(base, "work"), Path(base, "victim")
+        work.mkdir()
+        victim.mkdir()
+        victim.chmod(0o777)
+        os.chmod(base, 0o711)
+        for name in ("a", "tmp", "sub"):
+            (work / name).symlink_to(f"/oldroot{victim}")
+        outcome = await yard.act("leave", work=work, code=0)
+        left = os.listdir(victim)
+        return outcome.end is End.EXITED and not left, f"{outcome.end} {left}"
+
+
+async def wrecked(yard: Yard) -> Verdict:
+    """F05, F14: everything that makes collecting and removing hard."""
+    with tempfile.TemporaryDirectory(dir=yard.spool) as base:
+        work, outside = Path(base, "work"), Path(base, "outside")
+        work.mkdir()
+        outside.mkdir()
+        (outside / "precious").write_text("precious")
+        key = yard.facts["secrets"][0]
+        limits = replace(yard.image.limits, file=64 << 20, cpu_s=20, inodes=100_000)
+        request = {"key": key, "outside": str(outside), "files": 5000}
+        done = await yard.act("wreck", work=work, limits=limits, deadline_s=30, **request)
+        if done.end is not End.EXITED or done.code:
+            return False, f"{done.end} {done.code} {done.stderr[-300:]!r}"
+        os.mkfifo(work / "fifo")
+        started = time.monotonic()
+        good = collect(work, "report", cap=100)
+        taken = [name for name in _HOSTILE if _can_take(work, name)]
+        rmtree(Path(base), "work")
+        gone = not work.exists() and (outside / "precious").read_text() == "precious"
+        seconds = time.monotonic() - started
+        return gone and good == b"report" and not taken and seconds < 8, f"taken {taken}, {seconds:.1f}s"
+
+
+_HOSTILE = (
+    "link", "environ", "way-out/precious", "fifo", "sparse", "setuid", "good", "second-name", "many",
+    "closed/inner", "missing", "../outside/precious", "/etc/passwd", "report\0", "",
+)  # fmt: skip
+
+
+def _can_take(work: Path, name: str) -> bool:
+    try:
+        collect(work, name, cap=4096)
+    except JailError:
+        return False
+    return True
+
+
+async def exchanged(yard: Yard) -> Verdict:
+    """F13: a directory that becomes a link and back while we read and remove."""
+    with tempfile.TemporaryDirectory(dir=yard.spool) as base:
+        work, outside = Path(base, "work"), Path(base, "outside")
+        work.mkdir()
+        outside.mkdir()
+        outside.chmod(0o777)
+        for number in range(300):
+            (outside / str(number)).write_text("precious")
+        limits = replace(yard.image.limits, inodes=1 << 30)
+        attack = asyncio.ensure_future(
+            yard.act("exchange", work=work, outside=str(outside), deadline_s=1.5, limits=limits)
+        )
+        read, rounds = 0, 0
+        while not attack.done():
+            await asyncio.sleep(0.01)
+            rounds += 1
+            read += await asyncio.to_thread(_can_take, work, "tree/a/5")
+            await asyncio.to_thread(_try_remove, work, "tree")
+        outcome = await attack
+        _try_remove(Path(base), "work")
+        left = len(os.listdir(outside))
+        return (
+            left == 300 and not read and rounds > 3 and not work.exists(),
+            f"{outcome.end} {left} {read} {rounds}",
+        )
+
+
+def _try_remove(parent: Path, name: str) -> None:
+    try:
+        rmtree(parent, name)
+    except JailError:
+        return  # still at work: the next round
+
+
+async def lingering(yard: Yard) -> Verdict:
+    """T01, P10: 40 processes that ignore everything, past the deadline."""
+    mark = 10_000 + secrets.randbelow(10_000_000)
+    limits = replace(yard.image.limits, cpu_s=mark, processes=128)
+    started = time.monotonic()
+    outcome = await yard.act("linger", deadline_s=0.6, limits=limits)
+    late = time.monotonic() - started
+    left = yard.running(mark)
+    good = (
+        outcome.end is End.TIMEOUT and b"lingering" in outcome.stdout and not left and outcome.seconds < 1.6
+    )
+    return (
+        good,
+        f"{outcome.end} left {left} after {outcome.seconds:.2f}s {late:.2f}s {outcome.stderr[-100:]!r}",
+    )
+
+
+async def stopped(yard: Yard) -> Verdict:
+    """T05: everything stops itself; the deadline kills it anyway."""
+    return _is(await yard.act("stop", deadline_s=0.4), End.TIMEOUT)
+
+
+async def spinning(yard: Yard) -> Verdict:
+    """T02: a loop that ignores SIGXCPU is killed by the hard limit one second later."""
+    outcome = await yard.act("spin", limits=replace(yard.image.limits, cpu_s=1), deadline_s=20)
+    return _is(outcome, End.SIGNALED, signal.SIGKILL)
+
+
+async def outer_killed(yard: Yard) -> Verdict:
+    """T04: only bubblewrap's outer process dies; the run ends as lost, and nothing is left."""
+    mark = 10_000 + secrets.randbelow(10_000_000)
+    limits = replace(yard.image.limits, cpu_s=mark)
+    run = asyncio.ensure_future(yard.act("sleep", limits=limits, deadline_s=20))
+    await asyncio.sleep(1)
+    os.kill(yard.running(mark)[0], signal.SIGKILL)
+    outcome = await run
+    left = yard.running(mark)
+    return outcome.end is End.LOST and not left and outcome.seconds < 5, f"{outcome.end} {left}"
+
+
+async def shared_memory(yard: Yard) -> Verdict:
+    """R04: MAP_SHARED memory, which no rlimit of ours counts, is seen by the watch inside."""
+    outcome = await yard.act("share", bytes=1 << 30, deadline_s=20)
+    return _is(outcome, End.SIGNALED, signal.SIGKILL)
+
+
+async def crowded(yard: Yard) -> Verdict:
+    """R02: eight processes, each below its own limit."""
+    outcome = await yard.act("crowd", bytes=yard.image.limits.data * 3, deadline_s=20)
+    return _is(outcome, End.SIGNALED, signal.SIGKILL)
+
+
+async def many_inodes(yard: Yard) -> Verdict:
+    """R08: empty files use no blocks."""
+    return _is(await yard.act("inodes", deadline_s=30), End.SIGNALED, signal.SIGKILL)
+
+
+async def flooding(yard: Yard) -> Verdict:
+    """R09: more output than the cap, on either stream, ends the run at once."""
+    for fd in (1, 2):
+        outcome = await yard.act("flood", fd=fd)
+        kept = len(outcome.stdout if fd == 1 else outcome.stderr)
+        cap = yard.image.limits.stdout if fd == 1 else yard.image.limits.stderr
+        if outcome.end is not End.FLOOD or kept != cap or outcome.seconds > 3:
+            return False, f"{fd}: {outcome.end} {kept} {outcome.seconds:.2f}s"
+    return True, "cut at the cap"
+
+
+async def binary_output(yard: Yard) -> Verdict:
+    """R09: 100 KiB of every byte comes back as it was."""
+    outcome = await yard.act("lines", count=400)
+    return outcome.stdout == bytes(
+        range(256)
+    ) * 400 and outcome.end is End.EXITED, f"{len(outcome.stdout)} bytes"
+
+
+async def aborting(yard: Yard) -> Verdict:
+    """R10: a crash is a crash."""
+    return _is(await yard.act("crash", signal=int(signal.SIGABRT)), End.SIGNALED, signal.SIGABRT)
+
+
+async def truthful(yard: Yard) -> Verdict:
+    """T06: an exit status that looks like a signal is still an exit status."""
+    return _is(await yard.act("leave", code=137), End.EXITED, 137)
+
+
+async def neighbours(yard: Yard) -> Verdict:
+    """J01, I02: two jails at once share nothing but locks on the files of /usr, a known leftover."""
+    one, two = await asyncio.gather(yard.act("meet", name="one"), yard.act("meet", name="two"))
+    first, second = json.loads(one.stdout), json.loads(two.stdout)
+    apart = first["seen"] == ["one"] and second["seen"] == ["two"]
+    alone = first["processes"] <= 2 and second["processes"] <= 2
+    return apart and alone, f"{first} {second}"
+
+
+def _named(name: str) -> Egress:
+    @asynccontextmanager
+    async def serve(listener: socket.socket) -> AsyncIterator[None]:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readline()
+            writer.write(name.encode())
+            writer.close()
+            if name == "once":
+                server.close()
+
+        server = await asyncio.start_server(answer, sock=listener)
+        try:
+            yield
+        finally:
+            server.close()
+
+    return serve
+
+
+async def own_way_out(yard: Yard) -> Verdict:
+    """N09: each jail reaches the broker of its own call; one without a broker reaches nobody."""
+    calls = [yard.act("connect", egress=_named(name)) for name in ("one", "two")]
+    seen = [o.stdout.strip() for o in await asyncio.gather(*calls, yard.act("connect"))]
+    return seen == [b"one", b"two", b"ConnectionRefusedError"], str(seen)
+
+
+async def broker_gone(yard: Yard) -> Verdict:
+    """T08: a broker that dies leaves the guest with an error, not with a way out."""
+    outcome = await yard.act("reconnect", egress=_named("once"))
+    seen = outcome.stdout.split()
+    return seen in ([b"once", b"ConnectionRefusedError"], [b"once", b"ConnectionResetError"]), str(seen)
+
+
+async def bomb_and_sibling(yard: Yard) -> Verdict:
+    """R05: a jail at its process limit does not keep another from starting."""
+    bomb = asyncio.ensure_future(yard.act("linger", deadline_s=1.5))  # 40 processes under a limit of 40
+    await asyncio.sleep(0.3)
+    sibling = await yard.act("leave", code=5)
+    await bomb
+    return _is(sibling, End.EXITED, 5)
+
+
+SCENARIOS: dict[str, Callable[[Yard], Awaitable[Verdict]]] = {
+    "F12": planted_way_out,
+    "F05 F14": wrecked,
+    "F13": exchanged,
+    "T01 P10": lingering,
+    "T02": spinning,
+    "T04": outer_killed,
+    "T05": stopped,
+    "T06-exit": truthful,
+    "T08": broker_gone,
+    "N09": own_way_out,
+    "J01 I02": neighbours,
+    "R02-crowd": crowded,
+    "R04": shared_memory,
+    "R05-sibling": bomb_and_sibling,
+    "R08": many_inodes,
+    "R09": flooding,
+    "R09-binary": binary_output,
+    "R10": aborting,
+}

@@ -1,0 +1,133 @@
+"""Waiting jails: used once, replaced when dead or old, none left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fleet.errors import JailError
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.model import End, Image
+from fleet.jail.pool import Pool
+from fleet.jail.process import proc_stat
+from fleet.jail.reap import reap_stale
+from fleet.jail.shape import open_shape
+from fleet.jail.spawn import spawn
+from tests.jail.test_conformance import IMAGE
+
+pytestmark = [pytest.mark.anyio, pytest.mark.jail]
+
+ECHO = b'{"do": "echo", "text": "x"}\n'
+
+
+def recorded(spool: Path) -> list[int]:
+    return [json.loads(path.read_text())["pid"] for path in spool.glob("*.jail")]
+
+
+async def test_a_waiting_jail_is_used_once_and_replaced(tmp_path: Path) -> None:
+    jail = BwrapJail(IMAGE, pool=1, spool=tmp_path)
+    await jail.warm()
+    [first] = recorded(tmp_path)
+    assert (await jail.call(ECHO, deadline_s=5)).stdout == b"x\n"
+    await jail.warm()
+    [second] = recorded(tmp_path)
+    assert first != second
+    assert proc_stat(first) is None
+    await jail.aclose()
+    assert os.listdir(tmp_path) == []
+    assert proc_stat(second) is None
+
+
+async def test_a_dead_waiting_jail_is_replaced(tmp_path: Path) -> None:
+    jail = BwrapJail(IMAGE, pool=1, spool=tmp_path)
+    await jail.warm()
+    [pid] = recorded(tmp_path)
+    os.kill(pid, signal.SIGKILL)
+    outcome = await jail.call(ECHO, deadline_s=5)
+    assert (outcome.end, outcome.stdout) == (End.EXITED, b"x\n")
+    await jail.aclose()
+
+
+async def test_an_old_waiting_jail_is_replaced(tmp_path: Path) -> None:
+    shape = open_shape(IMAGE, bwrap="/usr/bin/bwrap")
+    pool = Pool(lambda: spawn(shape, tmp_path), 1, max_age_s=0)
+    await pool.filled()
+    [old] = recorded(tmp_path)
+    live = await pool.take()
+    assert old not in recorded(tmp_path)
+    await live.end()
+    await pool.aclose()
+    shape.close()
+
+
+async def test_a_closed_backend_refuses(tmp_path: Path) -> None:
+    jail = BwrapJail(IMAGE, pool=0, spool=tmp_path)
+    await jail.aclose()
+    with pytest.raises(JailError, match="closed"):
+        await jail.call(ECHO, deadline_s=5)
+
+
+def test_jails_over_a_host_directory_are_not_pooled(tmp_path: Path) -> None:
+    with pytest.raises(JailError, match="pooled"):
+        BwrapJail(Image(), pool=1, spool=tmp_path, work=tmp_path)
+
+
+DAEMON = """
+import asyncio, sys
+from pathlib import Path
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.model import Image, Limits
+
+async def main(spool):
+    image = Image(guest="sandbox.selfcheck", limits=Limits(cpu_s=int(sys.argv[2])))
+    jail = BwrapJail(image, pool=3, spool=spool)
+    print("up", flush=True)
+    await jail.warm()
+    await jail.call(b'{"do": "linger"}' + b" " * 10, deadline_s=60)
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def jails(first: int) -> list[int]:
+    """Host pids of jails whose CPU limit is one of twelve from this one on: it is on their command lines."""
+    marks = [f'"cpu_s": {first + step},'.encode() for step in range(12)]
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if any(mark in command for mark in marks):
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.crash
+def test_no_jail_outlives_a_killed_daemon(tmp_path: Path) -> None:
+    """T03: killed at 12 moments from before the first jail to after the third."""
+    first = 10_000 + secrets.randbelow(10_000_000)
+    for step in range(12):
+        arguments = [str(tmp_path), str(first + step)]
+        daemon = subprocess.Popen(
+            [sys.executable, "-c", DAEMON, *arguments], stdout=subprocess.PIPE, text=True
+        )
+        assert daemon.stdout
+        with daemon.stdout:
+            assert daemon.stdout.readline() == "up\n"
+            time.sleep(step * 0.017)
+            daemon.kill()
+            daemon.wait()
+    time.sleep(1)  # one that was still being made must have had the time to show
+    assert jails(first) == []
+    reap_stale(tmp_path)
+    assert os.listdir(tmp_path) == []

