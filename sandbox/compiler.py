@@ -52,14 +52,15 @@ def compile_source(source: str, ctx: Context, deadline: Deadline) -> Compiled:
 
 
 def load_module(module: bytes, ctx: Context, deadline: Deadline) -> Compiled:
-    """The platform's loader on given bytes: it prints the entry it found, or nothing."""
+    """The platform's loader on given bytes: it prints the entry it found; other words mean none."""
     ended = process.run(argv(ctx.loader), module, deadline.left())
     accepted = ended.ending is Ending.ACCEPTED
+    said = decode(ended.stdout[:64]).strip()
     return Compiled(
         ending=ended.ending,
         exit_code=ended.code,
         module=module,
-        entry=clean(decode(ended.stdout).strip(), 64) if accepted else "",
+        entry=said if accepted and said in wasm.ENTRIES else "",
         valid=accepted and bool(module) and is_valid(module),
         diagnostic="" if accepted else _diagnostic(ended.stderr),
         span=(-1, -1),

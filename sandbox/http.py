@@ -103,9 +103,9 @@ def send(request: Request, deadline: Deadline) -> Reply:
     once = secrets.token_hex(8)
     connection = http.client.HTTPConnection("broker")
     connection.sock = sock
+    response = http.client.HTTPResponse(sock, method=request.method)
     try:
         _write(connection, request, once)
-        response = http.client.HTTPResponse(sock, method=request.method)
         response.begin()
         headers = _headers(response)
         body = _inflate(_read(response, request.cap), headers.get("content-encoding", ""), request.cap)
@@ -124,7 +124,7 @@ def send(request: Request, deadline: Deadline) -> Reply:
             "garbage", f"{_place(request)} did not answer in HTTP: {type(error).__name__}"
         ) from None
     finally:
-        connection.close()
+        response.close()  # else its buffer keeps the socket open
         sock.close()
     latency = (time.monotonic() - started) * 1000
     return Reply(response.status, headers, body, round(latency, 3), headers.get(MARK) == once)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sandbox import abi, http, rpc
 from sandbox.compiler import Compiled, compile_source
 from sandbox.contract import APP_WASM, PUBLIC_FACE, SET_METADATA
-from sandbox.faults import Broken, Deadline, Failure
+from sandbox.faults import Deadline, Failure
 from sandbox.gas import limit, publish_limit, ran_out
 from sandbox.names import require_own
 from sandbox.process import Ending
@@ -49,7 +49,7 @@ class Result(Answer):
 def run(args: Args, ctx: Context) -> Result:
     require_own(args.name, ctx, "/args/name")
     if args.name not in ctx.keys:
-        raise Broken("this name has no key")
+        raise Mistake("/args/name: this run has no such name; qa_create it first")
     deadline = Deadline(ctx.deadline_s * 0.9)
     done = compile_source(args.source, ctx, deadline.within(COMPILE_SECONDS))
     result = _refusal(done, ctx)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import hashlib
-import zlib
 from typing import Any
 
 import pytest
@@ -100,55 +98,6 @@ async def test_a_canary_that_would_run() -> None:
     assert result["canary_executable"]
     result = await fetch(http_answer(200, page, "content-type: text/plain"), canary="qaCanary7")
     assert not result["canary_executable"]
-
-
-@pytest.mark.parametrize(
-    ("coding", "packed"),
-    [
-        ("gzip", gzip.compress(b"hello")),
-        ("gzip", gzip.compress(b"hel") + gzip.compress(b"lo")),
-        ("deflate", zlib.compress(b"hello")),
-        ("deflate", zlib.compress(b"hello")[2:-4]),
-        ("identity", b"hello"),
-    ],
-)
-async def test_packed_bodies(coding: str, packed: bytes) -> None:
-    result = await fetch(http_answer(200, packed, f"content-encoding: {coding}"))
-    assert (result["ok"], result["text"], result["bytes"]) == (True, "hello", 5)
-
-
-BOMB = gzip.compress(b"\0" * (64 << 20), 9)
-
-
-@pytest.mark.parametrize(
-    ("answer", "error_class"),
-    [
-        (http_answer(200, BOMB, "content-encoding: gzip"), "too_large"),
-        (http_answer(200, BOMB[:-900], "content-encoding: gzip"), "too_large"),
-        (http_answer(200, gzip.compress(b"x")[:-3], "content-encoding: gzip"), "garbage"),
-        (http_answer(200, b"no gzip", "content-encoding: gzip"), "garbage"),
-        (http_answer(200, b"x", "content-encoding: gzip, gzip"), "garbage"),
-        (http_answer(200, b"x", "content-encoding: br"), "garbage"),
-        (http_answer(200, b"x" * (5 << 20)), "too_large"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort", "garbage"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", "garbage"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nabc", "garbage"),
-        (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000 + b"\r\n", "garbage"),
-        (b"HTTP/1.1 200 OK\r\na: " + b"b" * 100_000 + b"\r\n\r\n", "garbage"),
-        (b"SSH-2.0-OpenSSH_9\r\n", "garbage"),
-        (b"HTTP/1.1 abc OK\r\n\r\n", "garbage"),
-    ],
-    ids=range(14),
-)
-async def test_hostile_answers(answer: bytes, error_class: str) -> None:
-    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        await writer.drain()
-
-    async with bench(raw=once) as it:
-        result = await it.run("qa_fetch", {"url": it.site.url})
-        assert (result["ok"], result["error_class"]) == (False, error_class), result["error"]
 
 
 async def test_a_slow_drip_ends_with_the_call() -> None:

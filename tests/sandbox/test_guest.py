@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from sandbox.guest import EXIT_BAD_LINE, EXIT_BROKEN
+from sandbox.guest import EXIT_BAD_LINE, EXIT_BROKEN, answer
+from sandbox.spec import Context
+from sandbox.tools import TOOLS
 from tests.sandbox.doubles import bench, run_guest
 
-pytestmark = pytest.mark.anyio
+anyio = pytest.mark.anyio
 
 CTX = {"run": "r", "prefix": "qa-r-", "deadline_s": 5.0}
 
@@ -21,6 +23,7 @@ def line(**change: Any) -> bytes:
     return json.dumps({key: value for key, value in request.items() if value is not None}).encode() + b"\n"
 
 
+@anyio
 @pytest.mark.parametrize(
     "request_line",
     [
@@ -81,20 +84,21 @@ async def test_a_line_that_is_none(request_line: bytes) -> None:
         ("qa_report", {"text": "x"}, "/tool: qa_report does not run in a jail"),
     ],
 )
-async def test_a_mistake_is_an_answer_before_any_traffic(tool: str, args: Any, error: str) -> None:
-    code, out, err = await run_guest(line(tool=tool, args=args))  # no broker listens there
-    assert (code, err) == (0, b"")
-    result = json.loads(out)["result"]
+def test_a_mistake_is_an_answer_before_any_traffic(tool: str, args: Any, error: str) -> None:
+    context = Context(run="r", prefix="qa-r-", deadline_s=5.0)
+    result = answer(TOOLS[tool], args, context)  # no broker listens here
     assert (result["ok"], result["error_class"]) == (False, "bad_request")
     assert result["error"].startswith(error)
 
 
+@anyio
 async def test_without_a_broker_there_is_no_answer() -> None:
     code, out, err = await run_guest(line(args={"function": "owner"}))
     assert (code, out) == (EXIT_BROKEN, b"")
     assert err == b"broken: the broker is gone: Connection refused\n"
 
 
+@anyio
 async def test_the_deadline_is_the_guests_own() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
@@ -105,6 +109,13 @@ async def test_the_deadline_is_the_guests_own() -> None:
         assert result["latency_ms"] < 2_000
 
 
+@anyio
 async def test_only_the_first_line_counts() -> None:
     code, out, _ = await run_guest(line() + line(tool="qa_fetch", args={}))
     assert (code, out.count(b"\n")) == (0, 1)
+
+
+@anyio
+async def test_a_mistake_is_exit_0() -> None:
+    code, out, err = await run_guest(line())
+    assert (code, err, json.loads(out)["result"]["error_class"]) == (0, b"", "bad_request")

@@ -13,7 +13,8 @@ GOOD = """<!doctype html><html lang="en"><head><title>A</title>
 <a href="/"><img src="x" alt="home"></a><a name="here"></a><a href="/b" aria-label="b"></a>
 <button>Go</button><button aria-label="close"><svg></svg></button><img src="y" alt="">
 <label>Name <input type="text"></label><label for="q">Q</label><input id="q"><input type="hidden">
-<input type="submit"><select aria-label="s"><option>1</option></select><textarea title="t"></textarea><iframe title="f"></iframe>
+<input type="submit"><select aria-label="s"><option>1</option></select>
+<textarea title="t"></textarea><iframe title="f"></iframe>
 </body></html>"""
 
 

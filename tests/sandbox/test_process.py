@@ -151,6 +151,9 @@ def test_the_loader_gets_the_bytes_and_names_the_entry() -> None:
     )
     done = load_module(bytes.fromhex(WASM), ctx, Deadline(10))
     assert (done.ending, done.entry, done.valid) == (Ending.ACCEPTED, "frame", True)
+    assert load_module(b"x", ctx, Deadline(10)).entry == ""
+    silent = Context(run="r", prefix="", loader=python("print('no entry')"))
+    assert load_module(b"x", silent, Deadline(10)).entry == ""
 
 
 def test_without_a_compiler_nothing_is_claimed() -> None:
