@@ -12,7 +12,7 @@ from fleet.personas.model import BudgetSection
 
 Unit = Literal["calls", "writes", "reports", "closing"]
 
-_WALL = re.compile(r"([1-9][0-9]{0,5})([smh])", re.ASCII)
+_WALL = re.compile(r"([1-9][0-9]{0,5})([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 MAX_WALL_S = 24 * 3600
 RESERVE = 1

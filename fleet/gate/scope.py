@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from fleet.config import Platform
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?:[/?][!-\[\]-~]*)?",
     re.ASCII | re.IGNORECASE,

@@ -58,6 +58,7 @@ class Database:
         engine = create_async_engine(
             URL.create("sqlite+aiosqlite", database=where),
             poolclass=StaticPool,
+            pool_reset_on_return=None,  # every transaction here ends before its connection goes back
             hide_parameters=True,  # they hold signed transactions: never in an error text
             connect_args={"isolation_level": None, "timeout": busy_s},
         )
@@ -81,11 +82,11 @@ class Database:
         async def work(connection: AsyncConnection) -> Sequence[AnyRow]:
             return (await connection.execute(statement)).all()
 
-        return await self.read(work)
+        return await self._apart(self._transaction(work, ""))  # a statement is its own view
 
     async def read(self, work: Work[T]) -> T:
         """One consistent view; `work` must not write."""
-        return await self._apart(self._transaction(work, write=False))
+        return await self._apart(self._transaction(work, "BEGIN"))
 
     async def write(self, step: str, work: Work[T]) -> T:
         """One transaction that holds the write lock from its start; on the disk when this returns.
@@ -94,16 +95,16 @@ class Database:
         """
 
         async def transaction() -> T:
-            done = await self._transaction(work, write=True)
+            done = await self._transaction(work, "BEGIN IMMEDIATE")
             crash.step(step)
             return done
 
         return await self._apart(transaction())
 
-    async def _transaction(self, work: Work[T], *, write: bool) -> T:
+    async def _transaction(self, work: Work[T], begin: str) -> T:
         with _translated(self._where):
             async with self._engine.connect() as connection:
-                await connection.execution_options(fleet_write=write)
+                await connection.execution_options(fleet_begin=begin)
                 async with connection.begin():
                     return await work(connection)
 
@@ -168,8 +169,11 @@ def _prepare(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    write = connection.get_execution_options().get("fleet_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    """SQLite's own BEGIN, in one hop to the driver's thread instead of three."""
+    statement = connection.get_execution_options().get("fleet_begin")
+    driver: Any = connection.connection.dbapi_connection
+    if statement:
+        driver.run_async(lambda raw: raw.execute_fetchall(statement))
 
 
 def _migrate(connection: Connection, where: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.clock import Clock
@@ -166,6 +166,7 @@ def test_root_s_file_is_believed_by_another_user() -> None:
     assert reading == DialReading(Rung.EXERCISE, True)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=80))
 def test_no_bytes_but_the_words_are_believed(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = _write(tmp_path_factory.getbasetemp() / "dial", data)
@@ -245,6 +246,13 @@ def test_a_note_that_does_not_agree_is_not_shown(
 ) -> None:
     write_dial(state, Rung.EXERCISE, "why", "ada", clock)
     spoil(state)
+    assert read_note(state) is None
+
+
+def test_the_note_of_a_dial_that_is_not_believed_is_not_shown(state: Path, clock: Clock) -> None:
+    write_dial(state, Rung.OBSERVE, "why", "ada", clock)
+    assert read_note(state) is not None
+    (state / "autonomy").chmod(0o666)
     assert read_note(state) is None
 
 

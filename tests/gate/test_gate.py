@@ -123,6 +123,15 @@ async def test_a_dial_that_is_not_believed_is_told_once_per_reason(
     assert told == ["autonomy: missing", "autonomy: not one of observe, exercise, propose"]
 
 
+async def test_the_dial_that_decides_is_read_after_anybody_was_told(
+    make: Make, state: Path, clock: HandClock
+) -> None:
+    async def tell(why: str) -> None:
+        _turn(state, Rung.EXERCISE, clock)
+
+    assert (await make(distrusted=tell).decide(CREATE)).permit
+
+
 async def test_the_last_call_goes_to_one_of_many(make: Make, journal: Journal) -> None:
     gate = make(Budget(calls=5, writes=0, reports=0, wall_s=60.0, acts=False))
     verdicts = []

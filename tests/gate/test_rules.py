@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.gate import rules
@@ -172,6 +172,7 @@ TOOL = st.sampled_from([*TOOLS, "qa_browse", "qa_release", "", "QA_CREATE"])
 EFFECT = st.sampled_from(list(Effect))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOL, EFFECT, ARGUMENTS, st.booleans())
 def test_at_observe_nothing_ever_acts(tool: str, effect: Effect, args: dict[str, Any], usual: bool) -> None:
     action = _action(tool, effect=effect, args=ARGS.get(tool, {}) if usual else args)
@@ -181,6 +182,7 @@ def test_at_observe_nothing_ever_acts(tool: str, effect: Effect, args: dict[str,
         assert effect is not Effect.ACT
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOL, EFFECT, ARGUMENTS, st.booleans())
 def test_a_higher_rung_permits_a_superset(
     tool: str, effect: Effect, args: dict[str, Any], usual: bool
@@ -190,6 +192,7 @@ def test_a_higher_rung_permits_a_superset(
     assert permits == sorted(permits)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOL, EFFECT, ARGUMENTS)
 def test_stop_is_below_every_rung(tool: str, effect: Effect, args: dict[str, Any]) -> None:
     for rung in Rung:
@@ -197,6 +200,7 @@ def test_stop_is_below_every_rung(tool: str, effect: Effect, args: dict[str, Any
         assert (verdict.permit, verdict.rule, verdict.ends_run) == (False, "stop", True)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOL, EFFECT, ARGUMENTS)
 def test_the_gate_of_one_run_never_serves_another(tool: str, effect: Effect, args: dict[str, Any]) -> None:
     assert not judge(_action(tool, effect=effect, args=args, run="r2"), _facts(tool)).permit

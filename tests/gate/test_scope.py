@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.config import ChainSection, Platform, WebSection
@@ -48,6 +48,7 @@ def test_a_run_without_a_name_owns_nothing() -> None:
     assert not is_own_name("qa-" + "r" * 60 + "-1", "r" * 60)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=12), st.text(alphabet="abc019-", max_size=8))
 def test_only_the_exact_form_is_own(name: str, run: str) -> None:
     if is_own_name(name, run):
@@ -104,6 +105,8 @@ def test_faces_on_hosts_of_their_own() -> None:
         "https://ехample.test/",
         "https://example。test/",
         "https://%65xample.test/",
+        "httpſ://example.test/",
+        "https://example.teſt/",
         "//example.test/",
         "example.test",
         "ftp://example.test/",
@@ -138,6 +141,7 @@ def test_faces_under_one_host() -> None:
     assert scope.faces == frozenset()
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=40))
 def test_any_text_has_an_answer(url: str) -> None:
     assert origin_of(url) is None or url.lower().startswith(("http://", "https://"))

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from sqlalchemy import select, text
 
 from fleet.errors import ConfigError, TryAgain
+from fleet.store.database import Database
 from fleet.store.journal import Journal
 
 pytestmark = pytest.mark.anyio
@@ -102,6 +104,21 @@ async def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
         await Journal.open(path)
 
 
+async def test_every_commit_is_synced_and_references_are_checked(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "fleet.db")
+    names = ("synchronous", "foreign_keys", "journal_mode")
+    found = [(await database.rows(select(text(n)).select_from(text(f"pragma_{n}"))))[0][0] for n in names]
+    await database.aclose()
+    assert found == [2, 1, "wal"]
+
+
+async def test_two_openings_read_and_then_write_in_turn(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    async with await Journal.open(path) as one, await Journal.open(path) as two:
+        epochs = await asyncio.gather(*(journal.new_epoch() for journal in [one, two] * 10))
+    assert sorted(epochs) == list(range(1, 21))
+
+
 async def test_locked_by_another_process_means_try_again(tmp_path: Path) -> None:
     path = tmp_path / "fleet.db"
     await _fill(path)
@@ -155,6 +172,7 @@ BWRAP = shutil.which("bwrap")
 _SMALL = """
 import asyncio, sys
 from fleet.errors import FleetError
+from fleet.store.database import Database
 from fleet.store.journal import Journal
 
 async def main():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -198,5 +198,7 @@ class FindingMachine(_OnDisk):
 
 @pytest.mark.parametrize("machine", [BudgetMachine, RunMachine, FindingMachine])
 def test_the_model_holds(machine: type[_OnDisk]) -> None:
-    quick = settings(max_examples=8, stateful_step_count=12, deadline=None)
+    quick = settings(
+        max_examples=8, stateful_step_count=12, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     run_state_machine_as_test(machine, settings=quick)

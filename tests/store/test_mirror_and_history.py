@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.errors import ChainError
@@ -59,7 +59,7 @@ async def test_entries_are_chained(journal: Journal) -> None:
     assert all(len(digest) == 64 for digest in digests)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     texts=st.lists(st.text(st.characters(exclude_categories=()), max_size=30), max_size=5),
     timestamp=st.integers(-5, 2**64),
