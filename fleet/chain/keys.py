@@ -26,18 +26,26 @@ _HEX_KEY = re.compile(rb"(?:0x)?([0-9a-fA-F]{64})")
 class Secret:
     """A 32-byte private key that has no text form: not by repr, str, format, pickle, copy or JSON."""
 
-    __slots__ = ("__raw",)
+    __slots__ = ("__key",)
 
     def __init__(self, raw: bytes) -> None:
         try:
-            PrivateKey(raw)
+            self.__key = PrivateKey(raw)
         except ValueError:
             raise ValueError("not a private key of secp256k1") from None
-        self.__raw = raw
 
     def reveal(self) -> bytes:
-        """The key itself; call it only in the expression that signs, derives or writes the key file."""
-        return self.__raw
+        """The key itself; call it only in the expression that writes a key file."""
+        return self.__key.secret
+
+    def sign(self, digest: bytes) -> bytes:
+        """r + s + recovery id (65 bytes) over a 32-byte digest; deterministic (RFC 6979), low s."""
+        return self.__key.sign_recoverable(digest, hasher=None)
+
+    @property
+    def public(self) -> PublicKey:
+        """The public half."""
+        return self.__key.public_key
 
     def __repr__(self) -> str:
         return "Secret(***)"
@@ -57,7 +65,7 @@ def fresh() -> Secret:
 
 def address_of(key: Secret) -> str:
     """The address that this key controls, lower-case."""
-    return public_address(PrivateKey(key.reveal()).public_key)
+    return public_address(key.public)
 
 
 def public_address(public: PublicKey) -> str:
@@ -69,7 +77,7 @@ def personal_sign(key: Secret, message: str) -> str:
     """EIP-191 signature of a text: `0x` + r + s + v with v 27 or 28 and low s."""
     text = message.encode("utf-8")
     digest = keccak256(b"\x19Ethereum Signed Message:\n%d" % len(text) + text)
-    signature = PrivateKey(key.reveal()).sign_recoverable(digest, hasher=None)
+    signature = key.sign(digest)
     return "0x" + signature[:64].hex() + bytes([signature[64] + 27]).hex()
 
 

@@ -87,6 +87,15 @@ class Receipts:
         return dataclasses.replace(receipt, failure="oog" if oog else "reverted", reason=reason)
 
 
+def minted_id(receipt: Receipt, diamond: str, owner: str) -> int:
+    """The id that the diamond says `owner` registered in this transaction, 0 when it says none."""
+    topic = "0x" + "0" * 24 + owner[2:]
+    for log in receipt.logs:
+        if log.address == diamond and len(log.topics) == 3 and log.topics[::2] == (abi.REGISTERED, topic):
+            return as_int(log.topics[1])
+    return 0
+
+
 def _reason(error: RpcError) -> str:
     try:
         return abi.describe_revert(as_bytes(error.data))

@@ -14,7 +14,7 @@ from fleet.chain.judge import Fences, Judge, Node
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.lane import Lane
 from fleet.chain.ports import Receipt, Role, RunScope, Settled, TxJournal, TxRequest
-from fleet.chain.receipts import Receipts
+from fleet.chain.receipts import Receipts, minted_id
 from fleet.chain.rpc import Rpc
 from fleet.chain.tx import Signed, Unsigned, parse, sign, tx_hash
 from fleet.config import ChainSection
@@ -278,15 +278,10 @@ class Signer:
         """An id belongs to the run only when the diamond itself says that this key registered this name."""
         if sent.request.role is not Role.THROWAWAY or sent.unsigned.data[:4] != _REGISTER.selector:
             return
-        (name,) = codec.decode(_REGISTER.inputs, sent.unsigned.data[4:])
         scope = self._judge.scopes.get(sent.request.run)
-        if scope is None:
-            return
-        owner = "0x" + "0" * 24 + sent.sender[2:]
-        for log in receipt.logs:
-            topics = log.topics
-            if log.address == self._diamond and len(topics) == 3 and topics[::2] == (abi.REGISTERED, owner):
-                scope.minted[as_int(topics[1])] = name
+        token_id = minted_id(receipt, self._diamond, sent.sender)
+        if scope is not None and token_id:
+            (scope.minted[token_id],) = codec.decode(_REGISTER.inputs, sent.unsigned.data[4:])
 
 
 _REGISTER = abi.FUNCTIONS["register"]

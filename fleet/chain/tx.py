@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coincurve import PrivateKey, PublicKey
+from coincurve import PublicKey
 
 from fleet.chain.digest import keccak256
 from fleet.chain.keys import Secret, public_address
@@ -47,7 +47,7 @@ def sign(unsigned: Unsigned, key: Secret) -> Signed:
     """Sign with a deterministic nonce (RFC 6979) and low s; the same input gives the same bytes."""
     body = _body(unsigned)
     digest = keccak256(TYPE_2 + rlp_encode(body))
-    signature = PrivateKey(key.reveal()).sign_recoverable(digest, hasher=None)
+    signature = key.sign(digest)
     parts = (signature[64:].lstrip(b"\0"), signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0"))
     raw = TYPE_2 + rlp_encode([*body, *parts])
     return Signed(raw, tx_hash(raw))
