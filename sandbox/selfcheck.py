@@ -25,13 +25,12 @@ _STATUS = ("Seccomp", "NoNewPrivs", "CapEff", "CapBnd", "CapAmb")
 
 
 def main() -> int:
-    """Answer `facts`, `reach` or `linger`; 3 for anything else."""
+    """Answer `facts` or `linger`; 3 for anything else."""
     do = json.loads(sys.stdin.readline()).get("do")
     if do == "facts":
         print(json.dumps(facts()))
-    elif do == "reach":
-        print(json.dumps({"reach": error_of(lambda: open("/box/a/x", "w").close())}))
     elif do == "linger":
+        print(error_of(lambda: open("/box/a/x", "w").close()), flush=True)
         linger()
     else:
         return 3

@@ -21,7 +21,8 @@ from fleet.jail.local import LocalJail
 from fleet.jail.model import End, Image
 from tests.jail.canaries import planted
 from tests.jail.probes.battery import ALL
-from tests.jail.scenarios import SCENARIOS, SMALL, Verdict, Yard
+from tests.jail.scenarios import SCENARIOS
+from tests.jail.yard import SMALL, Verdict, Yard
 
 PROBES = Path(__file__).parent / "probes"
 _GROUPS = 4

@@ -12,68 +12,14 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fleet.errors import JailError
-from fleet.jail.bwrap import BwrapJail
 from fleet.jail.collect import collect
-from fleet.jail.model import Egress, End, Image, Limits, Outcome
+from fleet.jail.model import Egress, End
 from fleet.jail.rmtree import rmtree
-
-SMALL = Limits(
-    data=128 << 20, file=2 << 20, files=64, processes=40, box=8 << 20, tmp=4 << 20, shm=2 << 20, cpu_s=5,
-    memory=192 << 20, inodes=20_000, stdout=1 << 20, stderr=16 << 10,
-)  # fmt: skip
-
-Verdict = tuple[bool, str]
-
-
-@dataclass(frozen=True)
-class Yard:
-    """Where a scenario takes its jails from."""
-
-    image: Image
-    spool: Path
-    facts: dict[str, Any]
-
-    async def act(
-        self,
-        do: str,
-        *,
-        deadline_s: float = 10,
-        egress: Egress | None = None,
-        limits: Limits | None = None,
-        work: Path | None = None,
-        **request: Any,
-    ) -> Outcome:
-        """Run one act in a fresh jail."""
-        image = replace(self.image, guest="probes.acts", limits=limits or self.image.limits)
-        jail = BwrapJail(image, pool=0, spool=self.spool, work=work)
-        try:
-            line = json.dumps({"do": do, **request}).encode() + b"\n"
-            return await jail.call(line, deadline_s=deadline_s, egress=egress)
-        finally:
-            await jail.aclose()
-
-    def running(self, mark: int) -> list[int]:
-        """Host processes of jails with this time limit: the limits are on the command line of bubblewrap."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    command = (entry / "cmdline").read_bytes()
-                except OSError:
-                    continue
-                if f'"cpu_s": {mark}'.encode() in command and b"bwrap" in command.split(b"\0")[0]:
-                    found.append(int(entry.name))
-        return found
-
-
-def _is(outcome: Outcome, end: End, code: int = 0) -> Verdict:
-    seen = f"{outcome.end} {outcome.code} in {outcome.seconds:.2f}s {outcome.stderr[-200:]!r}"
-    return outcome.end is end and outcome.code == code, seen
+from tests.jail.yard import Verdict, Yard, ended
 
 
 async def planted_way_out(yard: Yard) -> Verdict:
@@ -182,13 +128,13 @@ async def lingering(yard: Yard) -> Verdict:
 
 async def stopped(yard: Yard) -> Verdict:
     """T05: everything stops itself; the deadline kills it anyway."""
-    return _is(await yard.act("stop", deadline_s=0.4), End.TIMEOUT)
+    return ended(await yard.act("stop", deadline_s=0.4), End.TIMEOUT)
 
 
 async def spinning(yard: Yard) -> Verdict:
     """T02: a loop that ignores SIGXCPU is killed by the hard limit one second later."""
     outcome = await yard.act("spin", limits=replace(yard.image.limits, cpu_s=1), deadline_s=20)
-    return _is(outcome, End.SIGNALED, signal.SIGKILL)
+    return ended(outcome, End.SIGNALED, signal.SIGKILL)
 
 
 async def outer_killed(yard: Yard) -> Verdict:
@@ -206,18 +152,18 @@ async def outer_killed(yard: Yard) -> Verdict:
 async def shared_memory(yard: Yard) -> Verdict:
     """R04: MAP_SHARED memory, which no rlimit of ours counts, is seen by the watch inside."""
     outcome = await yard.act("share", bytes=1 << 30, deadline_s=20)
-    return _is(outcome, End.SIGNALED, signal.SIGKILL)
+    return ended(outcome, End.SIGNALED, signal.SIGKILL)
 
 
 async def crowded(yard: Yard) -> Verdict:
     """R02: eight processes, each below its own limit."""
     outcome = await yard.act("crowd", bytes=yard.image.limits.data * 3, deadline_s=20)
-    return _is(outcome, End.SIGNALED, signal.SIGKILL)
+    return ended(outcome, End.SIGNALED, signal.SIGKILL)
 
 
 async def many_inodes(yard: Yard) -> Verdict:
     """R08: empty files use no blocks."""
-    return _is(await yard.act("inodes", deadline_s=30), End.SIGNALED, signal.SIGKILL)
+    return ended(await yard.act("inodes", deadline_s=30), End.SIGNALED, signal.SIGKILL)
 
 
 async def flooding(yard: Yard) -> Verdict:
@@ -241,12 +187,12 @@ async def binary_output(yard: Yard) -> Verdict:
 
 async def aborting(yard: Yard) -> Verdict:
     """R10: a crash is a crash."""
-    return _is(await yard.act("crash", signal=int(signal.SIGABRT)), End.SIGNALED, signal.SIGABRT)
+    return ended(await yard.act("crash", signal=int(signal.SIGABRT)), End.SIGNALED, signal.SIGABRT)
 
 
 async def truthful(yard: Yard) -> Verdict:
     """T06: an exit status that looks like a signal is still an exit status."""
-    return _is(await yard.act("leave", code=137), End.EXITED, 137)
+    return ended(await yard.act("leave", code=137), End.EXITED, 137)
 
 
 async def neighbours(yard: Yard) -> Verdict:
@@ -297,7 +243,7 @@ async def bomb_and_sibling(yard: Yard) -> Verdict:
     await asyncio.sleep(0.3)
     sibling = await yard.act("leave", code=5)
     await bomb
-    return _is(sibling, End.EXITED, 5)
+    return ended(sibling, End.EXITED, 5)
 
 
 SCENARIOS: dict[str, Callable[[Yard], Awaitable[Verdict]]] = {
