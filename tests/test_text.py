@@ -30,6 +30,7 @@ ANY = st.text(st.characters() | st.sampled_from("\x1b\x9b[]0m\u202e\u200b\u0301\
         ("user\u202etxt.exe\u2066", "usertxt.exe"),
         ("ze\u200bro\u00ad\ufeffwidth\u3164", "zerowidth"),
         ("tag\U000e0041\U000e007f", "tag"),
+        ("variation\U000e0100\ufe0f", "variation"),
         ("lone \ud800 half", "lone \ufffd half"),
         ("private \ue000 use", "private \ufffd use"),
         ("one\ntwo\r\nthree\u2028four\tfive", "one two three four five"),

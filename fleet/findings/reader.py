@@ -28,6 +28,8 @@ MAX_CHARS = 16_384
 """No more of an entry is looked at; the log takes 2,048 bytes, a lying node sends more."""
 
 HEADER_CHARS = 1_024
+"""Of the shipped grammar, whose own parser has no limit; the other headers are bounded by their values."""
+
 TITLE_BYTES = 240
 
 PREFIX = "qa/v1 "
@@ -76,10 +78,9 @@ def read(text: str) -> Entry:
     if not text.startswith(PREFIX):
         return _free(text)
     head, _, rest = text.partition("\n")
-    if len(head) <= HEADER_CHARS:
-        fields, tail = _fields(head[len(PREFIX) :].rstrip(" \r"))
-        if fields and "source" in fields and "sev" in fields:
-            return _keyed(fields, tail, rest) or _free(text)
+    fields, tail = _fields(head[len(PREFIX) :].rstrip(" \r"))
+    if fields and "source" in fields and "sev" in fields:
+        return _keyed(fields, tail, rest) or _free(text)
     return _shipped(text) or _free(text)
 
 

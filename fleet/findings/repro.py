@@ -77,10 +77,9 @@ def _write_args(args: Mapping[str, Any]) -> str:
 
 def _write_value(value: Any) -> str:
     try:
-        dumped = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
+        return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise ReproError(f"not a literal: {type(error).__name__}") from None
-    return dumped.replace("\x7f", "\\u007f")
 
 
 def _call(text: str, at: int) -> tuple[ReproCall, int]:

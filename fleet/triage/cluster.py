@@ -87,7 +87,7 @@ def is_summary(report: Report) -> bool:
 def cluster(reports: Sequence[Report]) -> list[Cluster]:
     """Clusters in the order in which they were first seen; triage's own summaries belong to none."""
     ordered = sorted((r for r in reports if not is_summary(r)), key=lambda r: (r.epoch, r.index))
-    roots = _join(report.keys for report in ordered if report.trusted)
+    roots = _join(report.keys for report in ordered)
     members: dict[str, list[Report]] = {}
     for report in ordered:
         members.setdefault(_root(roots, report.keys[0]), []).append(report)

@@ -89,7 +89,7 @@ async def _page(log: LogReader, mirror: LogMirror, epoch: int, upto: int, page: 
     overlap = min(upto, 1)
     entries = [
         LogEntry(entry.sender.lower(), entry.timestamp, entry.text)
-        for entry in (await log.range(upto - overlap, page + overlap))[: page + overlap]
+        for entry in await log.range(upto - overlap, page + overlap)
     ]
     if len(entries) < overlap:
         return None

@@ -64,6 +64,7 @@ def test_masking_comes_before_hashing() -> None:
         "tx": "0x" + HASH,
         "new_field": "[redacted:not-public]",
     }
+    assert KEY not in seal(bundle(title=f"key {KEY}", repro=KEY), Redactor()).data.decode()
     assert seal(bundle({"reply": f"key 0x{KEY}"}), Redactor([KEY])) == seal(
         bundle({"reply": "key 0x[redacted:secret]"}), Redactor()
     )

@@ -61,6 +61,9 @@ DESIGN = (
         ("qa/v1\tsource=x sev=high surface=ux\nt", "free", "qa/v1 source=x sev=high surface=ux"),
         (" " + DESIGN, "free", "qa/v1 source=qa-fuzz sev=high surface=rustlite"),
         ("The button does nothing!", "free", "The button does nothing!"),
+        ("qa/v1 source= v1.0: body", "free", "qa/v1 source= v1.0: body"),
+        ("qa/v1 source=<b> v1.0: body", "free", "qa/v1 source=<b> v1.0: body"),
+        ("qa/v1 source=x " + "y " * 600 + "v1.0: body", "free", "qa/v1 source=x " + "y " * 111 + "…"),
         ("\n\n", "free", "(empty)"),
         ("", "free", "(empty)"),
     ],
@@ -76,6 +79,20 @@ def test_design_entries_keep_their_repro() -> None:
     entry = read(DESIGN)
     assert (entry.severity, entry.surface, entry.body) == ("high", "rustlite", "")
     assert (entry.repro, entry.repro_state) == ((ReproCall("qa_compile", {"source": "enum E{}"}),), "calls")
+
+
+def test_a_sop_entry_may_be_one_long_line() -> None:
+    entry = read("qa/v1 source=x sev=high " + "word " * 400)
+    assert (entry.grammar, entry.severity, len(entry.title)) == ("sop", "high", 238)
+
+
+def test_only_the_last_line_of_a_canonical_entry_is_its_repro() -> None:
+    head = "qa/v1 source=x sev=high surface=ux fp=0123456789ab\ntitle\nrepro: qa_x(a=1)"
+    assert read(head).repro_state == "calls"
+    assert (read(f"{head}\nmore").repro_state, read(f"{head}\nmore").body) == (
+        "none",
+        "repro: qa_x(a=1)\nmore",
+    )
 
 
 def test_a_severity_by_number_says_nothing_we_know() -> None:

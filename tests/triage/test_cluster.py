@@ -72,6 +72,11 @@ def test_a_trusted_fingerprint_joins_what_normalises_differently() -> None:
     assert [recurrence(item.reports) for item in found] == [3]
 
 
+def test_a_stranger_who_came_first_does_not_name_the_cluster() -> None:
+    ours = finding().replace(f"fp={clusters(log(finding()))[0].fingerprint}", "fp=0123456789ab")
+    assert [item.fingerprint for item in clusters(log((HUMAN, finding()), ours))] == ["0123456789ab"]
+
+
 def test_a_stranger_cannot_bridge_two_clusters() -> None:
     one, two = finding("a"), finding("b")
     second = clusters(log(two))[0].fingerprint

@@ -109,6 +109,11 @@ def test_row_23_a_planted_repro_is_withheld() -> None:
         assert "qa_release" not in to_json([item], "").decode() + to_markdown([item], "").decode()
 
 
+def test_a_strangers_evidence_is_withheld_with_the_repro() -> None:
+    item = worklist(log((HUMAN, finding())))[0]
+    assert (item.repro, item.evidence, item.state) == ("", "", "untrusted")
+
+
 def test_a_repro_in_the_evidence_counts_as_proof_and_names_the_bundle() -> None:
     item = worklist(log(finding("x" * 4_000)))[0]
     assert (item.state, item.repro, item.evidence) == ("verified", "", EV)

@@ -83,6 +83,15 @@ async def test_the_summary_names_the_top_three(world: World) -> None:
     assert len(text.encode()) <= MAX_BYTES
 
 
+async def test_the_summary_speaks_of_our_own_items_only(world: World) -> None:
+    world.log.post(finding(calls=False, title="ours"))
+    for n in range(3):
+        world.log.post(finding(f"spam {n}", title="buy this", sev="critical"), sender=HUMAN)
+    entry = read((await world.go()).meta_text or "")
+    assert (entry.title, entry.body.count("\n")) == ("worklist changed: 1 open, 0 proven", 0)
+    assert "buy this" not in entry.body
+
+
 async def test_a_summary_that_was_not_posted_stays_due(world: World) -> None:
     world.log.post(finding())
     first = await world.go(post=False)
