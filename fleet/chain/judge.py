@@ -100,10 +100,11 @@ class Judge:
         name = function.name if function else ""
         if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._fences.never:
             return False
-        if name in policy.CLEANUP or (not unsigned.data and unsigned.to == self._sponsor):
-            return True
         rung = self._rung()
-        return rung in ("exercise", "propose") or (name == "submitFeedback" and rung != "stop")
+        if rung == "stop":
+            return False
+        cleanup = name in policy.CLEANUP or (not unsigned.data and unsigned.to == self._sponsor)
+        return cleanup or name == "submitFeedback" or rung in ("exercise", "propose")
 
     def fee(self, request: TxRequest, base_fee: int) -> int:
         """Fee per gas of this request: its own, else the going rate."""

@@ -156,10 +156,10 @@ def _typed(tx: TxRequest, function: str, subject: str, token_id: int) -> bool:
 
 
 def _dial(tx: TxRequest, facts: Facts, name: str) -> None:
+    if facts.rung == "stop":
+        raise Refused("STOP is set: nothing is signed, clean-up waits", rule="stop", remedy="fleet resume")
     if _is_cleanup(tx, facts, name):
         return
-    if facts.rung == "stop":
-        raise Refused("STOP is set: nothing is signed", rule="stop")
     if tx.role is Role.IDENTITY and name == "submitFeedback":
         return
     rung = facts.rung if facts.rung in RUNGS else "observe"

@@ -40,7 +40,7 @@ class TxRequest:
     """One transaction that somebody wants signed. Wei; `max_fee` and `tip` per gas, None for the going rate.
 
     `cleanup` is set by the janitor path only: releasing and sweeping what a run recorded is
-    permitted at every rung, because cleaning up is never above the dial.
+    permitted at every rung, because cleaning up is never above the dial; STOP pauses it too.
     """
 
     role: Role

@@ -19,7 +19,6 @@ from fleet.chain.sponsor import Sponsor
 from fleet.cli.lock import only_one
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform
-from fleet.errors import JailError
 from fleet.events.stream import Reader
 from fleet.findings.redact import Redactor
 from fleet.gate.dial import DIAL, read_dial
@@ -29,6 +28,7 @@ from fleet.jail.broker import Broker, EgressPolicy, TxPort
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Egress, Image
 from fleet.jail.reap import reap_stale
+from fleet.jail.selfcheck import require
 from fleet.personas.load import LoadedPersona
 from fleet.runs.world import World
 from fleet.store.journal import Journal
@@ -95,9 +95,7 @@ async def open_world(
         jail = BwrapJail(image(profile, path), pool=POOL, spool=spool)
         stack.push_async_callback(jail.aclose)
         tier = await jail.probe()
-        if not tier.ok:
-            failed = "; ".join(f"{name}: {seen}" for name, good, seen in tier.checks if not good)
-            raise JailError(f"no jail holds here: {failed}", remedy="`fleet doctor` says what to change")
+        require(tier)
         signer = Signer(
             rpc, profile.chain, JournalledTx(journal),
             keys=Keys(identity=identity, sponsor=sponsor),

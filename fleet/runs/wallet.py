@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fleet.chain.keys import auth_token
@@ -48,13 +49,13 @@ class Wallet:
             raise Refused("a tool sends no value", rule="value")
         if key not in self.keys.labels():
             raise Refused(f"this run has no key {key!r}", rule="key")
+        request = TxRequest(
+            role=Role.THROWAWAY, to=to, data=data, gas=gas, run=self._run, key=key, purpose=f"tool {key}"
+        )  # fmt: skip
+        await self._world.signer.check(request)  # before the stipend: a refused act costs nothing
         try:
             fee = await self._world.sponsor.fund(self.scope, key, gas=gas)
-            request = TxRequest(
-                role=Role.THROWAWAY, to=to, data=data, gas=gas, max_fee=fee,
-                run=self._run, key=key, purpose=f"tool {key}",
-            )  # fmt: skip
-            receipt = await self._world.signer.submit(request, check=False)
+            receipt = await self._world.signer.submit(replace(request, max_fee=fee), check=False)
         except BudgetExceeded as error:
             self.spent = str(error)
             raise
@@ -63,7 +64,7 @@ class Wallet:
             "status": receipt.status,
             "gas_used": receipt.gas_used,
             "block": receipt.block,
-            "reverted": receipt.reason if receipt.status != 1 else "",
+            "reverted": receipt.reason or receipt.failure,
         }
 
     async def token(self, key: str, route: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Imports everything once, then forks one fleet per line of standard input: `STATE CRASH_AT` (0: never).
 
-Each child recovers what is there, fires the personas of `STATE/personas`, and leaves by `_exit`: a real process
-with real signals, without a second of imports per trial. Answers each line with the child's wait status and steps.
+Each child recovers what is there, fires the personas of `STATE/personas`, and leaves by `_exit`: a real
+process with real signals, without a second of imports per trial. Answers each line with the child's wait
+status and steps.
 """
 
 from __future__ import annotations
