@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,6 +39,7 @@ class Compiled:
 
 def compile_source(source: str, ctx: Context, deadline: Deadline) -> Compiled:
     """Source on standard input, a module on standard output (platform-facts 1.10)."""
+    threading.Thread(target=_load_engine, daemon=True).start()  # beside the compiler: it is wanted after it
     ended = process.run(argv(ctx.compiler), source.encode(), deadline.left())
     module = ended.stdout if ended.ending is Ending.ACCEPTED else b""
     diagnostic = _diagnostic(ended.stderr)
@@ -72,6 +75,11 @@ def argv(command: Sequence[str]) -> tuple[str, ...]:
     if not command:
         raise Broken("this platform has no compiler configured")
     return tuple(sys.executable if part == "{python}" else part for part in command)
+
+
+def _load_engine() -> None:
+    with contextlib.suppress(ImportError):  # is_valid says so, when it is needed
+        import wasmtime  # noqa: F401
 
 
 def is_valid(module: bytes) -> bool:

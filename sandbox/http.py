@@ -8,7 +8,6 @@ word: the broker drops it from what it sends on, so no platform can forge a refu
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import sys
 import time
@@ -100,7 +99,7 @@ def send(request: Request, deadline: Deadline) -> Reply:
     """One exchange. Failure: `unreachable`, `timeout`, `too_large`, `garbage`; Broken without a broker."""
     started = time.monotonic()
     sock = _connect(deadline)
-    once = secrets.token_hex(8)
+    once = os.urandom(8).hex()
     connection = http.client.HTTPConnection("broker")
     connection.sock = sock
     response = http.client.HTTPResponse(sock, method=request.method)

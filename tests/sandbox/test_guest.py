@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from sandbox.guest import EXIT_BAD_LINE, EXIT_BROKEN, answer
-from sandbox.spec import Context
+from sandbox.spec import Context, Cost, Effect, ToolSpec
 from sandbox.tools import TOOLS
+from sandbox.tools.base import Answer
 from tests.sandbox.doubles import bench, run_guest
 
 anyio = pytest.mark.anyio
+
+
+@dataclass(frozen=True)
+class Args:
+    pass
+
 
 CTX = {"run": "r", "prefix": "qa-r-", "deadline_s": 5.0}
 
@@ -119,3 +131,30 @@ async def test_only_the_first_line_counts() -> None:
 async def test_a_mistake_is_exit_0() -> None:
     code, out, err = await run_guest(line())
     assert (code, err, json.loads(out)["result"]["error_class"]) == (0, b"", "bad_request")
+
+
+def tool(run: Callable[[Any, Context], Any]) -> ToolSpec:
+    return ToolSpec("t", Args, Answer, Effect.LOOK, Cost(), "", run)
+
+
+def test_a_full_disk_is_an_answer_and_other_faults_are_ours() -> None:
+    def fail(number: int) -> Callable[[Any, Context], Any]:
+        def run(args: Any, ctx: Context) -> Any:
+            raise OSError(number, "x")
+
+        return run
+
+    context = Context(run="r", prefix="")
+    for number in (errno.ENOSPC, errno.EDQUOT):
+        assert answer(tool(fail(number)), {}, context)["error_class"] == "disk_full"
+    with pytest.raises(OSError, match="x"):
+        answer(tool(fail(errno.EIO)), {}, context)
+
+
+def test_the_alarm_ends_a_tool_that_forgot_its_deadline_and_gives_the_timer_back() -> None:
+    before = signal.setitimer(signal.ITIMER_REAL, 1000)
+    context = Context(run="r", prefix="", deadline_s=0.2)
+    result = answer(tool(lambda *_: time.sleep(30)), {}, context)
+    assert (result["error_class"], result["latency_ms"] < 5_000) == ("timeout", True)
+    assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 1000
+    signal.setitimer(signal.ITIMER_REAL, *before)
