@@ -19,7 +19,9 @@ $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/no
 	  || { cat $(VENV)/editable.log >&2; exit 1; }
 	@command -v bwrap >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/bwrap.lock
 	@command -v npm >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/node.lock
-	@PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --silent
+	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+	@ls node_modules/@foundry-rs/anvil-*/bin/anvil >/dev/null 2>&1 || \
+	  { echo "make: npm did not bring the pinned anvil (package-lock.json) for this machine" >&2; exit 4; }
 	@$(BIN)/python -m compileall -q fleet sandbox
 	@touch $@
 
@@ -27,7 +29,7 @@ demo: setup
 	@$(BIN)/fleet demo
 
 test: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 check: setup
 	@$(BIN)/ruff format --check --quiet .

@@ -184,7 +184,7 @@ def load_fleet(path: Path | None = None) -> FleetConfig:
 
 
 def load_platform(name: str, state: Path) -> tuple[Platform, Path]:
-    """A profile by name and the file it came from; a running devnet's own profile wins over the shipped one."""
+    """A profile by name and its file; a running devnet's own profile wins over the shipped one."""
     shipped = ROOT / "config" / "platforms"
     for path in (state / "devnet" / f"{name}.toml", shipped / f"{name}.toml"):
         if path.is_file():

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from fleet.findings.fingerprint import fingerprint
+from fleet.findings.repro import ReproCall
 from fleet.personas.duration import FORM, parse_duration
 from fleet.personas.frontmatter import Loc
 from fleet.personas.model import Persona, Probe, Trigger
@@ -63,6 +65,21 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
             )
         seen.add(probe.id)
         yield from _probe(probe, ("probe", index), persona.tools, rules)
+    yield from _twins(persona)
+
+
+def _twins(persona: Persona) -> Iterator[Complaint]:
+    """Two probes with the same steps would be one finding: whichever is seen first hides the other."""
+    first: dict[str, str] = {}
+    for index, probe in enumerate(persona.probe):
+        if any(_not_json(step.args) for step in probe.steps):
+            continue  # has its own complaint
+        calls = [ReproCall(step.tool, step.args) for step in probe.steps]
+        name = fingerprint(probe.surface or persona.surface, calls, "")
+        if name in first:
+            message = f"{probe.id!r} takes the same steps as {first[name]!r}"
+            yield Complaint(("probe", index, "steps"), message, "change the steps, or join the expectations")
+        first.setdefault(name, probe.id)
 
 
 def suggestion(word: str, known: Collection[str]) -> str:

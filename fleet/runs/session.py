@@ -15,7 +15,7 @@ from fleet.gate.model import Action, Verdict
 from fleet.runs.guest import answer, bad_args, request_line
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
-from sandbox.spec import ToolSpec
+from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
 
 GUEST_S = 20.0
@@ -105,7 +105,8 @@ class RunSession:
         outcome = await self._world.jail.call(
             request_line(spec, args, context),
             deadline_s=GUEST_S + MARGIN_S,
-            egress=self._world.egress(self._wallet),
+            # what only computes runs hostile input beside the guest: it gets no way out at all
+            egress=None if spec.effect is Effect.COMPUTE else self._world.egress(self._wallet),
         )
         try:
             return answer(spec, outcome)

@@ -95,6 +95,7 @@ class Database:
         """
 
         async def transaction() -> T:
+            crash.about()
             done = await self._transaction(work, "BEGIN IMMEDIATE")
             crash.step(step)
             return done

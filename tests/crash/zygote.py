@@ -1,4 +1,4 @@
-"""Imports everything once, then forks one fleet per line of standard input: `STATE CRASH_AT` (0: never).
+"""Imports everything once, then forks one fleet per line of input: `STATE CRASH_AT` (0 never, b7 before 7).
 
 Each child recovers what is there, fires the personas of `STATE/personas`, and leaves by `_exit`: a real
 process with real signals, without a second of imports per trial. Answers each line with the child's wait
@@ -34,7 +34,9 @@ def child(state: Path, crash_at: str) -> None:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     os.environ["QA_CRASH_COUNT"] = str(state / "steps")
-    if crash_at != "0":
+    if crash_at.startswith("b"):
+        os.environ["QA_CRASH_BEFORE"] = crash_at[1:]
+    elif crash_at != "0":
         os.environ["QA_CRASH_AT"] = crash_at
     try:
         anyio.run(lambda: live(state, exercise=True))

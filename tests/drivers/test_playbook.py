@@ -100,7 +100,9 @@ async def test_a_name_is_asked_for_only_when_a_step_uses_it() -> None:
 @pytest.mark.anyio
 async def test_history_is_in_reach_of_an_expectation() -> None:
     session = Scripted(Answer({"ok": True, "p95_ms": 31.0}))
-    assert (await attempt(session, probe(LOOK, expect="result.p95_ms <= history.p95 * 3.0"))).state == "finding"
+    assert (
+        await attempt(session, probe(LOOK, expect="result.p95_ms <= history.p95 * 3.0"))
+    ).state == "finding"
 
 
 def test_placeholders_resolve_inside_any_structure() -> None:

@@ -12,7 +12,7 @@ from fleet.chain.tx import parse
 from fleet.devnet.defects import ALL_IDS, DEFECTS
 from tests.e2e.conftest import Fleet, processes_of
 
-pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(400), pytest.mark.xdist_group("demo")]
+pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(400)]
 
 OBSERVABLE = {defect.id for defect in DEFECTS if defect.rung == "observe"}
 

@@ -80,7 +80,10 @@ def test_a_broken_reader_is_dropped_and_changes_nothing(tmp_path: Path) -> None:
         raise RuntimeError("reader")
 
     stream = Stream(
-        "r1", clock=SystemClock(), sink=TrajectoryFile(tmp_path / "t"), readers=(broken, lambda e: seen.append("ok"))
+        "r1",
+        clock=SystemClock(),
+        sink=TrajectoryFile(tmp_path / "t"),
+        readers=(broken, lambda e: seen.append("ok")),
     )
     stream.emit(HEADER)
     stream.emit(FOOTER)
@@ -105,7 +108,10 @@ for n, line in enumerate(sys.stdin):
 def test_sigkill_after_record_k_leaves_k_records(tmp_path: Path, k: int) -> None:
     lines = "".join(event.model_dump_json() + "\n" for event in (HEADER, DENIED, DENIED, FOOTER))
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "t"), str(k)], input=lines, text=True, env=dict(os.environ)
+        [sys.executable, "-c", KILLED, str(tmp_path / "t"), str(k)],
+        input=lines,
+        text=True,
+        env=dict(os.environ),
     )
     assert done.returncode == -signal.SIGKILL
     assert list(read(tmp_path / "t")) == [HEADER, DENIED, DENIED, FOOTER][:k]

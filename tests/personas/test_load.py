@@ -274,3 +274,11 @@ def test_any_bytes_are_refused_cleanly(file: Path, raw: bytes, fenced: bool) -> 
 @given(st.integers(0, len(GOOD)), st.integers(0, 12), st.text(max_size=12) | st.sampled_from("[]{}\"'=.\n+#"))
 def test_damaged_files_are_refused_cleanly(file: Path, at: int, cut: int, put: str) -> None:
     survives(file, (GOOD[:at] + put + GOOD[at + cut :]).encode("utf-8", "surrogatepass"))
+
+
+def test_two_probes_with_the_same_steps_would_hide_each_other(tmp_path: Path) -> None:
+    steps = GOOD[GOOD.index("steps = [\n") : GOOD.index("]\nexpect") + 1]
+    path = tmp_path / "qa-probe.md"
+    path.write_text(GOOD.replace('steps = [{ tool = "qa_compile" }]', steps))
+    error = refused(path)
+    assert (error.key, error.reason) == ("probe[1].steps", "'second' takes the same steps as 'first'")
