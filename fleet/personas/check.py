@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,9 +11,10 @@ from typing import Any
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.repro import ReproCall
+from fleet.personas import cron
 from fleet.personas.duration import FORM, parse_duration
 from fleet.personas.frontmatter import Loc
-from fleet.personas.model import Persona, Probe, Trigger
+from fleet.personas.model import EVENTS, Persona, Probe, Trigger
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -21,6 +23,8 @@ ACTS = frozenset(name for name, spec in TOOLS.items() if spec.effect is Effect.A
 MAX_WALL_S = 86_400
 DURATION = f"write {FORM}"
 WHYS = ("every", "cron", "continuous", "on")
+_PATH = re.compile(r"[^\x00-\x1f\x7f]{1,400}")
+_HOOK = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
 
 BadArgs = Callable[[str, Mapping[str, Any]], str | None]
 """`(tool, args)` to why they are not valid for the tool, or None. Strings may hold placeholders."""
@@ -111,12 +115,31 @@ def _trigger(trigger: Trigger, loc: Loc) -> Iterator[Complaint]:
             yield Complaint((*loc, key), f"{text!r} is not a duration", DURATION)
     if trigger.backoff is not None and trigger.continuous is None:
         yield Complaint((*loc, "backoff"), "only a continuous trigger backs off", "remove it")
-    if trigger.cron is not None and len(trigger.cron.split()) != 5:
-        yield Complaint(
-            (*loc, "cron"), f"{trigger.cron!r} has not five fields", "minute hour day month weekday"
-        )
-    if trigger.on is not None and not trigger.on.strip():
-        yield Complaint((*loc, "on"), "names no event", "name one, such as facets-changed")
+    elif trigger.backoff is not None and _less(trigger.backoff, trigger.continuous):
+        yield Complaint((*loc, "backoff"), "is shorter than continuous", "it is the longest pause")
+    if trigger.cron is not None and (why := _not_cron(trigger.cron)):
+        yield Complaint((*loc, "cron"), why, cron.FORM)
+    if trigger.on is not None and (why := _not_event(trigger.on)):
+        yield Complaint((*loc, "on"), why, f"events: {', '.join(EVENTS)}, file:<path>, hook:<name>")
+
+
+def _not_cron(text: str) -> str | None:
+    try:
+        cron.parse_cron(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _not_event(text: str) -> str | None:
+    if text in EVENTS:
+        return None
+    kind, colon, rest = text.partition(":")
+    if kind == "file" and colon:
+        return None if _PATH.fullmatch(rest) else f"{rest!r} is not a path"
+    if kind == "hook" and colon:
+        return None if _HOOK.fullmatch(rest) else f"{rest!r} is not a name of a hook"
+    return f"no event named {text!r}{suggestion(text, EVENTS)}" if text.strip() else "names no event"
 
 
 def _budget(persona: Persona, rules: Rules) -> Iterator[Complaint]:
@@ -153,6 +176,11 @@ def _seconds(text: str) -> float | None:
         return parse_duration(text)
     except ValueError:
         return None
+
+
+def _less(text: str, other: str | None) -> bool:
+    short, long = _seconds(text), _seconds(other or "")
+    return short is not None and long is not None and short < long
 
 
 def _not_json(args: Mapping[str, Any]) -> str | None:

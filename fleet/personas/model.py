@@ -38,14 +38,30 @@ class Probe(Section):
     """Figures that a healthy attempt adds to the history: metric -> CEL number, e.g. `result.p95_ms`."""
 
 
+EVENTS: dict[str, str] = {
+    "facets-changed": "a facet or a selector of the diamond was added, replaced or removed",
+    "registered": "a name was registered; one run for each new id",
+    "log-grew": "the feedback log has new entries",
+    "log-cleared": "the owner emptied the feedback log",
+    "log-changed": "it grew or was cleared",
+    "sponsor-low": "the sponsor's balance fell below its mark; once until it recovers",
+}
+"""Events of the chain that `on` may name. Besides them: `file:<path>` and `hook:<name>`."""
+
+
 class Trigger(Section):
-    """Why a run starts: exactly one of `every`, `cron`, `continuous`, `on`."""
+    """Why a run starts: exactly one of `every`, `cron`, `continuous`, `on`. A person may always start one."""
 
     every: str | None = None
+    """Interval. The first run is after one full period, at a moment within it that the name decides."""
     cron: str | None = None
+    """Minute, hour, day, month, weekday, in UTC."""
     continuous: str | None = None
+    """Starts again this long after the last run ended."""
     backoff: str | None = None
+    """The longest pause of a continuous trigger: it doubles while runs find nothing new."""
     on: str | None = None
+    """An event of EVENTS, `file:<path>` when it changes, or `hook:<name>` when a signed delivery arrives."""
 
 
 class BudgetSection(Section):

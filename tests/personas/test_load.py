@@ -66,7 +66,12 @@ SPOILT = (  # replace, by, line, key, part of the message, part of the remedy
         "remove",
     ),
     ('{ on = "facets-changed"', '{ on = " "', 5, "triggers[1].on", "names no event", "facets-changed"),
+    ('{ on = "facets-changed"', '{ on = "facet-changed"', 5, "triggers[1].on", "'facets-changed'?", "hook"),
+    ('{ on = "facets-changed"', '{ on = "file:"', 5, "triggers[1].on", "'' is not a path", "file:<path>"),
+    ('{ on = "facets-changed"', '{ on = "hook:A/b"', 5, "triggers[1].on", "'A/b' is not a name", "hook"),
     ('{ on = "facets-changed"', '{ cron = "* * *"', 5, "triggers[1].cron", "five fields", "minute"),
+    ('{ on = "facets-changed"', '{ cron = "61 * * * *"', 5, "triggers[1].cron", "'61' is no", "minute"),
+    ('backoff = "2h"', 'backoff = "29s"', 5, "triggers[0].backoff", "shorter than continuous", "longest"),
     ('wall = "10m"', 'wall = "10x"', 6, "budget.wall", "'10x' is not a duration", "30s"),
     ('wall = "10m"', 'wall = "25h"', 6, "budget.wall", "at most a day", "30s"),
     ("calls = 20", "calls = 0", 6, "budget.calls", "greater than", "correct"),
@@ -171,6 +176,15 @@ def test_bad_file_says_where_and_what_to_do(
     assert message in error.reason
     assert remedy in error.remedy
     assert str(error).startswith(f"{file}:{line}: " if line else f"{file}: ")
+
+
+def test_every_kind_of_trigger_is_taken(file: Path) -> None:
+    triggers = (
+        '{ every = "1s" }, { cron = "*/5 0-6 * * MON-fri" }, { continuous = "30s", backoff = "30s" }, '
+        '{ on = "sponsor-low" }, { on = "file:/srv/release.txt" }, { on = "hook:deploy-1" }'
+    )
+    old = '{ continuous = "30s", backoff = "2h" }, { on = "facets-changed" }'
+    assert len(load_text(file, GOOD.replace(old, triggers)).persona.triggers) == 6
 
 
 def test_table_syntax_has_lines_too(file: Path) -> None:

@@ -1,0 +1,179 @@
+"""The clock: interval and cron triggers, planned and planned anew while the daemon runs.
+
+Timers are monotonic, so a step of the wall clock goes unseen until the next one: this looks at least every
+30 s, and plans anew when wall and monotonic time differ by more than 5 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import anyio
+
+from fleet.clock import Clock, SystemClock, iso
+from fleet.errors import UsageError
+from fleet.personas.duration import parse_duration
+from fleet.personas.model import Trigger
+from fleet.triggers.model import EVERYONE, Firing, Sink, Skip, tick_key
+from fleet.triggers.offer import SINK_S, offer, tell
+from fleet.triggers.scheduler import Alarm, Cron
+from fleet.triggers.ticks import Course, Every, Ticks, named
+
+WAKE_S = 30.0
+"""The longest sleep: how late a step of the wall clock is noticed."""
+STEP_S = 5.0
+"""Less is drift, which the next wake-up absorbs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """One clock trigger of one persona."""
+
+    persona: str
+    why: str
+    course: Course
+
+
+class Clockwork:
+    """Fires personas at their ticks. Plans may change at any time, before and while it runs.
+
+    `run` raises UsageError when it runs already; after it ended it may run again, with the same plans.
+    """
+
+    def __init__(self, sink: Sink, *, clock: Clock | None = None, sink_s: float = SINK_S) -> None:
+        self._sink = sink
+        self._sink_s = sink_s
+        self._clock = clock or SystemClock()
+        self._planned: dict[str, _Planned] = {}
+        self._due: OrderedDict[str, tuple[datetime, datetime]] = OrderedDict()  # first and last tick due
+        self._ready = asyncio.Event()
+        self._alarm: Alarm | None = None
+        self._lead = self._drift()
+
+    def plan(self, persona: str, triggers: Sequence[Trigger], *, since: datetime | None = None) -> None:
+        """Set the clock triggers of a persona; those that it had and keeps are not disturbed.
+
+        Args:
+            since: its last tick, or when it was first seen, as the journal knows them; now when it does not.
+                A restart that passes it neither delays a daily persona nor hides what it missed.
+        """
+        now = self._clock.now()
+        since = min(since or now, now)  # the clock was wrong when it was written
+        wanted = dict(_plans(persona, triggers))
+        for job in [job for job in self._of(persona) if job not in wanted]:
+            self._remove(job)
+        for job in [job for job in wanted if job not in self._planned]:
+            why, ticks = wanted[job]
+            self._planned[job] = _Planned(persona, why, Course(ticks, ticks.first(since)))
+            self._add(job)
+
+    def drop(self, persona: str) -> None:
+        """Forget a persona, and what of it was due but not handed over yet."""
+        self.plan(persona, ())
+
+    def upcoming(self) -> dict[str, datetime]:
+        """The next tick of each persona."""
+        found: dict[str, datetime] = {}
+        for planned in self._planned.values():
+            tick = planned.course.next
+            found[planned.persona] = min(tick, found.get(planned.persona, tick))
+        return found
+
+    async def run(self) -> None:
+        """Fire until cancelled."""
+        if self._alarm is not None:
+            raise UsageError("the clock has been started already")
+        self._alarm = alarm = Alarm(self._clock, self._on_tick)
+        try:
+            for job in self._planned:
+                self._add(job)
+            alarm.start()
+            self._ready.set()  # for what an earlier stop left
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._hand_over)
+                while True:
+                    await anyio.sleep(WAKE_S)
+                    await self.wake()
+        finally:
+            self._alarm = None
+            with anyio.CancelScope(shield=True):
+                await alarm.stop()
+
+    async def wake(self) -> None:
+        """Look at the clock now: what is due fires, and a step of it is noticed."""
+        lead = self._drift()
+        step, now = lead - self._lead, self._clock.now()
+        if abs(step) > STEP_S:
+            self._lead = lead
+            self._replan(now)
+            reason = f"the wall clock was set by {step:+.0f} s: ticks that fired do not fire again"
+            await tell(self._sink, Skip(EVERYONE, tick_key(EVERYONE, now), reason))
+        if self._alarm is not None:
+            self._alarm.wake()
+
+    def _drift(self) -> float:
+        return self._clock.now().timestamp() - self._clock.monotonic()
+
+    def _replan(self, now: datetime) -> None:
+        for job, planned in self._planned.items():
+            before = planned.course.next
+            planned.course.reset(now)
+            if self._alarm is not None and planned.course.next != before:
+                self._alarm.move(job, planned.course.next)
+
+    def _of(self, persona: str) -> list[str]:
+        return [job for job, planned in self._planned.items() if planned.persona == persona]
+
+    def _add(self, job: str) -> None:
+        if self._alarm is not None:
+            course = self._planned[job].course
+            self._alarm.add(job, course.ticks, course.next)
+
+    def _remove(self, job: str) -> None:
+        del self._planned[job]
+        if self._alarm is not None:
+            self._alarm.remove(job)
+
+    def _on_tick(self, job: str, tick: datetime) -> None:
+        """Keep what is due until the sink has time; of a trigger that still waits there, the latest tick."""
+        first = self._planned[job].course.take(tick)
+        if first is None:
+            return
+        waiting = self._due.get(job)
+        self._due[job] = (waiting[0] if waiting else first, tick)
+        self._ready.set()
+
+    async def _hand_over(self) -> None:
+        while True:
+            await self._ready.wait()
+            self._ready.clear()
+            while self._due:
+                job, (first, tick) = self._due.popitem(last=False)
+                planned = self._planned.get(job)
+                if planned is not None:
+                    await self._fire(planned, first, tick)
+
+    async def _fire(self, planned: _Planned, first: datetime, tick: datetime) -> None:
+        persona = planned.persona
+        if first < tick:
+            late = f"missed {named(planned.course.ticks, first, tick)}: the clock or the machine stood still"
+            reason = f"{late}; only {iso(tick)} runs"
+            await tell(self._sink, Skip(persona, tick_key(persona, first), reason))
+        firing = Firing(tick_key(persona, tick), persona, planned.why, tick)
+        if problem := await offer(self._sink, firing, within=self._sink_s):
+            await tell(self._sink, Skip(persona, firing.key, problem))
+
+
+def _plans(persona: str, triggers: Sequence[Trigger]) -> Iterator[tuple[str, tuple[str, Ticks]]]:
+    """Job id to (why, ticks). The id says what the trigger is: a trigger that stays keeps its job."""
+    for trigger in triggers:
+        if trigger.every is not None:
+            why = f"every {trigger.every}"
+            yield f"{persona} {why}", (why, Every.of(parse_duration(trigger.every), persona))
+        if trigger.cron is not None:
+            why = f"cron {' '.join(trigger.cron.split())}"
+            yield f"{persona} {why}", (why, Cron.of(trigger.cron))

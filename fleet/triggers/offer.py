@@ -1,0 +1,40 @@
+"""Handing a firing to the sink so that a sink that raises or hangs costs one firing and nothing else."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+
+from fleet.triggers.model import Firing, Sink, Skip
+
+SINK_S = 10.0
+"""A sink only records; one that takes longer is broken, and others are waiting."""
+
+_LOG = logging.getLogger("fleet.triggers")
+
+
+async def offer(sink: Sink, firing: Firing, *, within: float = SINK_S) -> str:
+    """Fire; "" when the sink took it, else why it did not."""
+    try:
+        with anyio.fail_after(within):
+            await sink.fire(firing)
+    except Exception as error:
+        return f"it could not be recorded: {described(error)}"
+    return ""
+
+
+async def tell(sink: Sink, skip: Skip) -> None:
+    """Skip; when even that fails, the log of the process is the last place left."""
+    try:
+        with anyio.fail_after(SINK_S):
+            await sink.skip(skip)
+    except Exception as error:
+        _LOG.error(
+            "%s skipped (%s), and that could not be recorded: %s", skip.key, skip.reason, described(error)
+        )
+
+
+def described(error: Exception) -> str:
+    """The kind and the words of an error, in one short line."""
+    return f"{type(error).__name__}: {str(error)[:300]}".rstrip(": ")

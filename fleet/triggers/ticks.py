@@ -1,0 +1,136 @@
+"""When a clock's ticks are: pure, the same on every machine, countable in one step over any gap."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from fleet.clock import iso
+
+EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
+"""Every interval is counted from here, so that machines that start at different times agree."""
+SECOND = timedelta(seconds=1)
+NAMED = 5
+"""Ticks that a Skip names one by one."""
+
+
+class Ticks(Protocol):
+    """A schedule without end. All moments are UTC, all ticks whole seconds."""
+
+    def after(self, moment: datetime) -> datetime:
+        """The first tick later than `moment`."""
+
+    def latest(self, moment: datetime) -> datetime:
+        """The last tick at or before `moment`."""
+
+    def first(self, since: datetime) -> datetime:
+        """The first tick of a persona that is known since then, or whose last tick that was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A tick each `period` seconds, `offset` seconds after a multiple of it since EPOCH."""
+
+    period: int
+    offset: int = 0
+
+    @classmethod
+    def of(cls, period: float, persona: str) -> Every:
+        """Spread over the period by a hash of the persona: random would differ between machines."""
+        spread = int.from_bytes(hashlib.sha256(persona.encode()).digest()[:8], "big")
+        return cls(int(period), spread % int(period))
+
+    def after(self, moment: datetime) -> datetime:
+        return self._tick((moment - self._origin) // self._step + 1)
+
+    def latest(self, moment: datetime) -> datetime:
+        return self._tick((moment - self._origin) // self._step)
+
+    def first(self, since: datetime) -> datetime:
+        """After one full period: a persona does not run because it was just dropped in (facts 1.11)."""
+        return self.after(since + self._step - timedelta(microseconds=1))
+
+    def _tick(self, number: int) -> datetime:
+        return self._origin + number * self._step
+
+    @property
+    def _origin(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.offset)
+
+    @property
+    def _step(self) -> timedelta:
+        return timedelta(seconds=self.period)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Ticks that this process fired one after the other, none left out between them."""
+
+    first: datetime
+    last: datetime
+
+    def __contains__(self, tick: datetime) -> bool:
+        return self.first <= tick <= self.last
+
+    def grown(self, tick: datetime, *, missed: bool) -> Span:
+        """With one more tick. After a gap it starts anew, because what lies in the gap never fired.
+
+        A tick before it changes nothing: the clock was set back, and only the journal guards that far.
+        """
+        if tick < self.first:
+            return self
+        return Span(tick if missed else self.first, max(tick, self.last))
+
+
+def following(ticks: Ticks, previous: datetime, now: datetime) -> datetime:
+    """The tick to fire after `previous`: the next one, or, when several are due, the latest of them.
+
+    One step however long the gap: a clock that was set ten years forward costs no more than a late timer.
+    """
+    coming = ticks.after(previous)
+    return ticks.latest(now) if coming <= now else coming
+
+
+@dataclass(slots=True)
+class Course:
+    """One schedule under way: the tick that is next, and what fired."""
+
+    ticks: Ticks
+    next: datetime
+    span: Span | None = None
+
+    def take(self, tick: datetime) -> datetime | None:
+        """Move past `tick`, which is due; the first tick that fires with it, None when it fired before."""
+        first, missed = self.next, self.next < tick
+        again = self.span is not None and tick in self.span
+        self.next = self.ticks.after(tick)
+        self.span = self.span.grown(tick, missed=missed) if self.span else Span(tick, tick)
+        return None if again else first
+
+    def reset(self, now: datetime) -> None:
+        """Choose the next tick anew, because the wall clock was set to `now`.
+
+        Set forward: what was next is due, and stays. Set back into ticks that fired: the one after the last
+        of them, because their keys are used. Set back further, so it had been wrong: the next from there.
+        """
+        if self.next <= now:
+            return
+        if self.span is None:
+            self.next = min(self.next, self.ticks.first(now))
+            return
+        coming = self.ticks.after(now)
+        self.next = self.ticks.after(self.span.last) if coming in self.span else coming
+
+
+def named(ticks: Ticks, first: datetime, until: datetime) -> str:
+    """The ticks from `first` to before `until`, as a Skip names them: some, then the last one."""
+    names: list[str] = []
+    tick = first
+    while tick < until and len(names) < NAMED:
+        names.append(iso(tick))
+        tick = ticks.after(tick)
+    if tick < until:
+        names.append(f"and more, up to {iso(ticks.latest(until - SECOND))}")
+    return ", ".join(names)
