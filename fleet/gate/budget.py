@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from fleet.errors import ConfigError
+from fleet.personas.check import MAX_WALL_S
+from fleet.personas.duration import parse_duration
 from fleet.personas.model import BudgetSection
 
 Unit = Literal["calls", "writes", "reports", "closing"]
 
-_WALL = re.compile(r"([1-9][0-9]{0,5})([smh])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-MAX_WALL_S = 24 * 3600
 RESERVE = 1
 """Reports kept back for the closing report, which must be possible when everything else is spent."""
 
@@ -56,14 +54,16 @@ LOOK_ONLY = Budget(calls=50, writes=0, reports=8, wall_s=600.0, acts=False)
 
 def parse_wall(text: str, *, file: str = "") -> float:
     """`90s`, `10m`, `2h` to seconds, at most a day; ConfigError otherwise."""
-    match = _WALL.fullmatch(text)
-    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
+    try:
+        seconds = parse_duration(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds <= MAX_WALL_S:
         where = f"{file}: " if file else ""
         raise ConfigError(
             f"{where}budget.wall: {text!r} is not a duration", remedy="write 90s, 10m or 2h, at most 24h"
         )
-    return float(seconds)
+    return seconds
 
 
 class Spending(Protocol):
