@@ -114,3 +114,10 @@ class Refusing(Recorder):
         if firing.persona in self.refused:
             raise OSError("no space left")
         return await super().fire(firing)
+
+
+async def until(holds: Callable[[], object], seconds: float = 2.0) -> None:
+    """Wait for something that another task does."""
+    with anyio.fail_after(seconds):
+        while not holds():  # noqa: ASYNC110 - it is another task's, and has no event
+            await anyio.sleep(0.005)

@@ -1,0 +1,181 @@
+"""One poller of the chain for the whole fleet: a durable cursor, rewound on a reorg, that emits events.
+
+First the cursor and the events that follow from a look are stored together, then the events are handed over,
+then they are struck off. Killed anywhere in between, the next start hands over the same keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import datetime
+
+import anyio
+
+from fleet.clock import Clock, SystemClock
+from fleet.errors import TryAgain, Unreachable, UsageError
+from fleet.triggers.chain_read import Node, Reader
+from fleet.triggers.chain_state import Block, Event, Seen, advance, baseline
+from fleet.triggers.model import EVERYONE, Facts, Firing, Sink, Skip, event_key
+from fleet.triggers.offer import described, offer, tell
+
+KEY = "triggers.chain"
+"""Where the cursor lies in the journal."""
+SLOWEST_S = 300.0
+FAR = 50_000
+"""Blocks; after a longer absence the events before them are given up, visibly."""
+CROWD = 256
+"""Events of one kind in one look that fire; the rest of a flood is one Skip."""
+
+Subscribers = Callable[[str], Collection[str]]
+"""The personas whose trigger is `on` this event."""
+
+
+class ChainWatch:
+    """Looks at the chain every `every_s` seconds and fires what changed since the stored cursor.
+
+    `trouble` is "" or why the latest look failed; while there is some it looks less and less often. `run`
+    raises UsageError when it runs already.
+
+    Args:
+        confirmations: blocks on top before one counts.
+        sponsor: address whose balance is watched, "" for none; below `low_wei` it is low.
+    """
+
+    def __init__(
+        self, node: Node, diamond: str, facts: Facts, sink: Sink, subscribers: Subscribers, *,
+        confirmations: int = 0, sponsor: str = "", low_wei: int = 0, every_s: float = 5.0,
+        clock: Clock | None = None,
+    ) -> None:  # fmt: skip
+        self._reader = Reader(node, diamond, sponsor=sponsor)
+        self._facts, self._sink, self._subscribers = facts, sink, subscribers
+        self._confirmations, self._low_wei, self._every_s = confirmations, low_wei, every_s
+        self._clock = clock or SystemClock()
+        self._told: dict[str, str] = {}
+        self._failures = 0
+        self._running = False
+        self.trouble = ""
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        if self._running:
+            raise UsageError("the chain is being watched already")
+        self._running = True
+        try:
+            while True:  # noqa: ASYNC110 - a node cannot be waited for, only asked
+                await anyio.sleep(await self.turn())
+        finally:
+            self._running = False
+
+    async def turn(self) -> float:
+        """One look, whatever comes of it; seconds until the next one."""
+        try:
+            await self.look()
+        except Exception as error:
+            self._failures += 1
+            self.trouble = described(error)
+            await self._say({"chain": self.trouble})
+        else:
+            self._failures, self.trouble = 0, ""
+            await self._say(self._reader.problems)
+        return min(self._every_s * 2.0 ** min(self._failures, 30), max(SLOWEST_S, self._every_s))
+
+    async def look(self) -> None:
+        """Hand over what an earlier look left, then look once. Raises what node and journal raise."""
+        seen = await self._load()
+        if seen is not None and seen.outbox:
+            seen = await self._deliver(seen)
+        genesis, block = await self._newest()
+        if block is None:
+            return
+        if seen is not None and seen.genesis != genesis.hash:
+            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@chain:0", "the node shows another chain"))
+            seen = None
+        if seen is None:
+            await self._keep(
+                baseline(genesis.hash, await self._reader.look(block, block.number), self._low_wei)
+            )
+            return
+        seen = await self._checked(seen, block)
+        if seen.trail[-1:] == (block,) and not self._reader.problems:
+            return
+        if block.number - seen.cursor > FAR:
+            seen = await self._give_up(seen, block.number - FAR)
+        await self._keep(advance(seen, await self._reader.look(block, seen.cursor), self._low_wei))
+
+    async def _newest(self) -> tuple[Block, Block | None]:
+        """The first block, and the newest that counts; None while the chain is too short."""
+        number = await self._reader.head() - self._confirmations
+        wanted = [0] if number < 0 else [0, number]
+        found = await self._reader.blocks(wanted)
+        if [block.number for block in found] != wanted:
+            raise Unreachable(f"the node does not have block {number}")
+        return found[0], found[1] if number >= 0 else None
+
+    async def _checked(self, seen: Seen, block: Block) -> Seen:
+        """`seen`, rewound when its blocks are not on the chain; Unreachable while the node is behind it."""
+        known = [old.number for old in seen.trail if old.number <= block.number]
+        latest = await self._reader.blocks(known[-1:])
+        if any(old not in seen.trail for old in latest) or len(latest) < len(known[-1:]):
+            seen = seen.rewind(await self._reader.blocks(known))
+        elif block.number < seen.cursor:
+            raise Unreachable(f"the node is at block {block.number}, but has been at {seen.cursor} before")
+        return seen
+
+    async def _give_up(self, seen: Seen, number: int) -> Seen:
+        reason = f"blocks {seen.cursor + 1} to {number} passed unseen: events in them do not fire"
+        await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@registered:{seen.cursor + 1}:0", reason))
+        return seen.skip_to(number)
+
+    async def _keep(self, seen: Seen) -> None:
+        await self._facts.put(KEY, seen.dumps())
+        if seen.outbox:
+            await self._deliver(seen)
+
+    async def _deliver(self, seen: Seen) -> Seen:
+        """Hand over the outbox. TryAgain, and all of it stays, when the sink takes none of it."""
+        counts: dict[str, int] = {}
+        refused, taken = {}, 0
+        for event in seen.outbox:
+            number = counts[event.name] = counts.get(event.name, 0) + 1
+            for persona in sorted(self._subscribers(event.name)) if number <= CROWD else ():
+                firing = _firing(persona, event, self._clock.now())
+                if problem := await offer(self._sink, firing):
+                    refused[firing.key] = Skip(persona, firing.key, problem)
+                else:
+                    taken += 1
+        if refused and not taken:
+            raise TryAgain(f"{len(refused)} firings wait: {next(iter(refused.values())).reason}")
+        for skip in refused.values():
+            await tell(self._sink, skip)
+        await self._crowded(seen, counts)
+        seen = replace(seen, outbox=())
+        await self._facts.put(KEY, seen.dumps())
+        return seen
+
+    async def _crowded(self, seen: Seen, counts: dict[str, int]) -> None:
+        for name in [name for name, count in counts.items() if count > CROWD]:
+            first = [event for event in seen.outbox if event.name == name][CROWD]
+            reason = f"{counts[name]} events at once: those after the first {CROWD} do not fire"
+            key = event_key(EVERYONE, name, first.block, first.mark)
+            await tell(self._sink, Skip(EVERYONE, key, reason))
+
+    async def _load(self) -> Seen | None:
+        text = await self._facts.get(KEY)
+        try:
+            return Seen.loads(text) if text else None
+        except ValueError as error:
+            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@chain:0", f"starting over: {error}"))
+            return None
+
+    async def _say(self, problems: dict[str, str]) -> None:
+        """Record each problem when it appears or changes, not at every look."""
+        for event, problem in problems.items():
+            if self._told.get(event) != problem:
+                await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@{event}", f"could not look: {problem}"))
+        self._told = dict(problems)
+
+
+def _firing(persona: str, event: Event, due: datetime) -> Firing:
+    key = event_key(persona, event.name, event.block, event.mark)
+    return Firing(key, persona, f"{event.name} at block {event.block}", due)

@@ -1,0 +1,154 @@
+"""Reading the chain for triggers: blocks, the diamond's state at one block, its events in pages that fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from fleet.chain import abi
+from fleet.chain.hexes import as_bytes, as_dict, as_int
+from fleet.errors import FleetError, RpcError, Unreachable
+from fleet.triggers.chain_state import TOPICS, Block, Line, Look
+from fleet.triggers.facets import facets_digest
+
+PAGE = 2000
+"""Blocks per request for events at first; nodes limit it at anything from 500 up."""
+_HASH = re.compile(r"0x[0-9a-f]{64}")
+
+
+class Node(Protocol):
+    """The part of `fleet.chain.rpc.Rpc` that triggers use."""
+
+    async def call(self, method: str, params: Sequence[Any] = ()) -> Any: ...
+    async def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]: ...
+
+
+class Reader:
+    """One diamond as one node shows it. `problems` says what the latest look could not read, by event."""
+
+    def __init__(self, node: Node, diamond: str, *, sponsor: str = "") -> None:
+        self._node = node
+        self._diamond = diamond.lower()
+        self._sponsor = sponsor
+        self._page = PAGE
+        self.problems: dict[str, str] = {}
+
+    async def head(self) -> int:
+        """The number of the newest block."""
+        return as_int(await self._node.call("eth_blockNumber"))
+
+    async def blocks(self, numbers: Sequence[int]) -> list[Block]:
+        """Those of these blocks that the node has."""
+        answers = await self._node.batch([_block_call(number) for number in numbers])
+        return [block for block in map(_block, answers) if block is not None]
+
+    async def look(self, block: Block, since: int) -> Look:
+        """The state at a block and the events after block `since`.
+
+        Unreachable when the block was replaced meanwhile; a part that cannot be read is None.
+        """
+        lines: tuple[Line, ...] | None = None
+        problems: dict[str, str] = {}
+        try:
+            lines = await self._lines(since + 1, block.number)
+        except FleetError as error:
+            problems["registered"] = str(error)
+        calls = [self._view("facets", block), self._view("feedbackCount", block), _block_call(block.number)]
+        if self._sponsor:
+            calls.append(("eth_getBalance", [self._sponsor, hex(block.number)]))
+        facets, count, again, *balance = await self._node.batch(calls)
+        if _block(again) != block:
+            raise Unreachable(f"block {block.number} was replaced during a look")
+        look = Look(
+            block,
+            _part(problems, "facets-changed", lambda: facets_digest(as_bytes(_good(facets)))),
+            _part(problems, "log-changed", lambda: _count(as_bytes(_good(count)))),
+            _part(problems, "sponsor-low", lambda: as_int(_good(balance[0]))) if balance else None,
+            lines,
+        )
+        self.problems = problems
+        return look
+
+    async def _lines(self, start: int, end: int) -> tuple[Line, ...]:
+        found: list[Line] = []
+        while start <= end:
+            stop = min(start + self._page - 1, end)
+            try:
+                found += await self._range(start, stop)
+            except (RpcError, Unreachable) as error:
+                if error.retryable or start == stop:  # silence is not a limit
+                    raise
+                self._page = max((stop - start + 1) // 2, 1)
+                continue
+            start = stop + 1
+            self._page = min(self._page * 2, PAGE)
+        return tuple(found)
+
+    async def _range(self, start: int, end: int) -> list[Line]:
+        query = {
+            "address": self._diamond,
+            "fromBlock": hex(start),
+            "toBlock": hex(end),
+            "topics": [list(TOPICS)],
+        }
+        answer = await self._node.call("eth_getLogs", [query])
+        if not isinstance(answer, list):
+            raise Unreachable("the node answered nonsense where events were expected")
+        lines = [line for line in map(_line, answer) if line is not None]
+        if any(not start <= line.block.number <= end for line in lines):
+            raise Unreachable("the node answered with events of other blocks")
+        return sorted(lines, key=lambda line: (line.block.number, line.index))
+
+    def _view(self, name: str, block: Block) -> tuple[str, list[Any]]:
+        call = {"to": self._diamond, "data": "0x" + abi.FUNCTIONS[name].encode().hex()}
+        return "eth_call", [call, hex(block.number)]
+
+
+def _part(problems: dict[str, str], event: str, read: Callable[[], Any]) -> Any:
+    """One part of a look on its own: a facet that answers nonsense does not hide the others."""
+    try:
+        return read()
+    except (FleetError, ValueError) as error:
+        problems[event] = str(error)
+        return None
+
+
+def _good(answer: Any) -> Any:
+    if isinstance(answer, RpcError):
+        raise answer
+    return answer
+
+
+def _count(data: bytes) -> int:
+    return int(abi.FUNCTIONS["feedbackCount"].decode(data)[0])
+
+
+def _block_call(number: int) -> tuple[str, list[Any]]:
+    return "eth_getBlockByNumber", [hex(number), False]
+
+
+def _block(answer: Any) -> Block | None:
+    if answer is None or isinstance(answer, RpcError):  # some nodes say an error for a block they lack
+        return None
+    found = as_dict(answer)
+    return _numbered(found.get("number"), found.get("hash"))
+
+
+def _numbered(number: Any, digest: Any) -> Block:
+    if not isinstance(digest, str) or not _HASH.fullmatch(digest):
+        raise Unreachable("the node answered with a block without a hash")
+    return Block(as_int(number), digest)
+
+
+def _line(answer: Any) -> Line | None:
+    """None for an event that a reorg removed, and for one that was not asked for."""
+    found = as_dict(answer)
+    topics = found.get("topics")
+    if not isinstance(topics, list) or not topics:
+        raise Unreachable("the node answered with an event without topics")
+    if found.get("removed") is True or topics[0] not in TOPICS:
+        return None
+    ident = as_int(topics[1]) if topics[0] == abi.REGISTERED and len(topics) > 1 else 0
+    block = _numbered(found.get("blockNumber"), found.get("blockHash"))
+    return Line(topics[0], block, as_int(found.get("logIndex")), ident)

@@ -1,0 +1,139 @@
+"""Continuous personas: again when the last run ended, later and later while nothing new is found."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import anyio
+
+from fleet.clock import Clock, SystemClock
+from fleet.errors import UsageError
+from fleet.personas.duration import parse_duration
+from fleet.personas.model import Trigger
+from fleet.triggers.model import Firing, Sink, Skip, round_key
+from fleet.triggers.offer import offer, tell
+
+AGAIN_S = 300.0
+"""A firing of which nobody heard again is offered again. Its key is the same, so it starts nothing twice."""
+WAKE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """What the journal knows of a persona: runs that ended, and how many of the last found nothing new.
+
+    `count` is in the key, so daemons that share a journal agree on it; `ended` is when the last one did.
+    """
+
+    count: int = 0
+    quiet: int = 0
+    ended: datetime | None = None
+
+    def after(self, *, found: bool, ended: datetime) -> Rounds:
+        """With one more run."""
+        return Rounds(self.count + 1, 0 if found else self.quiet + 1, ended)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds between the end of a run and the next start: at least `shortest`, at most `longest`."""
+
+    shortest: float
+    longest: float
+
+    @classmethod
+    def of(cls, trigger: Trigger) -> Pace:
+        """Of a `continuous` trigger; without `backoff` it does not back off."""
+        shortest = parse_duration(trigger.continuous or "")
+        return cls(shortest, parse_duration(trigger.backoff) if trigger.backoff else shortest)
+
+    def pause(self, quiet: int) -> float:
+        """Doubles with every run in a row that found nothing new."""
+        return min(self.longest, self.shortest * 2.0 ** min(quiet, 40))
+
+    def wait(self, rounds: Rounds, now: datetime) -> float:
+        """Seconds from now to the next start; a first run waits the shortest pause.
+
+        Never more than the pause, whatever the clock was set to since the last run.
+        """
+        pause = self.pause(rounds.quiet)
+        if rounds.ended is None:
+            return pause
+        return min(max(pause - (now - rounds.ended).total_seconds(), 0.0), pause)
+
+
+@dataclass(slots=True)
+class _Turn:
+    pace: Pace
+    rounds: Rounds
+    at: float  # monotonic
+
+
+class Continuous:
+    """Fires continuous personas; whoever runs them says when a run ended.
+
+    `run` raises UsageError when it runs already.
+    """
+
+    def __init__(self, sink: Sink, *, clock: Clock | None = None) -> None:
+        self._sink = sink
+        self._clock = clock or SystemClock()
+        self._turns: dict[str, _Turn] = {}
+        self._changed = asyncio.Event()
+        self._running = False
+
+    def plan(self, persona: str, trigger: Trigger, rounds: Rounds) -> None:
+        """Set the pace of a persona; a pace that it has already is not disturbed."""
+        pace, turn = Pace.of(trigger), self._turns.get(persona)
+        if turn is None or turn.pace != pace:
+            self._wait(persona, pace, turn.rounds if turn else rounds)
+
+    def drop(self, persona: str) -> None:
+        self._turns.pop(persona, None)
+
+    def ended(self, persona: str, *, found: bool) -> None:
+        """A run of this persona ended, whatever started it; `found` when it found something new."""
+        if turn := self._turns.get(persona):
+            self._wait(persona, turn.pace, turn.rounds.after(found=found, ended=self._clock.now()))
+
+    def upcoming(self) -> dict[str, datetime]:
+        """When each persona starts next, as far as is known."""
+        now, here = self._clock.now(), self._clock.monotonic()
+        return {name: now + timedelta(seconds=max(turn.at - here, 0)) for name, turn in self._turns.items()}
+
+    async def run(self) -> None:
+        """Fire until cancelled."""
+        if self._running:
+            raise UsageError("continuous triggers have been started already")
+        self._running = True
+        try:
+            while True:
+                self._changed.clear()
+                wait = await self.fire_due()
+                with anyio.move_on_after(min(wait, WAKE_S)):
+                    await self._changed.wait()
+        finally:
+            self._running = False
+
+    async def fire_due(self) -> float:
+        """Fire what is due now; seconds until the next one is."""
+        here = self._clock.monotonic()
+        for persona, turn in [(name, turn) for name, turn in self._turns.items() if turn.at <= here]:
+            turn.at = here + max(turn.pace.longest, AGAIN_S)
+            await self._fire(persona, turn)
+        return max(min((turn.at for turn in self._turns.values()), default=here + WAKE_S) - here, 0.0)
+
+    async def _fire(self, persona: str, turn: _Turn) -> None:
+        rounds = turn.rounds
+        why = f"continuous, pause {turn.pace.pause(rounds.quiet):g} s"
+        firing = Firing(round_key(persona, rounds.count), persona, why, self._clock.now())
+        if problem := await offer(self._sink, firing):
+            turn.at = self._clock.monotonic() + turn.pace.pause(rounds.quiet)
+            await tell(self._sink, Skip(persona, firing.key, problem))
+
+    def _wait(self, persona: str, pace: Pace, rounds: Rounds) -> None:
+        at = self._clock.monotonic() + pace.wait(rounds, self._clock.now())
+        self._turns[persona] = _Turn(pace, replace(rounds), at)
+        self._changed.set()
