@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -72,11 +73,17 @@ class GasSection(Section):
     """Gas limits by formula: base plus a price per byte (platform-facts 1.5); unused gas is not billed."""
 
     publish_base: int = 1_200_000
+    """`setMetadata` of an app, before its bytes."""
     publish_per_byte: int = 8_500
+    """For each byte of the app."""
     feedback_base: int = 1_500_000
+    """`submitFeedback`, before its bytes."""
     feedback_per_byte: int = 9_000
+    """For each byte of the text."""
     register_name: int = 2_200_000
+    """`register`, with its approval."""
     release_name: int = 1_000_000
+    """`releaseName`."""
     small: int = 1_200_000
     """Everything else: face choice, approve, daily claim."""
 
@@ -92,11 +99,17 @@ class Platform(Section):
     """One platform under test: `config/platforms/<name>.toml`."""
 
     name: str
+    """What runs and reports call this platform; by custom the name of the file."""
     chain: ChainSection
+    """The chain and what lies on it."""
     web: WebSection
+    """Its public documents, faces and proxy."""
     compiler: CompilerSection = CompilerSection()
+    """Its compiler, if it has one that runs here."""
     gas: GasSection = GasSection()
+    """Gas limits."""
     sponsor: SponsorSection = SponsorSection()
+    """Who pays for throwaway keys, and how much."""
     call_targets: tuple[str, ...] = ()
     """Standing agents that `qa_call` may talk to besides the run's own names."""
     history: dict[str, float] = {}
@@ -104,14 +117,16 @@ class Platform(Section):
 
 
 class FleetConfig(Section):
-    """`config/fleet.toml`."""
+    """`fleet.toml`; an environment variable `QA_FLEET_<KEY>` wins over a key of the file."""
 
     platform: str = "devnet"
     """Name of the profile under test."""
     identity: str = "keys/identity"
-    """The fleet's own key: a keystore (JSON) or a 64-hex file, mode 0600; relative to the state directory."""
+    """The fleet's own key: a keystore (JSON) or a 64-hex file, mode 0600; relative to the state directory.
+
+    While this is the default, a systemd credential of the name `identity` is used where there is one."""
     sponsor: str = "keys/sponsor"
-    """The key that pays for throwaway keys; same forms."""
+    """The key that pays for throwaway keys; same forms, credential `sponsor`."""
     trusted: tuple[Address, ...] = ()
     """More addresses whose log entries count as the fleet's own; the identity always does."""
     concurrency: int = Field(default=2, ge=1, le=32)
@@ -121,6 +136,8 @@ class FleetConfig(Section):
 
 
 Model = TypeVar("Model", bound=Section)
+ENVIRONMENT = "QA_FLEET_"
+"""Prefix of the variables that override `fleet.toml`; what starts so and names no key is an error."""
 
 
 def state_dir() -> Path:
@@ -128,25 +145,80 @@ def state_dir() -> Path:
     return Path(os.environ.get("STATE_DIRECTORY") or ".qa-fleet").absolute()
 
 
+def config_dirs() -> tuple[Path, ...]:
+    """Where `fleet.toml` and `platforms/` are looked for: `$CONFIGURATION_DIRECTORY`, then the checkout's."""
+    own = os.environ.get("CONFIGURATION_DIRECTORY")
+    return (*((Path(own).absolute(),) if own else ()), ROOT / "config")
+
+
+def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: Path) -> Path:
+    """The file of a standing key: as configured, or systemd's credential while that is the default."""
+    chosen = getattr(config, role)
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if folder and chosen == FleetConfig.model_fields[role].default:
+        credential = Path(folder).absolute() / role
+        if credential.exists():
+            return credential
+    return state / str(chosen)
+
+
 def parse(model: type[Model], text: str, *, file: str) -> Model:
     """One TOML text to one model; ConfigError names file, key and what would be valid."""
+    return _validate(model, _toml(text, file), file=file)
+
+
+def _toml(text: str, file: str) -> dict[str, Any]:
     try:
-        data = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: not TOML: {error}", remedy="fix the syntax at that line") from None
+
+
+def _validate(
+    model: type[Model], data: dict[str, Any], *, file: str, from_environment: Mapping[str, Any] = {}
+) -> Model:
     try:
-        return model.model_validate(data)
+        return model.model_validate(data | dict(from_environment))
     except ValidationError as error:
-        raise ConfigError(*_explain(model, error, data, file)) from None
+        first = error.errors(include_url=False, include_context=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        overridden = first["loc"] and str(first["loc"][0]) in from_environment
+        where = f"environment: {ENVIRONMENT}{str(first['loc'][0]).upper()}" if overridden else file
+        message = f"{where}: {key}: {first['msg']}"
+        if first["type"] == "extra_forbidden":
+            valid = ", ".join(valid_keys(model, first["loc"]))
+            message = f"{where}: {key}: unknown key; valid keys here: {valid}"
+        raise ConfigError(message) from None
 
 
-def _explain(model: type[Section], error: ValidationError, data: dict[str, Any], file: str) -> tuple[str]:
-    first = error.errors(include_url=False, include_context=False)[0]
-    key = ".".join(str(part) for part in first["loc"])
-    message = f"{file}: {key}: {first['msg']}"
-    if first["type"] == "extra_forbidden":
-        message = f"{file}: {key}: unknown key; valid keys here: {', '.join(valid_keys(model, first['loc']))}"
-    return (message,)
+def overrides(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The keys of `fleet.toml` that the environment sets, unvalidated.
+
+    A text is taken as it is; every other kind of value is written as in the file (`[…]`, `{…}`, a number).
+    Raises ConfigError for an unknown variable, naming the valid ones, and for a value that is not TOML.
+    """
+    known = {ENVIRONMENT + key.upper(): key for key in FleetConfig.model_fields}
+    found: dict[str, Any] = {}
+    for name in sorted(name for name in environ if name.startswith(ENVIRONMENT)):
+        if name not in known:
+            raise ConfigError(
+                f"environment: {name}: unknown variable; valid ones: {', '.join(sorted(known))}"
+            )
+        plain = FleetConfig.model_fields[known[name]].annotation is str
+        found[known[name]] = environ[name] if plain else _value(name, environ[name])
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    data = _toml(f"value = {text}", f"environment: {name}")
+    if set(data) != {"value"}:
+        raise ConfigError(f"environment: {name}: more than one value")
+    return data["value"]
+
+
+def schema(model: type[Section]) -> dict[str, Any]:
+    """The JSON Schema of a configuration file, for editors; the keys' own texts are its descriptions."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
 
 
 def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
@@ -175,23 +247,24 @@ def read_text(path: Path, *, limit: int = 65_536) -> str:
         raise ConfigError(f"{path}: not UTF-8", remedy="save it as UTF-8") from None
 
 
-def load_fleet(path: Path | None = None) -> FleetConfig:
-    """The fleet file; every key has a default, so a missing default file is fine, a named one is not."""
-    chosen = path or ROOT / "config" / "fleet.toml"
-    if path is None and not chosen.exists():
-        return FleetConfig()
-    return parse(FleetConfig, read_text(chosen), file=str(chosen))
+def load_fleet(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> FleetConfig:
+    """Defaults, then the fleet file, then the environment; flags are the commands' own.
+
+    The file is the one named, else the first `fleet.toml` of `config_dirs`; without any the defaults hold.
+    """
+    places = (path,) if path else tuple(folder / "fleet.toml" for folder in config_dirs())
+    chosen = next((place for place in places if place.exists()), path)
+    data = _toml(read_text(chosen), str(chosen)) if chosen else {}
+    return _validate(FleetConfig, data, file=str(chosen), from_environment=overrides(environ))
 
 
 def load_platform(name: str, state: Path) -> tuple[Platform, Path]:
     """A profile by name and its file; a running devnet's own profile wins over the shipped one."""
-    shipped = ROOT / "config" / "platforms"
-    for path in (state / "devnet" / f"{name}.toml", shipped / f"{name}.toml"):
+    folders = (state / "devnet", *(folder / "platforms" for folder in config_dirs()))
+    for path in (folder / f"{name}.toml" for folder in folders):
         if path.is_file():
             return parse(Platform, read_text(path), file=str(path)), path
-    known = sorted(
-        {p.stem for p in shipped.glob("*.toml")} | {p.stem for p in (state / "devnet").glob("*.toml")}
-    )
+    known = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
     raise UsageError(
         f"no platform named {name!r}; known: {', '.join(known) or 'none'}",
         remedy="start one with `fleet devnet up`, or add config/platforms/<name>.toml",

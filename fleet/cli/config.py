@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from fleet.cli.roster import roster
 from fleet.cli.shell import Json, make_app, put, state
-from fleet.config import load_fleet, load_platform
+from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 
@@ -19,6 +20,18 @@ app = make_app(group=True)
 @app.callback()
 def _group() -> None:
     """Check the configuration."""
+
+
+@app.command(name="schema")
+def show_schema(
+    platform: Annotated[
+        bool, typer.Option("--platform", help="Of a platform profile instead of the fleet file.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the JSON Schema of fleet.toml or of a platform profile, for editors."""
+    data = schema(Platform if platform else FleetConfig)
+    put(data, as_json=as_json, text=lambda: print(json.dumps(data, indent=2)))
 
 
 @app.command()

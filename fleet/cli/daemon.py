@@ -18,7 +18,7 @@ from fleet.chain.signer import Keys, Signer
 from fleet.chain.sponsor import Sponsor
 from fleet.cli.lock import only_one
 from fleet.clock import SystemClock
-from fleet.config import FleetConfig, Platform, load_fleet, load_platform
+from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
 from fleet.events.stream import Reader
 from fleet.findings.redact import Redactor
 from fleet.gate.dial import DIAL, read_dial
@@ -85,7 +85,8 @@ async def open_world(
     profile, path = load_platform(platform or config.platform, state)
     async with AsyncExitStack() as stack:
         stack.enter_context(only_one(state))
-        identity, sponsor = load_key(state / config.identity), load_key(state / config.sponsor)
+        identity = load_key(key_file(config, "identity", state))
+        sponsor = load_key(key_file(config, "sponsor", state))
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         await rpc.check_target(profile)
         journal = await stack.enter_async_context(await Journal.open(state / "fleet.db"))

@@ -13,7 +13,7 @@ from fleet.chain.rpc import Rpc
 from fleet.cli.daemon import image
 from fleet.cli.roster import roster
 from fleet.cli.shell import Json, make_app, put, run, state, table
-from fleet.config import load_fleet, load_platform
+from fleet.config import key_file, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.bwrap import BwrapJail
@@ -85,8 +85,8 @@ async def _target(platform: str | None) -> list[Row]:
 
 async def _keys(_: str | None) -> list[Row]:
     config = load_fleet()
-    for name in (config.identity, config.sponsor):
-        load_key(state() / name)
+    load_key(key_file(config, "identity", state()))
+    load_key(key_file(config, "sponsor", state()))
     return [("keys", True, "identity and sponsor can be read, by nobody else")]
 
 

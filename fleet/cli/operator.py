@@ -15,7 +15,7 @@ from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
 from fleet.cli.daemon import JournalledTx, fences
 from fleet.cli.lock import only_one
-from fleet.config import Platform, load_fleet, load_platform
+from fleet.config import Platform, key_file, load_fleet, load_platform
 from fleet.errors import Refused, TxFailed
 from fleet.store.journal import Journal
 
@@ -64,7 +64,7 @@ async def open_operator(state: Path, *, platform: str | None) -> AsyncIterator[O
     config = load_fleet()
     profile, _ = load_platform(platform or config.platform, state)
     with only_one(state):
-        key = load_key(state / config.identity)
+        key = load_key(key_file(config, "identity", state))
         async with Rpc(profile.chain.rpc) as rpc, await Journal.open(state / "fleet.db") as journal:
             await rpc.check_target(profile)
             signer = Signer(

@@ -1,0 +1,46 @@
+"""The shipped profiles say what is known of the real platforms; nothing here contacts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleet.config import ROOT, Platform, load_platform, parse, read_text
+from fleet.gate.scope import Scope
+from fleet.jail.egress_policy import EgressPolicy
+
+SHIPPED = sorted((ROOT / "config" / "platforms").glob("*.toml"))
+MAINNET = (4217, "https://rpc.tempo.xyz", "0x8ab4f3a57643410cdf4022cdaf1faeef234f3a77")
+TESTNET = (42431, "https://rpc.moderato.tempo.xyz", "0x6c31c01e10C44f4813FffDC7D5e671c1b26Da30c")
+TOKENS = {
+    4217: "0x7ba3c9a39596e438b05c56dfc779700b58aea814",
+    42431: "0x90B84c7234Aae89BadA7f69160B9901B9bc37B17",
+}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_profile_is_valid_and_named_after_its_file(path: Path) -> None:
+    profile = parse(Platform, read_text(path), file=str(path))
+    assert profile.name == path.stem
+    assert Scope.of(profile, []).has_url(profile.web.site)
+    assert EgressPolicy.of(profile)
+
+
+@pytest.mark.parametrize(("name", "facts"), [("localharness", MAINNET), ("localharness-testnet", TESTNET)])
+def test_the_real_platforms(tmp_path: Path, name: str, facts: tuple[int, str, str]) -> None:
+    profile, _ = load_platform(name, tmp_path)
+    chain, web, gas = profile.chain, profile.web, profile.gas
+    assert (chain.id, chain.rpc, chain.diamond) == facts
+    assert (chain.token, chain.max_gas_price_gwei) == (TOKENS[chain.id], 50)
+    assert (web.site, web.face) == ("https://localharness.xyz", "https://{name}.localharness.xyz/")
+    assert web.proxy == "https://proxy-tau-ten-15.vercel.app"
+    assert (gas.publish_base, gas.publish_per_byte, gas.register_name) == (1_200_000, 8_500, 2_200_000)
+    assert (gas.feedback_base, gas.feedback_per_byte, gas.release_name) == (1_500_000, 9_000, 1_000_000)
+
+
+def test_a_face_is_in_scope_and_a_look_alike_is_not(tmp_path: Path) -> None:
+    scope = Scope.of(load_platform("localharness", tmp_path)[0], [])
+    assert scope.has_url("https://claude.localharness.xyz/")
+    assert not scope.has_url("https://claude.localharness.xyz.evil.test/")
+    assert not scope.has_url("http://claude.localharness.xyz/")
