@@ -105,7 +105,7 @@ def event_key(persona: str, event: str, block: int, mark: str) -> str:
 
 
 def file_key(persona: str, digest: str, count: int) -> str:
-    """`qa-ux@file:9f3c…:2`: the second change, to content with this SHA-256."""
+    """`qa-ux@file:9f3c…:2`: the second change; `digest` is the SHA-256 of path and content."""
     return f"{persona}@file:{digest[:12]}:{count}"
 
 
