@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import os
 import re
 import sys
 import threading
@@ -40,7 +42,7 @@ class Compiled:
 def compile_source(source: str, ctx: Context, deadline: Deadline) -> Compiled:
     """Source on standard input, a module on standard output (platform-facts 1.10)."""
     threading.Thread(target=_load_engine, daemon=True).start()  # beside the compiler: it is wanted after it
-    ended = process.run(argv(ctx.compiler), source.encode(), deadline.left())
+    ended = _run(ctx.compiler, source.encode(), deadline)
     module = ended.stdout if ended.ending is Ending.ACCEPTED else b""
     diagnostic = _diagnostic(ended.stderr)
     return Compiled(
@@ -56,7 +58,7 @@ def compile_source(source: str, ctx: Context, deadline: Deadline) -> Compiled:
 
 def load_module(module: bytes, ctx: Context, deadline: Deadline) -> Compiled:
     """The platform's loader on given bytes: it prints the entry it found; other words mean none."""
-    ended = process.run(argv(ctx.loader), module, deadline.left())
+    ended = _run(ctx.loader, module, deadline)
     accepted = ended.ending is Ending.ACCEPTED
     said = decode(ended.stdout[:64]).strip()
     return Compiled(
@@ -68,6 +70,19 @@ def load_module(module: bytes, ctx: Context, deadline: Deadline) -> Compiled:
         diagnostic="" if accepted else _diagnostic(ended.stderr),
         span=(-1, -1),
     )
+
+
+def _run(command: Sequence[str], stdin: bytes, deadline: Deadline) -> process.Ended:
+    """The process to its end; OSError ENOSPC when it failed on a disk of ours that is full."""
+    ended = process.run(argv(command), stdin, deadline.left())
+    if ended.ending is not Ending.ACCEPTED and any(map(_full, (".", "/tmp"))):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return ended
+
+
+def _full(folder: str) -> bool:
+    disk = os.statvfs(folder)
+    return not disk.f_bavail or bool(disk.f_files and not disk.f_ffree)
 
 
 def argv(command: Sequence[str]) -> tuple[str, ...]:

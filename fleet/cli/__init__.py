@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fleet.errors import FleetError
+from fleet.text import clean
 
 COMMANDS = {
     "demo": "Everything, once, on the bundled platform: find what is broken, print the ranked worklist.",
@@ -26,6 +27,7 @@ COMMANDS = {
     "devnet": "The bundled local chain and platform.",
     "doctor": "Check this machine: jail, chain binary, state directory, clock.",
     "config": "Check the configuration.",
+    "service": "The systemd unit: write it, remove it, say what is installed.",
     "version": "Print the version.",
 }
 """Name and one line of each; `fleet/cli/<name>.py` holds its `app`."""
@@ -80,10 +82,11 @@ def _first(group: BaseExceptionGroup[FleetError]) -> FleetError:
 
 
 def _tell(error: FleetError) -> None:
+    said, remedy = clean(str(error)), clean(error.remedy)  # a node's or a file's words may be in it
     if "--json" in sys.argv:
-        body = {"error": str(error), "kind": type(error).__name__, "remedy": error.remedy}
+        body = {"error": said, "kind": type(error).__name__, "remedy": remedy}
         print(json.dumps(body | {"exit_code": error.exit_code}), file=sys.stderr)
         return
-    print(f"fleet: {error}", file=sys.stderr)
-    if error.remedy:
-        print(f"  try: {error.remedy}", file=sys.stderr)
+    print(f"fleet: {said}", file=sys.stderr)
+    if remedy:
+        print(f"  try: {remedy}", file=sys.stderr)

@@ -11,6 +11,7 @@ from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.gate.dial import DIAL, read_dial, read_note, write_dial
 from fleet.gate.model import Rung
+from fleet.text import clean
 
 app = make_app()
 
@@ -47,9 +48,9 @@ def show() -> dict[str, Any]:
     return {
         "rung": str(reading.rung),
         "trusted": reading.trusted,
-        "who": said.who if said else "",
-        "when": said.when if said else "",
-        "why": said.why if said else reading.why,
+        "who": clean(said.who) if said else "",
+        "when": clean(said.when) if said else "",
+        "why": clean(said.why if said else reading.why),
     }
 
 

@@ -15,6 +15,7 @@ def resume(dry_run: DryRun = False, as_json: Json = False) -> None:
     folder = state()
     if dry_run:
         note(f"would remove {folder / 'STOP'}" if stopped(folder) else "nothing is stopped")
+        put({"resumed": False}, as_json=as_json, text=lambda: None)
         return
     removed = remove_stop(folder)
     text = "resumed" if removed else "nothing was stopped"

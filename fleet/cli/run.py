@@ -73,7 +73,8 @@ async def _fire(persona: LoadedPersona, platform: str | None) -> dict[str, Any]:
         chain = world.platform.chain
         note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
         for old in await recover(world):
-            note(f"recovered run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+            word = "recovered" if old.settled else "could not settle"
+            note(f"{word} run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
         if persona.persona.driver == "triage":
             result = await pass_over(world, persona)
             return {
@@ -96,6 +97,6 @@ def as_data(report: RunReport) -> dict[str, Any]:
 
 
 def _print(data: dict[str, Any]) -> None:
-    print(f"{data['outcome']} {data['detail']}".rstrip())
+    print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
     table(columns, ([row[c] for c in columns] for row in data["findings"]), empty="no findings")

@@ -54,8 +54,8 @@ def put(data: Any, *, as_json: bool, text: Callable[[], None]) -> None:
 
 
 def note(message: str) -> None:
-    """A message for a person, on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    """A message for a person, on stderr; whatever it quotes is cleaned."""
+    print(clean(message), file=sys.stderr, flush=True)
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "nothing") -> None:

@@ -9,6 +9,8 @@ import typer
 from fleet.cli.shell import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock
 from fleet.gate.stop import stop as write_stop
+from fleet.gate.stop import stopped
+from fleet.text import clean
 
 app = make_app()
 
@@ -23,6 +25,8 @@ def stop(
     folder = state()
     if dry_run:
         note(f"would write {folder / 'STOP'}")
+        before = stopped(folder)
+        put({"stopped": before is not None}, as_json=as_json, text=lambda: None)
         return
-    said = write_stop(folder, who(), reason, SystemClock())
-    put({"stopped": True, "why": said.why}, as_json=as_json, text=lambda: print(f"stopped: {said.why}"))
+    why = clean(write_stop(folder, who(), reason, SystemClock()).why)
+    put({"stopped": True, "why": why}, as_json=as_json, text=lambda: print(f"stopped: {why}"))

@@ -64,5 +64,6 @@ def _evaluate(text: str, results: Sequence[Mapping[str, Any]], history: Mapping[
     values = {"result": results[-1], "results": list(results), "history": dict(history)}
     try:
         return _program(text).evaluate(json_to_cel(values))
-    except CELEvalError as error:
+    except (CELEvalError, ValueError, OverflowError, RecursionError) as error:
+        # not only its own errors: an integer of 65 bits in a result is a plain ValueError
         raise ExpectationError(f"cannot be decided: {error.args[0] if error.args else error}") from None

@@ -10,7 +10,7 @@ from typing import Literal
 
 from fleet.clock import Clock
 from fleet.errors import BudgetExceeded
-from fleet.gate.budget import Ledger
+from fleet.gate.budget import Ledger, Unit
 from fleet.gate.dial import DIAL, DialReading, read_dial
 from fleet.gate.model import Action, Verdict
 from fleet.gate.rules import Facts, judge
@@ -90,6 +90,10 @@ class Gate:
         possible when the others are spent.
         """
         return await self._ledger.spend(unit)
+
+    async def left(self) -> Mapping[Unit, int]:
+        """What may still be spent, by unit."""
+        return await self._ledger.left()
 
     async def _charge(self, cost: Cost, verdict: Verdict) -> Verdict:
         try:

@@ -16,6 +16,8 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator
 
+import anyio
+
 from fleet.jail.egress_policy import EgressPolicy
 from fleet.jail.egress_record import EgressRecord
 from fleet.jail.egress_session import Session
@@ -42,7 +44,8 @@ class Broker:
     async def egress(self, listener: socket.socket) -> AsyncIterator[None]:
         """Serve a listening socket while the context lasts; afterwards it is closed and nothing is served.
 
-        A transaction that was handed over is waited for, never cut off between its signature and its receipt.
+        A transaction that was handed over is waited for, never cut off between its signature and its receipt:
+        also when the call is cancelled, or it would go on acting after its run has been cleaned up.
         """
         services = Services(self._policy, self._tx)
         session = Session(self._policy, services, self._records.append)
@@ -50,6 +53,7 @@ class Broker:
         try:
             yield
         finally:
-            server.close()
-            await session.aclose()
-            await services.aclose()
+            with anyio.CancelScope(shield=True):
+                server.close()
+                await session.aclose()
+                await services.aclose()

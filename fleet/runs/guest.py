@@ -16,6 +16,9 @@ from fleet.errors import JailError
 from fleet.jail.model import End, Outcome
 from sandbox.spec import PROTOCOL, Context, ToolSpec
 
+MAX_DEPTH = 32
+"""Levels of lists and tables in a result; whoever reads it later walks it by recursion."""
+
 
 def request_line(spec: ToolSpec, args: Mapping[str, Any], context: Context) -> bytes:
     """The one line a guest reads."""
@@ -59,19 +62,33 @@ def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
         )
     try:
         line = json.loads(outcome.stdout)
+        if line["v"] != PROTOCOL:
+            raise ValueError("another protocol")
         result = _adapter(spec.result).validate_python(line["result"], strict=False)
+        plain: dict[str, Any] = json_safe(asdict(result))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return _failure(
             "internal", f"the guest of {spec.name} answered nonsense: {type(error).__name__}", outcome
         )
-    plain: dict[str, Any] = json_safe(asdict(result))
     return plain
 
 
 def json_safe(value: Any) -> Any:
-    """Tuples become lists, so that a result looks the same before and after a file."""
-    plain: Any = json.loads(json.dumps(value))
+    """Tuples become lists, so that a result looks the same before and after a file.
+
+    ValueError for what no file of ours can hold: a number that is none, half a character, an abyss.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text.encode()
+    plain: Any = json.loads(text)
+    if _deeper(plain, MAX_DEPTH):
+        raise ValueError("nested too deep")
     return plain
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(not levels or _deeper(one, levels - 1) for one in inner)
 
 
 def _failure(error_class: str, error: str, outcome: Outcome) -> dict[str, Any]:

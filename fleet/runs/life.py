@@ -5,27 +5,25 @@ from __future__ import annotations
 import base64
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
-from fleet.drivers.expect import ExpectationError, number
-from fleet.drivers.playbook import Attempt, attempt
 from fleet.drivers.session import RunOver
-from fleet.errors import FleetError, TryAgain
-from fleet.events.model import DialDistrusted, FindingRaised, ProbeSkipped, RunEnded, RunStarted
+from fleet.errors import ConfigError, FleetError, TryAgain
+from fleet.events.model import DialDistrusted, RunEnded, RunStarted
 from fleet.events.stream import Stream
-from fleet.events.trajectory import TrajectoryFile
+from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.gate import Gate
 from fleet.gate.scope import Scope
 from fleet.jail.process import proc_stat
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Persona, Probe
-from fleet.runs.prove import candidate, prove
+from fleet.personas.model import Persona
+from fleet.runs.exercise import Exercise
 from fleet.runs.report import close_over_budget
 from fleet.runs.session import RunSession
 from fleet.runs.settle import settle, transactions
@@ -35,8 +33,13 @@ from fleet.store.rows import FindingRow, RunRow
 from sandbox.contract import VIEWS
 from sandbox.tools import TOOLS
 
+Work = Callable[[], Awaitable[str | None]]
+"""What a run does; its answer is the detail of a run that is done."""
+
 SETTLE_S = 120.0
 """A shielded settle needs a limit of its own; what it leaves is finished at the next start."""
+DRIVERS = ("auto", "playbook")
+"""What a persona may ask for: without a model, `auto` is the playbook."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,7 @@ class RunReport:
     settled: bool
 
 
-def _own_start() -> int:
+def own_start() -> int:
     """When this process started: tells it apart from a later one with the same pid."""
     stat = proc_stat(os.getpid())
     return stat.start if stat else 0
@@ -68,18 +71,22 @@ async def recover(world: World) -> list[RunReport]:
     """Finish every run that a killed process left behind; the caller holds the lock, so they are all dead.
 
     What was seen but not proven is proven now, on what is left of that run's budget; nothing is
-    exercised a second time.
+    exercised a second time. Runs of another platform wait until that one is opened: what they left
+    behind cannot be seen from here.
     """
     await transactions(world, "")
     for row in await world.journal.queued_runs():
         await world.journal.finish(row.run_id, "cancelled", "the process ended before it began")
-    reports = []
-    for row in await world.journal.open_runs():
-        persona = world.personas.get(row.persona) or _gone(row.persona)
-        budget = Budget.of(persona.persona.budget, file=str(persona.path))
-        async with _opened(world, row.run_id, persona, budget) as run:
-            reports.append(await run.recover(row))
-    return reports
+    rows = [row for row in await world.journal.open_runs() if row.platform == world.platform.name]
+    return [await resettle(world, row) for row in rows]
+
+
+async def resettle(world: World, row: RunRow) -> RunReport:
+    """The last steps of one run that nobody is at work on: of a dead process, or one that had to wait."""
+    persona = world.personas.get(row.persona) or _gone(row.persona)
+    budget = Budget.of(persona.persona.budget, file=str(persona.path))
+    async with _opened(world, row.run_id, persona, budget) as run:
+        return await run.recover(row)
 
 
 def _gone(name: str) -> LoadedPersona:
@@ -88,8 +95,18 @@ def _gone(name: str) -> LoadedPersona:
     return LoadedPersona(persona=empty, body="", sha256="0" * 64, path=Path(f"{name}.md"))
 
 
+def waits_key(run: str) -> str:
+    """Where the journal keeps how a run ended whose clean-up could not."""
+    return f"outcome.{run}"
+
+
 async def fire(world: World, persona: LoadedPersona, *, trigger: str = "manual") -> RunReport:
     """Start one run of a persona and see it through; exactly one outcome is recorded, whatever happens."""
+    if persona.persona.driver not in DRIVERS:
+        raise ConfigError(
+            f"{persona.path}: driver: {persona.persona.driver!r} cannot drive a run here",
+            remedy=f"one of {', '.join(DRIVERS)}",
+        )
     run = new_run_id()
     budget = Budget.of(persona.persona.budget, file=str(persona.path))
     await world.journal.trigger(
@@ -101,10 +118,18 @@ async def fire(world: World, persona: LoadedPersona, *, trigger: str = "manual")
         rung="",
         budget={str(unit): limit for unit, limit in budget.limits().items()},
     )
-    if not await world.journal.claim(run, pid=os.getpid(), pid_start=_own_start()):
+    if not await world.journal.claim(run, pid=os.getpid(), pid_start=own_start()):
         raise TryAgain(f"run {run} was claimed by another process")
+    return await execute(world, run, persona, trigger=trigger)
+
+
+async def execute(
+    world: World, run: str, persona: LoadedPersona, *, trigger: str, work: Work | None = None
+) -> RunReport:
+    """See a claimed run through, once. `work` stands in for the persona's probes; RunOver may end it."""
+    budget = Budget.of(persona.persona.budget, file=str(persona.path))
     async with _opened(world, run, persona, budget) as open_run:
-        return await open_run.live(trigger)
+        return await open_run.live(trigger, work or open_run.exercise.all)
 
 
 @asynccontextmanager
@@ -123,12 +148,13 @@ async def _opened(world: World, run: str, persona: LoadedPersona, budget: Budget
         ledger=Ledger(world.journal, run, budget),
         clock=world.clock,
         deadline=started + budget.wall_s,
+        never=world.config.never,
         distrusted=lambda why: _tell(stream, why),
     )
     world.gates[run] = gate
     try:
         wallet = Wallet(world, run)
-        names = await world.journal.effects(run, ["name"])
+        names = [effect.ref for effect in await world.journal.effects(run, ["name"])]
         session = RunSession(
             world,
             run=run,
@@ -137,12 +163,14 @@ async def _opened(world: World, run: str, persona: LoadedPersona, budget: Budget
             stream=stream,
             wallet=wallet,
             history=await world.journal.history(),
-            first_name=len(names) + 1,
+            first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
         )
-        yield _Run(world, run, persona, budget, gate, stream, sink, wallet, session, started)
+        exercise = Exercise(world, run, persona, stream, session)
+        yield _Run(world, run, persona, budget, gate, stream, sink, wallet, session, exercise, started)
     finally:
         world.gates.pop(run, None)
-        world.closing.discard(run)
+        world.posting.pop(run, None)
+        world.asked.pop(run, None)
         sink.close()
 
 
@@ -163,33 +191,40 @@ class _Run:
     sink: TrajectoryFile
     wallet: Wallet
     session: RunSession
+    exercise: Exercise
     started: float
 
-    async def live(self, trigger: str) -> RunReport:
+    async def live(self, trigger: str, work: Work) -> RunReport:
         self.stream.emit(self._header(trigger))
         outcome, detail = "cancelled", "the process was told to stop"
         try:
-            outcome, detail = await self._exercise()
+            outcome, detail = await self._exercise(work)
         except Exception as error:
             outcome, detail = "failed", f"a fault of ours: {type(error).__name__}"
             raise
         finally:
+            if outcome == "cancelled":
+                detail = self.world.asked.get(self.run, detail)
             with anyio.CancelScope(shield=True):
                 report = await self.finish(outcome, detail)
         return report
 
     async def recover(self, row: RunRow) -> RunReport:
-        """The last steps of a run whose process is gone."""
-        detail = f"the process ended while {row.state}"
+        """The last steps of a run whose process is gone, or whose clean-up had to wait."""
+        waits = await self.world.journal.get(waits_key(self.run))
+        outcome, _, detail = (waits or f"crashed\nthe process ended while {row.state}").partition("\n")
+        for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
+            if isinstance(event, RunEnded):  # only the journal had not heard of it
+                outcome, detail = event.outcome, event.detail
         if not self.sink.started:
             self.stream.emit(self._header(row.trigger))
         if row.state == "running":
             self.world.signer.open_run(self.wallet.scope)
             try:
-                await self.prove_raised()
+                await self.exercise.prove_raised()
             except (RunOver, FleetError) as error:
                 detail += f"; not all was proven: {error}"
-        return await self.finish("crashed", detail)
+        return await self.finish(outcome, detail)
 
     async def finish(self, outcome: str, detail: str) -> RunReport:
         """Settle, then the footer, then the journal's last word on this run."""
@@ -201,9 +236,12 @@ class _Run:
                     await self._closing_report(detail)
                 await settle(world, self.run, self.stream, self.wallet)
         except (FleetError, TimeoutError) as error:
+            await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}")
             settled, detail = False, f"{detail}; clean-up goes on at the next start: {error}".lstrip("; ")
         seconds = round(world.clock.monotonic() - self.started, 3)
         if settled:
+            for row in await world.journal.findings(self.run, ["raised"]):  # nobody will come back to it
+                await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
             if not self.sink.ended:
                 calls = self.session.calls
                 self.stream.emit(RunEnded(outcome=outcome, detail=detail, calls=calls, seconds=seconds))
@@ -219,13 +257,11 @@ class _Run:
             settled=settled,
         )
 
-    async def _exercise(self) -> tuple[str, str]:
+    async def _exercise(self, work: Work) -> tuple[str, str]:
         self.world.signer.open_run(self.wallet.scope)
         try:
             with anyio.fail_after(self.budget.wall_s):
-                for probe in self.persona.persona.probe:
-                    await self._probe(probe)
-                await self.prove_raised()
+                detail = await work()
         except RunOver as over:
             return over.outcome, over.detail
         except TimeoutError:
@@ -234,36 +270,7 @@ class _Run:
             return "failed", str(error)
         finally:
             self.world.signer.close_run(self.run)
-        return "done", ""
-
-    async def _probe(self, probe: Probe) -> None:
-        seen = await attempt(self.session, probe)
-        if seen.state == "inconclusive":
-            self.stream.emit(ProbeSkipped(probe=probe.id, reason=seen.reason))
-        elif seen.state == "healthy":
-            await self._note(probe, seen)
-        else:
-            row = candidate(self.run, self.persona, probe, seen)
-            await self.world.journal.add_finding(row)
-            self.stream.emit(
-                FindingRaised(fingerprint=row.fingerprint, probe=probe.id, title=row.title, times=row.times)
-            )
-
-    async def _note(self, probe: Probe, seen: Attempt) -> None:
-        for metric, text in probe.note.items():
-            try:
-                await self.world.journal.note(metric, number(text, seen.results))
-            except ExpectationError as error:
-                self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))
-
-    async def prove_raised(self) -> None:
-        """Prove every candidate that is not proven yet; a probe that is gone leaves it unverified."""
-        probes = {probe.id: probe for probe in self.persona.persona.probe}
-        for row in await self.world.journal.findings(self.run, ["raised"]):
-            if row.probe in probes:
-                await prove(self.world, self.session, self.stream, row, self.persona, probes[row.probe])
-            else:
-                await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
+        return "done", detail or ""
 
     async def _closing_report(self, detail: str) -> None:
         persona = self.persona.persona
@@ -274,7 +281,7 @@ class _Run:
         return RunStarted(
             persona=self.persona.persona.name,
             persona_sha256=self.persona.sha256,
-            driver="playbook",
+            driver=self.persona.persona.driver.replace("auto", "playbook"),
             platform=world.platform.name,
             chain_id=world.platform.chain.id,
             rung=self.gate.rung(),

@@ -135,6 +135,7 @@ def _sealed(
         rate=(proof.confirmed, proof.tries),
         ev=sealed.sha256,
         title=row.title,
+        body=f"seen {row.times} times in this run" if row.times > 1 else "",
         repro=calls,
     )
     return {"evidence": sealed.sha256, "envelope": write(envelope)}

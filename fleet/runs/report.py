@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
 from fleet.chain.ports import Posted
-from fleet.errors import BudgetExceeded
+from fleet.errors import ChainError, FleetError, Refused, Unreachable
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
-from fleet.findings.envelope import compose, write
+from fleet.findings.envelope import MAX_BYTES, compose, read, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.runs.world import World
 from fleet.store.rows import FindingRow
+from fleet.text import clean, cut_bytes
+from sandbox.tools.qa_report import Result
 
 CLOSING = "budget-exceeded"
 """Stands in a closing report where a finding names its probe."""
@@ -22,25 +27,67 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
     will not appear there by itself.
     """
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
+        unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
+        affordable = await world.can_post(run, unit)
         if row.state == "posting":
             index = await world.log.find(row.envelope, world.identity)
             if index is not None:
                 await _done(world, row, Posted(tx=row.tx, index=index), stream)
                 continue
+        elif not affordable:
+            continue  # stays confirmed: a later run that sees it again has a budget of its own
         elif not await world.journal.claim_posting(run, row.fingerprint):
             await _repeated(world, row, -1, stream)
             continue
-        elif (earlier := await world.journal.posted(row.fingerprint)) is not None:
+        elif (earlier := await _standing(world, row.fingerprint)) is not None:
             await _repeated(world, row, earlier.index, stream)
             continue
-        if row.probe == CLOSING:
-            world.closing.add(run)
+        # Only what could be paid enters the outbox: with nothing left, the crash came after the charge.
+        world.posting[run] = unit if affordable else "paid"
+        await _done(world, row, await world.log.post(row.envelope, run=run), stream)
+
+
+async def _standing(world: World, fingerprint: str) -> FindingRow | None:
+    """The same finding of an earlier run, while its entry is on this log: a cleared log forgets it."""
+    earlier = await world.journal.posted(fingerprint)
+    if earlier is None:
+        return None
+    entries = await world.log.range(earlier.index, 1)
+    there = [entry for entry in entries if (entry.sender, entry.text) == (world.identity, earlier.envelope)]
+    return earlier if there else None
+
+
+async def say(world: World, run: str, text: str) -> dict[str, Any]:
+    """`qa_report`: one free entry under the fleet's identity, masked and cut before it is signed, read back.
+
+    A text in the form of a finding is refused: findings are proven first, and posted by `report_all`.
+    """
+    started = world.clock.monotonic()
+    shown = cut_bytes(world.redactor.text(clean(text, newlines=True)).strip(), MAX_BYTES)
+    answer = Result(ok=False, error_class="bad_request", error="/args/text: nothing to say")
+    if read(shown).grammar != "free":
+        answer = replace(answer, error="/args/text: a finding is reported once it is proven, not by hand")
+    elif shown:
         try:
-            posted = await world.log.post(row.envelope, run=run)
-        except BudgetExceeded:
-            await world.journal.set_finding(run, row.fingerprint, state="confirmed")
-            break
-        await _done(world, row, posted, stream)
+            posted = await world.log.post(shown, run=run)
+            answer = Result(ok=True, tx=posted.tx, index=posted.index, read_back=True)
+        except FleetError as error:
+            answer = replace(answer, error_class=_class_of(error), error=clean(str(error), 500))
+    return asdict(replace(answer, latency_ms=(world.clock.monotonic() - started) * 1000))
+
+
+def _class_of(error: FleetError) -> str:
+    for kind, word in _CLASSES:
+        if isinstance(error, kind):
+            return word
+    return "internal"
+
+
+_CLASSES: tuple[tuple[type[FleetError], str], ...] = (
+    (Refused, "refused"),
+    (Unreachable, "unreachable"),
+    (ChainError, "reverted"),
+)
 
 
 async def _done(world: World, row: FindingRow, posted: Posted, stream: Stream) -> None:

@@ -13,6 +13,7 @@ from fleet.events.stream import Stream
 from fleet.gate.gate import Gate
 from fleet.gate.model import Action, Verdict
 from fleet.runs.guest import answer, bad_args, request_line
+from fleet.runs.report import say
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
 from sandbox.spec import Effect, ToolSpec
@@ -66,7 +67,10 @@ class RunSession:
         self._stream.emit(ToolRequested(call=number, probe=probe, tool=tool, args=shown))
         await self._wallet.ready(tool, args)
         started = self._world.clock.monotonic()
-        result = await self._jailed(spec, args)
+        if spec.effect is Effect.REPORT:
+            result = await say(self._world, self._run, args["text"])
+        else:
+            result = await self._jailed(spec, args)
         self._stream.emit(
             ToolResponded(
                 call=number,

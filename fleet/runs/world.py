@@ -50,8 +50,10 @@ class World:
     egress: MakeEgress
     personas: Mapping[str, LoadedPersona]
     gates: dict[str, Gate] = field(default_factory=dict)
-    closing: set[str] = field(default_factory=set)
-    """Runs whose closing report may draw on the reserve."""
+    posting: dict[str, Literal["reports", "closing", "paid"]] = field(default_factory=dict)
+    """What pays for the report that a run posts now; `paid`: charged before a crash, posted after it."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """Why a run is cancelled, kept by whoever cancels it until it has ended."""
     watch: tuple[Reader, ...] = ()
 
     def folder(self, run: str) -> Path:
@@ -88,4 +90,11 @@ class World:
         gate = self.gates.get(run)
         if gate is None:
             raise BudgetExceeded(f"no run {run} is open", remedy="")
-        await gate.write_spend(unit if unit == "writes" else "closing" if run in self.closing else "reports")
+        if unit == "writes":
+            await gate.write_spend("writes")
+        elif (paid_by := self.posting.get(run, "reports")) != "paid":
+            await gate.write_spend(paid_by)
+
+    async def can_post(self, run: str, unit: Literal["reports", "closing"]) -> bool:
+        """Whether one more report of this kind is within the run's budget."""
+        return (await self.gates[run].left())[unit] > 0
