@@ -85,6 +85,7 @@ def check(
 def new(
     name: Annotated[str, typer.Argument(help="qa-<word>")],
     dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Write a small valid persona to start from; never overwrites."""
     path = FOLDER / f"{name}.md"
@@ -93,11 +94,11 @@ def new(
     if path.exists():
         raise UsageError(f"{path} exists", remedy="choose another name, or edit it")
     text = SCAFFOLD.format(name=name)
-    if dry_run:
-        print(text, end="")
-        return
-    path.write_text(text, "utf-8")
-    note(f"wrote {path}")
+    if not dry_run:
+        path.write_text(text, "utf-8")
+        note(f"wrote {path}")
+    data = {"file": str(path), "written": not dry_run, "text": text}
+    put(data, as_json=as_json, text=lambda: print(text, end="") if dry_run else None)
 
 
 @app.command()
