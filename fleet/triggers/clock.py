@@ -7,6 +7,7 @@ Timers are monotonic, so a step of the wall clock goes unseen until the next one
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from fleet.errors import UsageError
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import Trigger
 from fleet.triggers.model import EVERYONE, Firing, Sink, Skip, tick_key
-from fleet.triggers.offer import SINK_S, offer, tell
+from fleet.triggers.offer import SINK_S, TOO_LONG, attempt, tell
 from fleet.triggers.scheduler import Alarm, Cron
 from fleet.triggers.ticks import Course, Every, Ticks, named
 
@@ -152,19 +153,30 @@ class Clockwork:
             await self._ready.wait()
             self._ready.clear()
             while self._due:
-                job, (first, tick) = self._due.popitem(last=False)
-                planned = self._planned.get(job)
-                if planned is not None:
-                    await self._fire(planned, first, tick)
+                await self._hand_over_until_stuck()
 
-    async def _fire(self, planned: _Planned, first: datetime, tick: datetime) -> None:
-        persona = planned.persona
-        if first < tick:
-            late = f"missed {named(planned.course.ticks, first, tick)}: the clock or the machine stood still"
-            reason = f"{late}; only {iso(tick)} runs"
+    async def _hand_over_until_stuck(self) -> None:
+        """One deadline for all that is due, put off as they go: a scope for each costs more than the rest."""
+        due: Firing | None = None
+        with anyio.CancelScope() as scope:
+            while self._due:
+                now = anyio.current_time()
+                if scope.deadline - now < self._sink_s or scope.deadline == math.inf:
+                    scope.deadline = now + 1.5 * self._sink_s
+                job, (first, tick) = self._due.popitem(last=False)
+                if planned := self._planned.get(job):
+                    due = Firing(tick_key(planned.persona, tick), planned.persona, planned.why, tick)
+                    await self._fire(due, planned.course.ticks, first)
+        if scope.cancelled_caught and due is not None:
+            await tell(self._sink, Skip(due.persona, due.key, TOO_LONG))
+
+    async def _fire(self, firing: Firing, ticks: Ticks, first: datetime) -> None:
+        persona = firing.persona
+        if first < firing.due:
+            late = f"missed {named(ticks, first, firing.due)}: the clock or the machine stood still"
+            reason = f"{late}; only {iso(firing.due)} runs"
             await tell(self._sink, Skip(persona, tick_key(persona, first), reason))
-        firing = Firing(tick_key(persona, tick), persona, planned.why, tick)
-        if problem := await offer(self._sink, firing, within=self._sink_s):
+        if problem := await attempt(self._sink, firing):
             await tell(self._sink, Skip(persona, firing.key, problem))
 
 

@@ -11,14 +11,22 @@ from fleet.triggers.model import Firing, Sink, Skip
 SINK_S = 10.0
 """A sink only records; one that takes longer is broken, and others are waiting."""
 
+TOO_LONG = "it could not be recorded: the sink took too long"
+
 _LOG = logging.getLogger("fleet.triggers")
 
 
-async def offer(sink: Sink, firing: Firing, *, within: float = SINK_S) -> str:
-    """Fire; "" when the sink took it, else why it did not."""
+async def offer(sink: Sink, firing: Firing) -> str:
+    """Fire; "" when the sink took it in time, else why it did not."""
+    with anyio.move_on_after(SINK_S):
+        return await attempt(sink, firing)
+    return TOO_LONG
+
+
+async def attempt(sink: Sink, firing: Firing) -> str:
+    """Fire; "" when the sink took it, else why it did not. The caller holds the clock."""
     try:
-        with anyio.fail_after(within):
-            await sink.fire(firing)
+        await sink.fire(firing)
     except Exception as error:
         return f"it could not be recorded: {described(error)}"
     return ""

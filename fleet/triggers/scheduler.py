@@ -141,14 +141,20 @@ class _Nothing(BaseExecutor):  # type: ignore[misc]
 class _Coming(BaseTrigger):  # type: ignore[misc]
     """Our ticks, as APScheduler asks for them: after the one that was submitted, or that it looked at."""
 
-    __slots__ = ("_ticks", "_zone")
+    __slots__ = ("_answer", "_ticks", "_zone")
 
     def __init__(self, ticks: Ticks, zone: tzinfo) -> None:
         self._ticks, self._zone = ticks, zone
+        self._answer: tuple[datetime, datetime, datetime] | None = None  # each is asked for twice
 
     def get_next_fire_time(self, previous_fire_time: datetime, now: datetime) -> datetime:
+        last = self._answer
+        if last is not None and last[0] is previous_fire_time and last[1] is now:
+            return last[2]
         tick = following(self._ticks, previous_fire_time.replace(tzinfo=UTC), now.replace(tzinfo=UTC))
-        return tick.replace(tzinfo=self._zone)
+        local = tick.replace(tzinfo=self._zone)
+        self._answer = (previous_fire_time, now, local)
+        return local
 
 
 class _Wall(tzinfo):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -35,6 +35,12 @@ class Every:
 
     period: int
     offset: int = 0
+    _origin: datetime = field(init=False, repr=False, compare=False)
+    _step: timedelta = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_origin", EPOCH + timedelta(seconds=self.offset))
+        object.__setattr__(self, "_step", timedelta(seconds=self.period))
 
     @classmethod
     def of(cls, period: float, persona: str) -> Every:
@@ -43,25 +49,14 @@ class Every:
         return cls(int(period), spread % int(period))
 
     def after(self, moment: datetime) -> datetime:
-        return self._tick((moment - self._origin) // self._step + 1)
+        return self._origin + ((moment - self._origin) // self._step + 1) * self._step
 
     def latest(self, moment: datetime) -> datetime:
-        return self._tick((moment - self._origin) // self._step)
+        return self._origin + (moment - self._origin) // self._step * self._step
 
     def first(self, since: datetime) -> datetime:
         """After one full period: a persona does not run because it was just dropped in (facts 1.11)."""
         return self.after(since + self._step - timedelta(microseconds=1))
-
-    def _tick(self, number: int) -> datetime:
-        return self._origin + number * self._step
-
-    @property
-    def _origin(self) -> datetime:
-        return EPOCH + timedelta(seconds=self.offset)
-
-    @property
-    def _step(self) -> timedelta:
-        return timedelta(seconds=self.period)
 
 
 @dataclass(frozen=True, slots=True)
