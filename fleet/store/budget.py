@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from fleet.errors import BudgetExceeded
-from fleet.store.database import insert
 from fleet.store.part import INT_MAX, Part
 from fleet.store.schema import BUDGET
 
@@ -23,7 +22,7 @@ class Spending(Part):
         limit = min(limit, INT_MAX)
         spent: int | None = None
         if amount <= limit:
-            counted = insert(BUDGET).values(run_id=run_id, unit=unit, spent=amount)
+            counted = self._db.insert(BUDGET).values(run_id=run_id, unit=unit, spent=amount)
             counted = counted.on_conflict_do_update(
                 index_elements=[BUDGET.c.run_id, BUDGET.c.unit],
                 set_={"spent": BUDGET.c.spent + amount},

@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import UsageError
-from fleet.store.database import AnyRow, insert
+from fleet.store.database import AnyRow
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
 from fleet.store.schema import FINDINGS
@@ -25,7 +25,7 @@ class Findings(Part):
     async def add_finding(self, finding: FindingRow) -> bool:
         """Keep a finding at the moment it is found; False when this run has it already (`times` grows)."""
         row = _values(asdict(finding) | {"at": finding.at or self._now()})
-        made = insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
+        made = self._db.insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
         again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
 
         async def work(c: AsyncConnection) -> bool:

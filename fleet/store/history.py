@@ -7,7 +7,6 @@ import statistics
 
 from sqlalchemy import func, insert, select
 
-from fleet.store.database import insert as upsert
 from fleet.store.part import Part, plain
 from fleet.store.schema import HISTORY, META
 
@@ -47,6 +46,6 @@ class Facts(Part):
         if key == "schema":
             raise ValueError("the schema version is the journal's own")
         row = {"key": plain(key), "value": plain(value)}
-        statement = upsert(META).values(row)
+        statement = self._db.insert(META).values(row)
         statement = statement.on_conflict_do_update(index_elements=[META.c.key], set_={"value": row["value"]})
         await self._db.write("meta.put", lambda c: c.execute(statement))

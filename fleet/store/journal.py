@@ -12,17 +12,21 @@ from typing import Self
 
 from fleet.clock import Clock, SystemClock
 from fleet.store.budget import Spending
-from fleet.store.database import BUSY_S, MEMORY, Database
+from fleet.store.database import BUSY_S, Database
 from fleet.store.effects import Effects
 from fleet.store.findings import Findings
 from fleet.store.history import Facts, History
 from fleet.store.mirror import Mirror
+from fleet.store.queue import Queue
 from fleet.store.runs import Runs
+from fleet.store.sqlite import MEMORY, SqliteDatabase
 
 __all__ = ["MEMORY", "Journal"]
 
+URLS = ("postgresql://", "postgres://")
 
-class Journal(Runs, Effects, Findings, Spending, Mirror, History, Facts):
+
+class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts):
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.
 
     Raises FleetError only: ConfigError (damaged, read-only, newer), TryAgain (locked, disk full),
@@ -30,12 +34,18 @@ class Journal(Runs, Effects, Findings, Spending, Mirror, History, Facts):
     """
 
     @classmethod
-    async def open(cls, path: Path | str, *, clock: Clock | None = None, busy_s: float = BUSY_S) -> Self:
-        """Open or create the journal at `path`; `MEMORY` is one that nobody else sees and nothing keeps.
+    async def open(cls, place: Path | str, *, clock: Clock | None = None, busy_s: float = BUSY_S) -> Self:
+        """Open or create the journal: a file, or `postgresql://user@host/database` for several daemons.
 
-        A write waits `busy_s` seconds for another process, then raises TryAgain.
+        `MEMORY` is one that nobody else sees and nothing keeps. A write waits `busy_s` seconds for another
+        process or for a server that restarts, then raises TryAgain.
         """
-        return cls(await Database.open(path, busy_s=busy_s), clock or SystemClock())
+        return cls(await _database(place, busy_s), clock or SystemClock())
+
+    @property
+    def shared(self) -> bool:
+        """Whether other daemons may be at work here: then an open run is not a dead one."""
+        return self._db.shared
 
     async def aclose(self) -> None:
         await self._db.aclose()
@@ -47,3 +57,11 @@ class Journal(Runs, Effects, Findings, Spending, Mirror, History, Facts):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+async def _database(place: Path | str, busy_s: float) -> Database:
+    if isinstance(place, str) and place.startswith(URLS):
+        from fleet.store.postgres import PostgresDatabase  # 70 ms that a journal in a file need not wait for
+
+        return await PostgresDatabase.open(place, busy_s=busy_s)
+    return await SqliteDatabase.open(place, busy_s=busy_s)

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import ChainError
-from fleet.store.database import AnyRow, insert
+from fleet.store.database import AnyRow
 from fleet.store.part import INT_MAX, Part, plain
 from fleet.store.rows import LogEntry, MirroredEntry
 from fleet.store.schema import EPOCHS, LOG

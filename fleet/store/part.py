@@ -7,6 +7,9 @@ from typing import Any
 
 from fleet.clock import Clock, iso
 from fleet.store.database import Database
+from fleet.store.plain import plain
+
+__all__ = ["INT_MAX", "Part", "pack", "plain", "unpack"]
 
 INT_MAX = 2**63 - 1
 """The largest integer that a column holds."""
@@ -21,11 +24,6 @@ class Part:
 
     def _now(self) -> str:
         return iso(self._clock.now())
-
-
-def plain(text: str) -> str:
-    """Text that every database takes: lone surrogates and NUL are written as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 def pack(data: dict[str, Any]) -> str:

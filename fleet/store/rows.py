@@ -20,6 +20,9 @@ FindingState = Literal[
 
 OPEN_RUNS: tuple[RunState, ...] = ("running", "settling")
 
+NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")
+"""States of findings that say: this run found something new. `repeated` and `dropped` do not."""
+
 _JUDGED: frozenset[FindingState] = frozenset({"confirmed", "flaky", "dropped", "unverified", "repeated"})
 
 FINDING_MOVES: Mapping[FindingState, frozenset[FindingState]] = MappingProxyType(
@@ -49,7 +52,10 @@ EFFECT_MOVES: Mapping[EffectState, frozenset[EffectState]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One firing of one persona. `pid_start` is the process start time that tells a reused pid apart."""
+    """One firing of one persona. `pid_start` is the process start time that tells a reused pid apart.
+
+    `due` is when it was due (ISO with microseconds), `cancel` who asked for its end, and why.
+    """
 
     run_id: str
     persona: str
@@ -66,6 +72,29 @@ class RunRow:
     created: str = ""
     started: str = ""
     ended: str = ""
+    priority: int = 0
+    due: str = ""
+    cancel: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipRow:
+    """A firing that did not become a run. `key` is what it would have had."""
+
+    persona: str
+    key: str
+    reason: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsRow:
+    """What a persona's ended runs add up to: how many, when the last one did, how many of them were `quiet`
+    since one found something new."""
+
+    ended: int
+    last: str
+    quiet: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select, update
 
 from fleet.errors import UsageError
-from fleet.store.database import AnyRow, insert
+from fleet.store.database import AnyRow
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import OPEN_RUNS, RunRow, RunState
 from fleet.store.schema import RUNS
@@ -24,20 +24,24 @@ class Runs(Part):
         trigger: str,
         rung: str,
         budget: dict[str, Any],
+        priority: int = 0,
+        due: str = "",
     ) -> bool:
         """Queue a run; False when this key (or id) was queued before, for ever: a firing is one run."""
         row = {
             "run_id": run_id,
             "persona": persona,
-            "key": key,
+            "key": plain(key),
             "platform": platform,
             "trigger": plain(trigger),
             "rung": rung,
             "budget": pack(budget),
             "state": "queued",
             "created": self._now(),
+            "priority": priority,
+            "due": due or self._now(),
         }
-        statement = insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id)
+        statement = self._db.insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id)
         return await self._db.write("run.trigger", lambda c: c.scalar(statement)) is not None
 
     async def claim(self, run_id: str, *, pid: int, pid_start: int) -> bool:
@@ -72,25 +76,26 @@ class Runs(Part):
         rows = await self._db.rows(select(RUNS).where(RUNS.c.run_id == run_id))
         if not rows:
             raise UsageError(f"no run named {plain(run_id)!r}", remedy="`fleet runs list` shows them")
-        return _row(rows[0])
+        return run_row(rows[0])
 
     async def open_runs(self) -> list[RunRow]:
         """Runs that started and have no outcome yet, oldest first."""
         statement = select(RUNS).where(RUNS.c.state.in_(OPEN_RUNS)).order_by(RUNS.c.created, RUNS.c.run_id)
-        return [_row(row) for row in await self._db.rows(statement)]
+        return [run_row(row) for row in await self._db.rows(statement)]
 
     async def queued_runs(self) -> list[RunRow]:
         """Runs that nobody has claimed, oldest first."""
         statement = select(RUNS).where(RUNS.c.state == "queued").order_by(RUNS.c.created, RUNS.c.run_id)
-        return [_row(row) for row in await self._db.rows(statement)]
+        return [run_row(row) for row in await self._db.rows(statement)]
 
     async def runs(self, limit: int = 50) -> list[RunRow]:
         """The latest runs, newest first."""
         statement = select(RUNS).order_by(RUNS.c.created.desc(), RUNS.c.run_id.desc()).limit(limit)
-        return [_row(row) for row in await self._db.rows(statement)]
+        return [run_row(row) for row in await self._db.rows(statement)]
 
 
-def _row(row: AnyRow) -> RunRow:
+def run_row(row: AnyRow) -> RunRow:
+    """A row of the table as everybody else sees it."""
     values = dict(row._mapping)
     values["budget"] = unpack(values["budget"])
     return RunRow(**values)

@@ -19,32 +19,47 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
+from sqlalchemy.engine import Dialect
 
-SCHEMA_VERSION = 1
+from fleet.store.plain import plain
+
+SCHEMA_VERSION = 2
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
+
+
+class Words(TypeDecorator[str]):
+    """A text that every database takes and sorts alike, whatever is put in or asked for."""
+
+    impl = Text().with_variant(Text(collation="C"), "postgresql")
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else plain(value)
+
 
 METADATA = MetaData()
 _Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows only for the exact type INTEGER
 
 
 def _text(name: str, default: str | None = None) -> Column[str]:
-    return Column(name, Text, nullable=False, server_default=default)
+    return Column(name, Words, nullable=False, server_default=default)
 
 
 def _int(name: str, default: str | None = None) -> Column[int]:
     return Column(name, _Id, nullable=False, server_default=default)
 
 
-META = Table("meta", METADATA, Column("key", Text, primary_key=True), _text("value"), sqlite_strict=True)
+META = Table("meta", METADATA, Column("key", Words, primary_key=True), _text("value"), sqlite_strict=True)
 
 RUNS = Table(
     "runs",
     METADATA,
-    Column("run_id", Text, primary_key=True),
+    Column("run_id", Words, primary_key=True),
     _text("persona"),
-    Column("key", Text, nullable=False, unique=True),
+    Column("key", Words, nullable=False, unique=True),
     _text("platform"),
     _text("trigger"),
     _text("rung"),
@@ -57,15 +72,30 @@ RUNS = Table(
     _text("created"),
     _text("started", ""),
     _text("ended", ""),
+    _int("priority", "0"),
+    _text("due", ""),
+    _text("cancel", ""),
     Index("runs_by_state", "state"),
     sqlite_strict=True,
 )
+
+SKIPS = Table(
+    "skips",
+    METADATA,
+    Column("skip_id", _Id, primary_key=True),
+    _text("persona"),
+    _text("key"),
+    _text("reason"),
+    _text("at"),
+    sqlite_strict=True,
+)
+"""What was due and did not run, with the reason."""
 
 EFFECTS = Table(
     "effects",
     METADATA,
     Column("effect_id", _Id, primary_key=True),
-    Column("run_id", Text, ForeignKey("runs.run_id"), nullable=True),  # null: an operator's own act
+    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=True),  # null: an operator's own act
     _text("kind"),
     _text("ref"),
     _text("state"),
@@ -80,7 +110,7 @@ FINDINGS = Table(
     "findings",
     METADATA,
     Column("finding_id", _Id, primary_key=True),
-    Column("run_id", Text, ForeignKey("runs.run_id"), nullable=False),
+    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=False),
     _text("fingerprint"),
     _text("state"),
     _text("probe"),
@@ -106,7 +136,7 @@ FINDINGS = Table(
 BUDGET = Table(
     "budget",
     METADATA,
-    Column("run_id", Text, ForeignKey("runs.run_id"), nullable=False),
+    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=False),
     _text("unit"),
     _int("spent"),
     PrimaryKeyConstraint("run_id", "unit"),

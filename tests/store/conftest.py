@@ -1,21 +1,53 @@
-"""A journal on disk and one in memory: the same suite holds for both."""
+"""A journal in a file, in memory and on PostgreSQL: the same suite holds for all three."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from fleet.store.journal import MEMORY, Journal
+from tests.store.cluster import ABSENT, Cluster, binaries
+
+Places = Callable[[], Path | str]
 
 
-@pytest.fixture(params=["file", "memory"])
-async def journal(
-    request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
-) -> AsyncIterator[Journal]:
-    path = MEMORY if request.param == "memory" else tmp_path / "fleet.db"
-    async with await Journal.open(path) as opened:
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    folder = binaries()
+    if folder is None:
+        pytest.skip(ABSENT)
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.remove()
+
+
+@pytest.fixture(params=["file", "memory", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a new journal goes."""
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        return cluster.place()
+    return MEMORY if request.param == "memory" else tmp_path / "fleet.db"
+
+
+@pytest.fixture(params=["file", "postgres"])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
+    """Gives new places, each of which can be opened more than once."""
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        return cluster.place
+    numbers = iter(range(1000))
+    return lambda: tmp_path / f"{next(numbers)}.db"
+
+
+@pytest.fixture
+async def journal(place: Path | str, anyio_backend: str) -> AsyncIterator[Journal]:
+    async with await Journal.open(place) as opened:
         yield opened
 
 

@@ -81,26 +81,26 @@ async def _dumps(path: str, count: int) -> tuple[dict[str, Any], dict[str, Any]]
         return await _dump(killed), await _dump(clean)
 
 
-def _die_at(path: Path, number: int) -> int:
+def _die_at(place: str, count: Path, number: int) -> int:
     child = os.fork()
     if child == 0:
         os.environ["QA_CRASH_AT"] = str(number)
-        os.environ["QA_CRASH_COUNT"] = str(path.with_suffix(".count"))
-        asyncio.run(_apply(str(path), len(STEPS)))
+        os.environ["QA_CRASH_COUNT"] = str(count)
+        asyncio.run(_apply(place, len(STEPS)))
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def main(folder: Path) -> None:
-    numbers = range(1, len(STEPS) + 3)  # opening is the first step; the last round survives
-    codes = {number: _die_at(folder / f"{number}.db", number) for number in numbers}
-    for number, code in codes.items():  # afterwards: this process's own steps would count in its children
-        path = folder / f"{number}.db"
-        killed, clean = asyncio.run(_dumps(str(path), min(number - 1, len(STEPS))))
-        count = path.with_suffix(".count").read_text(encoding="utf-8")
-        line = {"n": number, "code": code, "count": count, "killed": killed, "clean": clean}
-        print(json.dumps(line), flush=True)
+def main(folder: Path, places: list[str]) -> None:
+    """Opening is the first step; the last round survives."""
+    codes = [_die_at(place, folder / f"{n}.count", n) for n, place in enumerate(places, 1)]
+    for n, (place, code) in enumerate(zip(places, codes, strict=True), 1):
+        killed, clean = asyncio.run(_dumps(place, min(n - 1, len(STEPS))))
+        count = (folder / f"{n}.count").read_text(encoding="utf-8")
+        print(
+            json.dumps({"n": n, "code": code, "count": count, "killed": killed, "clean": clean}), flush=True
+        )
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import anyio
 import pytest
 
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.journal import Journal
+from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
 Queue = Callable[..., Awaitable[bool]]
@@ -87,11 +87,9 @@ async def test_many_race_for_the_last_unit(journal: Journal, queue: Queue) -> No
     assert await journal.spent("r1") == {"writes": 7}
 
 
-async def test_two_openings_of_one_file_race_for_the_last_unit(tmp_path: Path) -> None:
-    async with (
-        await Journal.open(tmp_path / "fleet.db") as one,
-        await Journal.open(tmp_path / "fleet.db") as two,
-    ):
+async def test_two_openings_race_for_the_last_unit(places: Places) -> None:
+    place = places()
+    async with await Journal.open(place) as one, await Journal.open(place) as two:
         await one.trigger("r1", persona="p", key="k", platform="d", trigger="t", rung="observe", budget={})
         assert await _race([one, two], tries=30, limit=7) == 7
         assert await two.spent("r1") == {"writes": 7}

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.store.cluster import Cluster
+
 DYING = Path(__file__).with_name("dying.py")
 ROUNDS = 18
 """Opening, 16 writes, and one round in which nothing dies."""
@@ -21,11 +23,15 @@ def _env() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(DYING.parents[2])}
 
 
-@pytest.fixture(scope="module")
-def rounds(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Any]:
+@pytest.fixture(scope="module", params=["file", "postgres"])
+def rounds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Any]:
     folder = tmp_path_factory.mktemp("dying")
+    places = [str(folder / f"{n}.db") for n in range(ROUNDS)]
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        places = [cluster.place() for _ in range(ROUNDS)]
     done = subprocess.run(
-        [sys.executable, str(DYING), str(folder)],
+        [sys.executable, str(DYING), str(folder), *places],
         env=_env(), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -50,5 +56,7 @@ def test_a_budget_is_not_reset_by_a_kill(rounds: dict[int, Any]) -> None:
 
 def test_the_room_is_cheap_to_import() -> None:
     heavy = "import sys, fleet.store, fleet.store.rows, fleet.store.crash, fleet.gate.gate, fleet.gate.dial;"
-    check = heavy + "sys.exit(bool({'sqlalchemy', 'aiosqlite', 'web3', 'httpx'} & set(sys.modules)))"
+    check = (
+        heavy + "sys.exit(bool({'sqlalchemy', 'aiosqlite', 'psycopg', 'web3', 'httpx'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", check], env=_env(), check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The file itself: private, damaged, foreign, newer, locked, read-only, on a full disk, and cancelled."""
+"""The database itself: private, damaged, foreign, newer, locked, read-only, on a full disk, and cancelled."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ import pytest
 from sqlalchemy import select, text
 
 from fleet.errors import ConfigError, TryAgain
-from fleet.store.database import Database
 from fleet.store.journal import Journal
+from fleet.store.sqlite import SqliteDatabase
+from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
 Queue = Callable[..., Awaitable[bool]]
 ROOT = Path(__file__).parents[2]
 
 
-async def _fill(path: Path, runs: int = 1) -> None:
+async def _fill(path: Path | str, runs: int = 1) -> None:
     async with await Journal.open(path) as journal:
         for n in range(runs):
             await journal.trigger(
@@ -42,12 +43,15 @@ async def test_the_file_is_private_durable_and_strict(tmp_path: Path) -> None:
     raw.close()
     tables.pop("sqlite_schema")
     assert set(tables.values()) == {1}
-    assert {"runs", "effects", "findings", "budget", "log", "meta", "history", "epochs"} == set(tables)
+    assert {"runs", "skips", "effects", "findings", "budget", "log", "meta", "history", "epochs"} == set(
+        tables
+    )
 
 
-async def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
-    await _fill(tmp_path / "fleet.db", runs=2)
-    async with await Journal.open(tmp_path / "fleet.db") as journal:
+async def test_what_was_written_is_there_after_reopening(places: Places) -> None:
+    place = places()
+    await _fill(place, runs=2)
+    async with await Journal.open(place) as journal:
         assert [row.run_id for row in await journal.runs()] == ["r1", "r0"]
 
 
@@ -55,9 +59,9 @@ async def test_a_newer_journal_is_refused_untouched(tmp_path: Path) -> None:
     path = tmp_path / "fleet.db"
     await _fill(path)
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE meta SET value='2' WHERE key='schema'")
+        raw.execute("UPDATE meta SET value='3' WHERE key='schema'")
     raw.close()
-    with pytest.raises(ConfigError, match=r"newer version \(schema 2; this program knows 1\)") as refused:
+    with pytest.raises(ConfigError, match=r"newer version \(schema 3; this program knows 2\)") as refused:
         await Journal.open(path)
     assert "run the newer fleet" in refused.value.remedy
 
@@ -105,16 +109,16 @@ async def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
 
 
 async def test_every_commit_is_synced_and_references_are_checked(tmp_path: Path) -> None:
-    database = await Database.open(tmp_path / "fleet.db")
+    database = await SqliteDatabase.open(tmp_path / "fleet.db")
     names = ("synchronous", "foreign_keys", "journal_mode")
     found = [(await database.rows(select(text(n)).select_from(text(f"pragma_{n}"))))[0][0] for n in names]
     await database.aclose()
     assert found == [2, 1, "wal"]
 
 
-async def test_two_openings_read_and_then_write_in_turn(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.db"
-    async with await Journal.open(path) as one, await Journal.open(path) as two:
+async def test_two_openings_read_and_then_write_in_turn(places: Places) -> None:
+    place = places()
+    async with await Journal.open(place) as one, await Journal.open(place) as two:
         epochs = await asyncio.gather(*(journal.new_epoch() for journal in [one, two] * 10))
     assert sorted(epochs) == list(range(1, 21))
 
@@ -172,7 +176,6 @@ BWRAP = shutil.which("bwrap")
 _SMALL = """
 import asyncio, sys
 from fleet.errors import FleetError
-from fleet.store.database import Database
 from fleet.store.journal import Journal
 
 async def main():

@@ -6,10 +6,7 @@ The rules are synchronous, so each machine owns an event loop and runs one step 
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -26,18 +23,21 @@ from hypothesis.stateful import (
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
 from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
+from tests.store.conftest import Places
 
 T = TypeVar("T")
 RUNS = st.sampled_from(["r1", "r2"])
 STATES = st.sampled_from(sorted(FINDING_MOVES))
 
 
-class _OnDisk(RuleBasedStateMachine):
+class _Kept(RuleBasedStateMachine):
+    places: Places
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.mkdtemp()
+        self.place = type(self).places()
         self.loop = asyncio.Runner()
-        self.journal = self.do(Journal.open(Path(self.folder) / "fleet.db"))
+        self.journal = self.do(Journal.open(self.place))
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run(work)
@@ -52,15 +52,14 @@ class _OnDisk(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.do(self.journal.aclose())
-        self.journal = self.do(Journal.open(Path(self.folder) / "fleet.db"))
+        self.journal = self.do(Journal.open(self.place))
 
     def teardown(self) -> None:
         self.do(self.journal.aclose())
         self.loop.close()
-        shutil.rmtree(self.folder)
 
 
-class BudgetMachine(_OnDisk):
+class BudgetMachine(_Kept):
     """Never beyond the limit, never handed back, survives reopening."""
 
     def __init__(self) -> None:
@@ -102,7 +101,7 @@ class BudgetMachine(_OnDisk):
             }
 
 
-class RunMachine(_OnDisk):
+class RunMachine(_Kept):
     """One row per key, one claim, one outcome; states only move forward."""
 
     def __init__(self) -> None:
@@ -148,7 +147,7 @@ class RunMachine(_OnDisk):
         assert still_open == {run for run, state in self.state.items() if state in ("running", "settling")}
 
 
-class FindingMachine(_OnDisk):
+class FindingMachine(_Kept):
     """Counted, never lost, posted only from the outbox, final once it is over."""
 
     def __init__(self) -> None:
@@ -197,8 +196,9 @@ class FindingMachine(_OnDisk):
 
 
 @pytest.mark.parametrize("machine", [BudgetMachine, RunMachine, FindingMachine])
-def test_the_model_holds(machine: type[_OnDisk]) -> None:
+def test_the_model_holds(machine: type[_Kept], places: Places) -> None:
     quick = settings(
-        max_examples=8, stateful_step_count=12, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        max_examples=6, stateful_step_count=12, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
-    run_state_machine_as_test(machine, settings=quick)
+    here = type(machine.__name__, (machine,), {"places": staticmethod(places)})
+    run_state_machine_as_test(here, settings=quick)

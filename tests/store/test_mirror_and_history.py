@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.errors import ChainError
-from fleet.store.journal import MEMORY, Journal
+from fleet.store.journal import Journal
 from fleet.store.rows import LogEntry
 
 pytestmark = pytest.mark.anyio
@@ -59,15 +59,19 @@ async def test_entries_are_chained(journal: Journal) -> None:
     assert all(len(digest) == 64 for digest in digests)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     texts=st.lists(st.text(st.characters(exclude_categories=()), max_size=30), max_size=5),
     timestamp=st.integers(-5, 2**64),
 )
-async def test_hostile_text_comes_back_as_it_was(texts: list[str], timestamp: int) -> None:
-    async with await Journal.open(MEMORY) as journal:
-        await journal.mirror(0, 0, [LogEntry("0x1", timestamp, text) for text in texts])
-        kept = await journal.entries()
+async def test_hostile_text_comes_back_as_it_was(journal: Journal, texts: list[str], timestamp: int) -> None:
+    epoch = await journal.new_epoch()
+    await journal.mirror(epoch, 0, [LogEntry("0x1", timestamp, text) for text in texts])
+    kept = await journal.entries(epoch)
     assert [e.text for e in kept] == texts
     assert all(0 <= e.timestamp <= 2**63 - 1 for e in kept)
 

@@ -10,7 +10,8 @@ import pytest
 
 from fleet.errors import UsageError
 from fleet.store.journal import Journal
-from fleet.store.rows import EFFECT_MOVES, EffectState
+from fleet.store.part import plain
+from fleet.store.rows import EFFECT_MOVES, EffectState, FindingRow
 
 pytestmark = pytest.mark.anyio
 Queue = Callable[..., Awaitable[bool]]
@@ -74,6 +75,32 @@ async def test_open_runs_are_those_without_an_outcome(journal: Journal, queue: Q
     assert [row.run_id for row in await journal.open_runs()] == ["b", "c"]
     assert [row.run_id for row in await journal.queued_runs()] == ["a"]
     assert [row.run_id for row in await journal.runs(limit=2)] == ["d", "c"]
+
+
+async def test_the_order_of_names_is_the_order_of_their_bytes(journal: Journal, queue: Queue) -> None:
+    for run_id in ("b", "B", "a-b", "ab", "_"):
+        await queue(run_id)
+    assert [row.run_id for row in await journal.runs()] == ["b", "ab", "a-b", "_", "B"]
+
+
+HOSTILE = ["\0", "a\0b", "\ud800", "'; DROP TABLE runs; --", "%s %(x)s :x", "\u202e"]
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+async def test_a_hostile_word_is_only_a_word(journal: Journal, queue: Queue, word: str) -> None:
+    assert await queue(word, key=word)
+    assert not await queue("other", key=word)
+    assert await journal.claim(word, pid=1, pid_start=1)
+    assert await journal.spend(word, word, 1, 2) == 1
+    effect = await journal.intend(word, "name", word, {word: word})
+    assert await journal.add_finding(FindingRow(run_id=word, fingerprint=word, state="confirmed"))
+    assert await journal.claim_posting(word, word)
+    await journal.put(word, word)
+    known = (await journal.run(word)).run_id
+    assert (await journal.findings(word))[0].run_id == (await journal.effects(word))[0].run_id == known
+    assert (await journal.effects(word))[0].effect_id == effect
+    assert (await journal.get(word), await journal.spent(word)) == (plain(word), {plain(word): 1})
+    assert await journal.posted(word) is None
 
 
 async def test_what_is_unknown_is_said(journal: Journal) -> None:

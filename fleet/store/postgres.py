@@ -1,0 +1,205 @@
+"""One PostgreSQL database for many daemons: every write is serialisable, and tried again while that helps.
+
+A write that met another one, or a server that is restarting, starts over until `busy_s` have passed; it
+was rolled back, so nothing happens twice. Only when the connection ends during COMMIT can nobody know:
+that is TryAgain at once, and the caller looks before it repeats.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
+
+import anyio
+from sqlalchemy import URL, Select, Table, event, make_url, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from fleet.errors import ConfigError, FleetError, TryAgain
+from fleet.store.database import BUSY_S, AnyRow, Database, Work
+from fleet.store.postgres_errors import is_lost, translate
+from fleet.store.versions import settle_version
+
+T = TypeVar("T")
+
+CONNECTIONS = 5
+"""Most connections that one daemon keeps; whoever comes later waits for one."""
+
+_LINK: Mapping[str, str] = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",  # ms: a peer that vanished is noticed, not waited for
+    "application_name": "qa-fleet",
+}
+"""libpq's words; the URL may say otherwise."""
+
+_SESSION = """
+SELECT set_config('statement_timeout', '30s', false),
+       set_config('idle_in_transaction_session_timeout', '30s', false),
+       set_config('lock_timeout', %s, false),
+       set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+           WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)
+"""
+_ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(7163398)")  # "qafleet" on a phone's keys, cut
+
+
+class _Mode(NamedTuple):
+    """Engines over one pool, by what their transactions may see."""
+
+    alone: AsyncEngine
+    view: AsyncEngine
+    plain: AsyncEngine
+    """One statement at a time, without a transaction around it."""
+    schema: AsyncEngine
+    """Reads what others committed meanwhile: for making tables under a lock."""
+
+
+class PostgresDatabase(Database):
+    """Opened by `open`; safe for several processes and machines at once."""
+
+    shared = True
+
+    def __init__(self, engine: AsyncEngine, where: str, busy_s: float) -> None:
+        super().__init__(engine, where)
+        self._busy_s = busy_s
+        self._modes = _Mode(
+            alone=engine.execution_options(isolation_level="SERIALIZABLE"),
+            view=engine.execution_options(isolation_level="REPEATABLE READ"),
+            plain=engine.execution_options(isolation_level="AUTOCOMMIT"),
+            schema=engine.execution_options(isolation_level="READ COMMITTED"),
+        )
+
+    @classmethod
+    async def open(cls, url: str, *, busy_s: float = BUSY_S) -> Self:
+        """Connect, and make the tables where there are none; ConfigError for a database that cannot serve."""
+        parsed = _parsed(url)
+        try:
+            engine = create_async_engine(
+                parsed,
+                pool_size=CONNECTIONS,
+                max_overflow=0,
+                pool_timeout=busy_s + 30,
+                pool_pre_ping=True,  # without it the first write after a restart of the server fails
+                hide_parameters=True,  # they hold signed transactions: never in an error text
+                use_native_hstore=False,
+                connect_args={"client_encoding": "utf8", **_LINK, **parsed.query},
+            )
+        except ModuleNotFoundError:
+            raise ConfigError(
+                "the journal is on PostgreSQL, and its driver is not installed",
+                remedy="install the extra: pip install 'qa-fleet[postgres]'",
+            ) from None
+        event.listen(engine.sync_engine, "connect", _prepare(busy_s))
+        database = cls(engine, _where(parsed), busy_s)
+        try:
+            await database._recorded(
+                "store.open", lambda: database._insist(database._modes.schema, database._settle_version)
+            )
+        except BaseException:
+            await database.aclose()
+            raise
+        return database
+
+    def insert(self, table: Table) -> Any:
+        return postgresql.insert(table)
+
+    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        async def work(connection: AsyncConnection) -> Sequence[AnyRow]:
+            return (await connection.execute(statement)).all()
+
+        return await self._apart(self._insist(self._modes.plain, work))
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._apart(self._insist(self._modes.view, work))
+
+    async def _commit(self, work: Work[T]) -> T:
+        return await self._insist(self._modes.alone, work)
+
+    async def _settle_version(self, connection: AsyncConnection) -> None:
+        await connection.execute(_ONE_AT_A_TIME)
+        encoding = await connection.scalar(text("SELECT current_setting('server_encoding')"))
+        if encoding != "UTF8":
+            raise ConfigError(
+                f"{self._where}: its encoding is {encoding}; the journal needs UTF8",
+                remedy="create the database with ENCODING 'UTF8'",
+            )
+        await connection.run_sync(settle_version, self._where, alone=False)
+
+    async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
+        """Start over while the failure is one that passes and the time is not up."""
+        pause = 0.002
+        until = anyio.current_time() + self._busy_s
+        while True:
+            try:
+                return await self._once(engine, work)
+            except _Passing as failure:
+                if anyio.current_time() + pause > until:
+                    raise failure.error from failure.__cause__
+            await anyio.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, 0.25)
+
+    async def _once(self, engine: AsyncEngine, work: Work[T]) -> T:
+        committing = False
+        try:
+            async with engine.connect() as connection:
+                transaction = await connection.begin()
+                done = await work(connection)  # an exception closes the connection, and so rolls back
+                committing = True
+                await transaction.commit()
+                return done
+        except PoolTimeout as error:
+            raise TryAgain(f"{self._where}: every connection is busy", remedy="try again") from error
+        except DBAPIError as error:
+            raise self._failure(error, committing) from error
+
+    def _failure(self, error: DBAPIError, committing: bool) -> BaseException:
+        if error.orig is None:
+            return error
+        if committing and is_lost(error.orig):
+            return TryAgain(
+                f"{self._where}: the connection ended during a commit; it is recorded or it is not",
+                remedy="look before you repeat",
+            )
+        found = translate(error.orig, self._where)
+        return _Passing(found) if isinstance(found, TryAgain) else found
+
+
+class _Passing(Exception):
+    """Nothing was recorded, and it may work in a moment."""
+
+    def __init__(self, error: FleetError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # its text holds the URL, and the URL may hold a password
+        raise ConfigError(
+            "store.url: not a database URL", remedy="postgresql://user@host:5432/database"
+        ) from None
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def _where(url: URL) -> str:
+    """What may be shown of a URL: no user, no password, no options."""
+    port = f":{url.port}" if url.port else ""
+    return f"postgresql://{url.host or url.query.get('host', '')}{port}/{url.database or ''}"
+
+
+def _prepare(busy_s: float) -> Any:
+    def prepare(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        try:
+            cursor.execute(_SESSION, (f"{max(1, int(busy_s * 1000))}ms",))
+        finally:
+            cursor.close()
+        connection.commit()
+
+    return prepare

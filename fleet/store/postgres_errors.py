@@ -1,0 +1,86 @@
+"""PostgreSQL's failures in the words of the fleet, by SQLSTATE.
+
+While it connects, libpq keeps the SQLSTATE to itself and hands out a text, so there the text decides;
+what it does not say plainly counts as a server that is not there yet.
+"""
+
+from __future__ import annotations
+
+from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
+
+_BUSY = ("others are writing the same", "try again")
+_AWAY = ("the database does not answer", "start it or wait for it, then try again")
+_DENIED = ("access denied", "check user, password and rights of the database URL")
+_SCHEMA = ("the tables are not those of a journal", "name another database, or restore its tables")
+
+_STATES: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
+    ("40", TryAgain, _BUSY),
+    ("55P03", TryAgain, _BUSY),
+    ("57014", TryAgain, _BUSY),
+    ("25P03", TryAgain, _AWAY),
+    ("08", TryAgain, _AWAY),
+    ("57P", TryAgain, _AWAY),
+    ("53100", TryAgain, ("its disk is full; what was recorded before is safe", "free some space there")),
+    ("53", TryAgain, ("the database has no room for one more", "raise max_connections, or try again")),
+    ("58", TryAgain, ("the disk of the database refused", "look at its disk, then try again")),
+    ("25006", ConfigError, ("read-only", "name the primary, not a standby")),
+    ("28", ConfigError, _DENIED),
+    ("42501", ConfigError, _DENIED),
+    ("3D000", ConfigError, ("no such database", "create it: createdb --encoding=UTF8")),
+    ("3F000", ConfigError, _SCHEMA),
+    ("42P01", ConfigError, _SCHEMA),
+    ("42703", ConfigError, _SCHEMA),
+    ("42P07", ConfigError, _SCHEMA),
+    ("42804", ConfigError, _SCHEMA),
+    ("XX001", ConfigError, ("damaged", "restore a backup; nothing was changed")),
+    ("XX002", ConfigError, ("damaged", "restore a backup; nothing was changed")),
+    ("23503", UsageError, ("no such run", "name a run that the journal knows")),
+)
+
+_SAID: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
+    ("authentication failed", ConfigError, _DENIED),
+    ("no password supplied", ConfigError, _DENIED),
+    ("no pg_hba.conf entry", ConfigError, _DENIED),
+    ("permission denied for database", ConfigError, _DENIED),
+    ("is not permitted to log in", ConfigError, _DENIED),
+    ('role "', ConfigError, _DENIED),
+    ('database "', ConfigError, ("no such database", "create it: createdb --encoding=UTF8")),
+    ("invalid connection option", ConfigError, ("an option that libpq does not know", "correct the URL")),
+    ("invalid value", ConfigError, ("an option with a value that libpq does not know", "correct the URL")),
+    ("invalid port", ConfigError, ("a port that is none", "correct the URL")),
+    (
+        "certificate",
+        ConfigError,
+        ("its certificate is not the one expected", "check sslmode and sslrootcert"),
+    ),
+)
+
+
+def translate(error: BaseException, where: str) -> BaseException:
+    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays what it is."""
+    state = getattr(error, "sqlstate", None)
+    if state is None:
+        return _connecting(error, where)
+    for prefix, kind, (what, remedy) in _STATES:
+        if state.startswith(prefix):
+            return kind(f"{where}: {what}", remedy=remedy)
+    return error
+
+
+def _connecting(error: BaseException, where: str) -> BaseException:
+    said = str(error)
+    for words, kind, (what, remedy) in _SAID:
+        if words in said:
+            return kind(f"{where}: {what}", remedy=remedy)
+    away = type(error).__name__ in _TRANSPORT
+    return TryAgain(f"{where}: {_AWAY[0]}", remedy=_AWAY[1]) if away else error
+
+
+_TRANSPORT = frozenset({"OperationalError", "ConnectionTimeout", "InterfaceError"})
+"""What psycopg raises when the connection, not the statement, is at fault."""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, so that nobody said what became of the last statement."""
+    state = getattr(error, "sqlstate", None)
+    return state is None or state.startswith(("08", "57P"))

@@ -1,0 +1,156 @@
+"""The queue: who is due, in which order, and who may start now; and what was due and does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Integer, cast, delete, exists, func, select, update
+from sqlalchemy import insert as plain_insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from fleet.store.database import AnyRow
+from fleet.store.part import Part, plain
+from fleet.store.rows import NEWS, RoundsRow, RunRow, SkipRow
+from fleet.store.runs import run_row
+from fleet.store.schema import FINDINGS, RUNS, SKIPS
+
+KEPT_SKIPS = 10_000
+LOOK_BACK = 64
+"""Ended runs of a persona that are looked at for how long it has been quiet."""
+
+
+class Queue(Part):
+    async def claim_next(
+        self, platform: str, *, pid: int, pid_start: int, apart: Collection[str] = ()
+    ) -> RunRow | None:
+        """Take the next run that may start, in one statement: no persona runs twice at a time.
+
+        Highest priority first, then the longest due. `apart` are personas that are busy in a way the
+        journal does not show: a run of theirs is being cleaned up by this process.
+        """
+        other = RUNS.alias("other")
+        busy = exists().where(other.c.persona == RUNS.c.persona, other.c.state == "running")
+        first = (
+            select(RUNS.c.run_id)
+            .where(
+                RUNS.c.state == "queued",
+                RUNS.c.platform == platform,
+                RUNS.c.cancel == "",
+                RUNS.c.persona.not_in(list(apart)),
+                ~busy,
+            )
+            .order_by(RUNS.c.priority.desc(), RUNS.c.due, RUNS.c.created, RUNS.c.key)
+            .limit(1)
+            .scalar_subquery()
+        )
+        statement = (
+            update(RUNS)
+            .where(RUNS.c.run_id == first, RUNS.c.state == "queued")
+            .values(state="running", pid=pid, pid_start=pid_start, started=self._now())
+            .returning(RUNS)
+        )
+
+        async def work(c: AsyncConnection) -> AnyRow | None:
+            found: AnyRow | None = (await c.execute(statement)).first()
+            return found
+
+        row = await self._db.write("run.claim", work)
+        return run_row(row) if row is not None else None
+
+    async def waiting(self, platform: str) -> dict[str, int]:
+        """How many runs wait, by persona."""
+        statement = (
+            select(RUNS.c.persona, func.count())
+            .where(RUNS.c.state == "queued", RUNS.c.platform == platform)
+            .group_by(RUNS.c.persona)
+        )
+        return {row[0]: row[1] for row in await self._db.rows(statement)}
+
+    async def queued_keys(self, persona: str) -> list[str]:
+        """Keys of the runs of this persona that wait."""
+        statement = select(RUNS.c.key).where(RUNS.c.persona == persona, RUNS.c.state == "queued")
+        return [row[0] for row in await self._db.rows(statement)]
+
+    async def known_key(self, key: str) -> bool:
+        """Whether this firing is a run already."""
+        return bool(await self._db.rows(select(RUNS.c.run_id).where(RUNS.c.key == plain(key))))
+
+    async def ask_cancel(self, run_id: str, why: str) -> bool:
+        """Ask for the end of a run, durably; whoever runs it looks. False when it has ended."""
+        statement = (
+            update(RUNS)
+            .where(RUNS.c.run_id == run_id, RUNS.c.state != "ended")
+            .values(cancel=plain(why) or "asked")
+            .returning(RUNS.c.run_id)
+        )
+        return await self._db.write("run.cancel", lambda c: c.scalar(statement)) is not None
+
+    async def cancels(self) -> list[RunRow]:
+        """Runs without an outcome whose end was asked for."""
+        statement = select(RUNS).where(RUNS.c.cancel != "", RUNS.c.state != "ended")
+        return [run_row(row) for row in await self._db.rows(statement)]
+
+    async def skip(self, persona: str, key: str, reason: str) -> None:
+        """Record that something was due and does not run; the latest 10,000 are kept."""
+        row = {"persona": plain(persona), "key": plain(key), "reason": plain(reason), "at": self._now()}
+        statement = plain_insert(SKIPS).values(row).returning(SKIPS.c.skip_id)
+        old = delete(SKIPS)
+        number = int(await self._db.write("skip", lambda c: c.scalar(statement)) or 0)
+        if number % 1000 == 0:
+            await self._db.write(
+                "skip.forget", lambda c: c.execute(old.where(SKIPS.c.skip_id <= number - KEPT_SKIPS))
+            )
+
+    async def skips(self, limit: int = 50) -> list[SkipRow]:
+        """The latest skips, newest first."""
+        statement = (
+            select(SKIPS.c.persona, SKIPS.c.key, SKIPS.c.reason, SKIPS.c.at)
+            .order_by(SKIPS.c.skip_id.desc())
+            .limit(limit)
+        )
+        return [SkipRow(**row._mapping) for row in await self._db.rows(statement)]
+
+    async def last_due(self) -> dict[str, str]:
+        """When each persona was last due by a clock; its keys are `persona@2026-…`."""
+        statement = (
+            select(RUNS.c.persona, func.max(RUNS.c.due))
+            .where(RUNS.c.key.like("%@2___-__-__T%"))
+            .group_by(RUNS.c.persona)
+        )
+        return {row[0]: row[1] for row in await self._db.rows(statement)}
+
+    async def rounds(self, persona: str) -> RoundsRow:
+        """What a continuous trigger continues from."""
+        ended = (RUNS.c.persona == persona, RUNS.c.state == "ended")
+        count = (await self._db.rows(select(func.count()).select_from(RUNS).where(*ended)))[0][0]
+        found = exists().where(FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS))
+        statement = (
+            select(RUNS.c.ended, cast(found, Integer))
+            .where(*ended)
+            .order_by(RUNS.c.ended.desc(), RUNS.c.due.desc())
+            .limit(LOOK_BACK)
+        )
+        last, quiet = "", 0
+        for at, news in await self._db.rows(statement):
+            last = last or at
+            if news:
+                break
+            quiet += 1
+        return RoundsRow(count, last, quiet)
+
+    async def ages(self, platform: str) -> dict[str, str]:
+        """Since when the oldest run of each state is in it: queued, running, settling; ISO."""
+        since = func.min(RUNS.c.created)
+        statement = (
+            select(RUNS.c.state, since)
+            .where(RUNS.c.state != "ended", RUNS.c.platform == platform)
+            .group_by(RUNS.c.state)
+        )
+        return {row[0]: row[1] for row in await self._db.rows(statement)}
+
+    async def outcomes(self) -> dict[str, int]:
+        """How many runs ended how."""
+        statement = (
+            select(RUNS.c.outcome, func.count()).where(RUNS.c.state == "ended").group_by(RUNS.c.outcome)
+        )
+        return {row[0]: row[1] for row in await self._db.rows(statement)}

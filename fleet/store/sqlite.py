@@ -1,0 +1,167 @@
+"""One SQLite file, one connection, one transaction at a time, every commit on the disk."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import anyio
+from sqlalchemy import URL, Select, Table, event
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import StaticPool
+
+from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
+from fleet.store.database import BUSY_S, AnyRow, Database, Work
+from fleet.store.versions import settle_version
+
+T = TypeVar("T")
+
+MEMORY = ":memory:"
+
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+
+
+class SqliteDatabase(Database):
+    """Opened by `open`; a write holds the write lock from its start."""
+
+    def __init__(self, engine: AsyncEngine, where: str) -> None:
+        super().__init__(engine, where)
+        self._turn = anyio.Lock()
+
+    @classmethod
+    async def open(cls, path: Path | str, *, busy_s: float = BUSY_S) -> Self:
+        """Create or open the file (mode 0600); ConfigError when it is damaged, foreign or newer."""
+        where = str(path)
+        if where != MEMORY:
+            _create(Path(path))
+        engine = create_async_engine(
+            URL.create("sqlite+aiosqlite", database=where),
+            poolclass=StaticPool,
+            pool_reset_on_return=None,  # every transaction here ends before its connection goes back
+            hide_parameters=True,  # they hold signed transactions: never in an error text
+            connect_args={"isolation_level": None, "timeout": busy_s},
+        )
+        event.listen(engine.sync_engine, "connect", _prepare)
+        event.listen(engine.sync_engine, "begin", _begin)
+        database = cls(engine, where)
+        try:
+            await database.write("store.open", lambda c: c.run_sync(settle_version, where, alone=True))
+        except BaseException:
+            await database.aclose()
+            raise
+        return database
+
+    def insert(self, table: Table) -> Any:
+        return sqlite.insert(table)
+
+    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        async def work(connection: AsyncConnection) -> Sequence[AnyRow]:
+            return (await connection.execute(statement)).all()
+
+        return await self._apart(self._transaction(work, ""))  # a statement is its own view
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._apart(self._transaction(work, "BEGIN"))
+
+    async def _commit(self, work: Work[T]) -> T:
+        return await self._transaction(work, "BEGIN IMMEDIATE")
+
+    async def _transaction(self, work: Work[T], begin: str) -> T:
+        with _translated(self._where):
+            async with self._engine.connect() as connection:
+                await connection.execution_options(fleet_begin=begin)
+                async with connection.begin():
+                    return await work(connection)
+
+    async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
+        """One at a time: there is one connection."""
+        try:
+            await self._turn.acquire()
+        except BaseException:
+            transaction.close()
+            raise
+        try:
+            return await super()._apart(transaction)
+        finally:
+            self._turn.release()
+
+
+def _create(path: Path) -> None:
+    """Make the file before SQLite does, so that it is private.
+
+    Only when it is new: closing any other descriptor of an open database drops this process's locks on it.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if not path.is_file():
+            raise ConfigError(
+                f"{path}: not a file", remedy="move it away; the journal is made anew"
+            ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot create the journal: {error.strerror}",
+            remedy="the state directory must exist and be writable by this user",
+        ) from None
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    try:
+        for pragma in _PRAGMAS:
+            cursor.execute(f"PRAGMA {pragma}")
+    finally:
+        cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    """SQLite's own BEGIN, in one hop to the driver's thread instead of three."""
+    statement = connection.get_execution_options().get("fleet_begin")
+    driver: Any = connection.connection.dbapi_connection
+    if statement:
+        driver.run_async(lambda raw: raw.execute_fetchall(statement))
+
+
+@contextmanager
+def _translated(where: str) -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translate(error.orig or error, where) from error
+    except sqlite3.Error as error:
+        raise _translate(error, where) from error
+
+
+_KINDS: tuple[tuple[str, type[FleetError], str, str], ...] = (
+    ("SQLITE_BUSY", TryAgain, "another process is writing", "try again; one daemon per state directory"),
+    ("SQLITE_LOCKED", TryAgain, "another process is writing", "try again; one daemon per state directory"),
+    (
+        "SQLITE_FULL",
+        TryAgain,
+        "the disk is full; what was recorded before is safe",
+        "free some space, then try again",
+    ),
+    ("SQLITE_IOERR", TryAgain, "the disk refused", "look at the disk (space, quota, errors), then try again"),
+    ("SQLITE_READONLY", ConfigError, "read-only", "make the state directory writable for this user"),
+    ("SQLITE_CANTOPEN", ConfigError, "cannot be opened", "make the state directory writable for this user"),
+    ("SQLITE_PERM", ConfigError, "not permitted", "make the state directory writable for this user"),
+    ("SQLITE_CORRUPT", ConfigError, "damaged", "move it away or restore a backup; nothing was changed"),
+    ("SQLITE_NOTADB", ConfigError, "not a database", "move it away or restore a backup; nothing was changed"),
+    ("SQLITE_CONSTRAINT_FOREIGNKEY", UsageError, "no such run", "name a run that the journal knows"),
+)
+
+
+def _translate(error: BaseException, where: str) -> BaseException:
+    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays what it is."""
+    code = str(getattr(error, "sqlite_errorname", ""))
+    for prefix, kind, what, remedy in _KINDS:
+        if code.startswith(prefix):
+            return kind(f"{where}: {what}", remedy=remedy)
+    return error
