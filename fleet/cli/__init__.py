@@ -15,11 +15,13 @@ from fleet.text import clean
 
 COMMANDS = {
     "demo": "Everything, once, on the bundled platform: find what is broken, print the ranked worklist.",
+    "up": "The resident service: run every persona when it is due.",
     "run": "Fire one persona now.",
     "dial": "Show the autonomy dial, or set it.",
     "stop": "Pause everything, at once and until `resume`.",
     "resume": "Remove the STOP file.",
     "status": "What the fleet may do, and what it did last.",
+    "runs": "List, show or cancel runs.",
     "personas": "List, check, scaffold or publish personas.",
     "worklist": "The ranked worklist.",
     "findings": "Findings and their evidence.",

@@ -29,3 +29,20 @@ def only_one(state: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def holder(state: Path) -> int:
+    """Pid of the process that holds the lock now, 0 when nobody does; asked of the kernel.
+
+    Trying the lock would tell too, and refuse a daemon that starts at that instant.
+    """
+    try:
+        inode = os.stat(state / "fleet.lock").st_ino
+        locks = Path("/proc/locks").read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        return 0
+    for line in locks.splitlines():
+        words = line.split()
+        if words[1:2] == ["FLOCK"] and words[5].endswith(f":{inode}"):
+            return int(words[4])
+    return 0

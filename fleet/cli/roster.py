@@ -9,7 +9,7 @@ from typing import Any
 from fleet.config import ROOT
 from fleet.drivers.expect import check as check_expectation
 from fleet.errors import PersonaError, UsageError
-from fleet.personas.load import LoadedPersona, load_all
+from fleet.personas.load import LoadedPersona, load_all, load_persona
 from fleet.runs.guest import bad_args
 from sandbox.tools import TOOLS
 
@@ -25,6 +25,11 @@ def roster(folder: Path = FOLDER) -> tuple[dict[str, LoadedPersona], list[Person
         bad_expectation=check_expectation,
     )
     return {persona.persona.name: persona for persona in found}, errors
+
+
+def load(path: Path) -> LoadedPersona:
+    """One file; PersonaError."""
+    return load_persona(path, tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=check_expectation)
 
 
 def one(name: str) -> LoadedPersona:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fleet.cli.dial import show as show_dial
+from fleet.cli.lock import holder
 from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import load_fleet
 from fleet.gate.stop import stopped
@@ -31,11 +32,16 @@ async def gather() -> dict[str, Any]:
         "stop": clean(pause.why) if pause else "",
         "platform": load_fleet().platform,
         "state": str(folder),
+        "daemon": holder(folder),
+        "waiting": {},
         "runs": [],
+        "skips": [],
         "findings": {},
     }
     if (folder / "fleet.db").exists():
         async with await Journal.open(folder / "fleet.db") as journal:
+            data["waiting"] = await journal.waiting(data["platform"])
+            data["skips"] = [asdict(row) for row in await journal.skips(limit=5)]
             data["runs"] = [asdict(row) for row in await journal.runs(limit=10)]
             for row in await journal.findings():
                 data["findings"][row.state] = data["findings"].get(row.state, 0) + 1
@@ -48,7 +54,13 @@ def _print(data: dict[str, Any]) -> None:
     print(f"dial      {dial['rung']}{by}  {dial['why']}".rstrip())
     print(f"stop      {data['stop'] or 'no'}")
     print(f"platform  {data['platform']}")
+    print(f"at work   {'pid ' + str(data['daemon']) if data['daemon'] else 'nobody'}")
+    if data["waiting"]:
+        print("waiting   " + ", ".join(f"{count} {name}" for name, count in sorted(data["waiting"].items())))
     counts = ", ".join(f"{count} {word}" for word, count in sorted(data["findings"].items()))
     print(f"findings  {counts or 'none'}")
     columns = ("run_id", "persona", "state", "outcome", "started", "detail")
     table(columns, ([row[c] for c in columns] for row in data["runs"]), empty="no runs yet")
+    if data["skips"]:
+        print()
+        table(("skipped", "at", "reason"), ([row["key"], row["at"], row["reason"]] for row in data["skips"]))

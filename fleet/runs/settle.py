@@ -33,6 +33,18 @@ async def settle(world: World, run: str, stream: Stream, wallet: Wallet) -> None
         world.signer.close_run(run)
 
 
+async def release_left(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
+    """What an ended run left on the chain after all: only names that its own keys hold, and the keys then."""
+    world.signer.open_run(wallet.scope)
+    try:
+        await transactions(world, run)
+        await release_names(world, run, stream, wallet)
+        await _sweep(world, wallet)
+        await _destroy_keys(world, run, wallet)
+    finally:
+        world.signer.close_run(run)
+
+
 async def transactions(world: World, run: str) -> None:
     """Find out what became of every open transaction of a run, or of none ("": an operator's, triage's)."""
     for effect in await world.journal.effects(run, ["tx"], ["open"]):

@@ -1,0 +1,161 @@
+"""`fleet up`: the resident service. Triggers fire personas until a signal says that it is enough."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from fleet.chain.ports import Role
+from fleet.chain.rpc import Rpc
+from fleet.cli.daemon import open_world
+from fleet.cli.dial import show as show_dial
+from fleet.cli.pass_over import pass_over
+from fleet.cli.roster import FOLDER, load, roster
+from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
+from fleet.config import FleetConfig, load_fleet, load_platform
+from fleet.errors import Unreachable, UsageError
+from fleet.events.feed import Feed
+from fleet.personas.load import LoadedPersona
+from fleet.runs.queue import Queue
+from fleet.runs.world import World
+from fleet.service.daemon import Daemon
+from fleet.service.notify import Notifier
+from fleet.service.roll import Roll
+from fleet.service.triggers import Triggers
+
+app = make_app()
+_LOG = logging.getLogger("fleet.service")
+FIRST_S, LONGEST_S = 1.0, 60.0
+"""Pauses between attempts to reach a chain that does not answer at the start."""
+
+
+@app.command()
+def up(
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to run against; default the configured one.")
+    ] = None,
+    personas: Annotated[Path, typer.Option(help="Folder of persona files, followed while it runs.")] = FOLDER,
+    grace: Annotated[
+        float, typer.Option(min=0, max=3600, help="Seconds that runs may go on after the first SIGTERM.")
+    ] = 20.0,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Stay, and run every persona when it is due; SIGTERM drains, SIGHUP reloads the configuration."""
+    if not personas.is_dir():
+        raise UsageError(f"{personas}: not a folder", remedy="name a folder of persona files")
+    if dry_run:
+        plan = planned(personas, platform)
+        put(plan, as_json=as_json, text=lambda: _print(plan))
+        return
+    run(lambda: _up(state(), personas, platform, grace))
+
+
+def planned(folder: Path, platform: str | None) -> dict[str, Any]:
+    """What would run, and why what would not."""
+    config = load_fleet()
+    profile, path = load_platform(platform or config.platform, state())
+    found, errors = roster(folder)
+    rows = [{"persona": name, "triggers": "; ".join(_words(one))} for name, one in sorted(found.items())]
+    return {
+        "platform": profile.name,
+        "profile": str(path),
+        "dial": show_dial()["rung"],
+        "personas": rows,
+        "refused": [str(error) for error in errors],
+    }
+
+
+def _words(one: LoadedPersona) -> list[str]:
+    return [
+        " ".join(f"{key} {value}" for key, value in trigger.model_dump(exclude_none=True).items())
+        for trigger in one.persona.triggers
+    ] or ["by hand only"]
+
+
+def _print(plan: dict[str, Any]) -> None:
+    print(f"platform  {plan['platform']}  dial {plan['dial']}")
+    table(("persona", "triggers"), ([row["persona"], row["triggers"]] for row in plan["personas"]))
+    for reason in plan["refused"]:
+        note(f"refused: {reason}")
+
+
+async def _up(folder: Path, personas: Path, platform: str | None, grace: float) -> None:
+    """Start as soon as the chain answers: a node that is down at boot is no reason to give up."""
+    notifier, pause = Notifier(), FIRST_S
+    while True:
+        opened: list[World] = []
+        try:
+            await _serve(folder, personas, platform, grace, notifier, opened.append)
+        except Unreachable as error:
+            if opened or not error.retryable:
+                raise
+            note(f"waiting for the chain: {error}")
+            notifier.say(f"EXTEND_TIMEOUT_USEC={int((LONGEST_S + 60) * 1e6)}")
+            notifier.status(f"waiting for the chain: {error}")
+            await anyio.sleep(pause)
+            pause = min(pause * 2, LONGEST_S)
+        else:
+            return
+
+
+async def _serve(
+    folder: Path, personas: Path, platform: str | None, grace: float, notifier: Notifier,
+    opened: Callable[[World], None],
+) -> None:  # fmt: skip
+    roll, _ = await anyio.to_thread.run_sync(roster, personas)  # bad files are told by whoever follows them
+    async with (
+        open_world(folder, personas=roll, platform=platform) as world,
+        Rpc(world.platform.chain.rpc) as rpc,
+    ):
+        opened(world)
+        feed = Feed(folder / "events.jsonl", clock=world.clock)
+        try:
+            await make(world, rpc, roll, feed, personas, platform, grace, notifier).serve()
+        finally:
+            feed.close()
+
+
+def make(
+    world: World, rpc: Rpc, personas: dict[str, LoadedPersona], feed: Feed, folder: Path,
+    platform: str | None, grace: float, notifier: Notifier,
+) -> Daemon:  # fmt: skip
+    """The daemon over an opened world."""
+    queue = Queue(world.journal, world.platform.name, personas, feed)
+    triggers = Triggers(
+        queue,
+        world.journal,
+        rpc,
+        world.platform,
+        world.signer.address(Role.SPONSOR),
+        world.state,
+        world.clock,
+    )
+
+    def reread() -> FleetConfig:
+        config = load_fleet()
+        load_platform(platform or config.platform, world.state)
+        return config
+
+    return Daemon(
+        world=world,
+        personas=personas,
+        feed=feed,
+        queue=queue,
+        triggers=triggers,
+        roll=Roll(folder, personas, load, triggers, feed),
+        triage=_triage,
+        reread=reread,
+        grace_s=grace,
+        notifier=notifier,
+    )
+
+
+async def _triage(world: World, persona: LoadedPersona) -> str:
+    result = await pass_over(world, persona)
+    return f"{len(result.items)} items" + ("" if result.changed else ", as before")

@@ -1,0 +1,211 @@
+"""The work loop: takes what waits, a few at a time and one per persona, and sees each run to its outcome."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from fleet.clock import Clock
+from fleet.errors import FleetError
+from fleet.events.feed import FaultMet, Feed, QueuePaused, QueueResumed
+from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
+from fleet.runs.life import own_start, waits_key
+from fleet.runs.world import World
+from fleet.store.rows import NEWS, RunRow
+
+POLL_S = 1.0
+"""How late a request from another process (cancel, STOP, a run queued by hand) is seen, in seconds."""
+PATIENCE_S = 30.0
+"""The longest pause while the journal refuses."""
+
+_LOG = logging.getLogger("fleet.queue")
+
+
+class Execute(Protocol):
+    """Sees one claimed run through; what it raises is a fault of ours."""
+
+    async def __call__(self, row: RunRow, persona: LoadedPersona, /) -> object: ...
+
+
+class Ended(Protocol):
+    """Told after every run whose outcome is recorded; `found` when it found something new."""
+
+    def __call__(self, row: RunRow, /, *, found: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class _Flight:
+    persona: str
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class Executor:
+    """One per process. `run` ends after `drain`, when the last run in flight has ended.
+
+    Args:
+        beat: called on every turn of the loop: what feeds a watchdog must be what does the work.
+        limit: runs at a time; may change. `left_behind` is called when a run could not be settled.
+    """
+
+    def __init__(
+        self, world: World, personas: Mapping[str, LoadedPersona], execute: Execute, feed: Feed, *,
+        ended: Ended, beat: Callable[[], None], limit: int,
+    ) -> None:  # fmt: skip
+        self._world, self._personas, self._execute = world, personas, execute
+        self._feed, self._ended, self._beat = feed, ended, beat
+        self.limit = limit
+        self.left_behind: Callable[[], None] = _nobody
+        self._flights: dict[str, _Flight] = {}
+        self._claiming = anyio.Lock()
+        self._wake = anyio.Event()
+        self._deadline: float | None = None
+        self._paused = False
+        self._failures = 0
+
+    @property
+    def live(self) -> dict[str, str]:
+        """Runs in flight and their personas."""
+        return {run: flight.persona for run, flight in self._flights.items()}
+
+    def nudge(self) -> None:
+        """Something changed: look now."""
+        self._wake.set()
+
+    def drain(self, grace_s: float) -> None:
+        """Claim nothing more; what is in flight after `grace_s` is cancelled and settled."""
+        self._deadline = self._clock.monotonic() + grace_s
+        self.nudge()
+
+    async def left(self) -> list[RunRow]:
+        """Runs without an outcome that nobody is at work on."""
+        async with self._claiming:  # between a claim in the journal and its flight here
+            rows = await self._world.journal.open_runs()
+            mine = [row for row in rows if row.platform == self._world.platform.name]
+            return [row for row in mine if row.run_id not in self._flights]
+
+    async def run(self) -> None:
+        """Work until drained."""
+        async with anyio.create_task_group() as tasks:
+            while self._deadline is None or self._flights:
+                self._beat()
+                self._wake = anyio.Event()
+                pause = await self._guarded_turn(tasks)
+                with anyio.move_on_after(pause):
+                    await self._wake.wait()
+
+    async def _guarded_turn(self, tasks: TaskGroup) -> float:
+        """One turn; seconds until the next. A journal that refuses now is asked again, later and later."""
+        try:
+            await self._turn(tasks)
+        except FleetError as error:
+            if not error.retryable:
+                raise
+            self._failures += 1
+            pause = min(POLL_S * 2.0 ** min(self._failures, 10), PATIENCE_S)
+            _LOG.warning("the queue waits %.0f s: %s", pause, error)
+            return min(pause, POLL_S if self._deadline is not None else pause)
+        self._failures = 0
+        return POLL_S
+
+    async def _turn(self, tasks: TaskGroup) -> None:
+        await self._cancel_asked()
+        if self._deadline is not None:
+            if self._clock.monotonic() >= self._deadline:
+                for run in list(self._flights):
+                    await self._cancel(run, "the daemon was told to stop")
+            return
+        if self._is_paused():
+            return
+        while len(self._flights) < self.limit:
+            row = await self._claim()
+            if row is None:
+                return
+            tasks.start_soon(self._see_through, row)
+
+    async def _claim(self) -> RunRow | None:
+        journal, platform = self._world.journal, self._world.platform.name
+        async with self._claiming:
+            busy = {flight.persona for flight in self._flights.values()}
+            if not (await journal.waiting(platform)).keys() - busy:
+                return None
+            row = await journal.claim_next(platform, pid=os.getpid(), pid_start=own_start(), apart=busy)
+            if row is not None:
+                self._flights[row.run_id] = _Flight(row.persona)
+            return row
+
+    def _is_paused(self) -> bool:
+        pause = stopped(self._world.state)
+        if pause and not self._paused:
+            self._feed.tell(QueuePaused(reason=pause.why))
+        elif self._paused and not pause:
+            self._feed.tell(QueueResumed())
+        self._paused = pause is not None
+        return self._paused
+
+    async def _cancel_asked(self) -> None:
+        for row in await self._world.journal.cancels():
+            if row.run_id in self._flights:
+                await self._cancel(row.run_id, row.cancel)
+            elif row.state == "queued" and await self._world.journal.finish(
+                row.run_id, "cancelled", row.cancel
+            ):
+                await self._tell_ended(row.run_id)
+
+    async def _cancel(self, run: str, why: str) -> None:
+        """Durably first: whoever settles the run, now or after a crash, knows how it ended."""
+        flight = self._flights[run]
+        if not flight.scope.cancel_called:
+            await self._world.journal.put(waits_key(run), f"cancelled\n{why}")
+            self._world.asked[run] = why
+            flight.scope.cancel()
+
+    async def _see_through(self, row: RunRow) -> None:
+        persona = self._personas.get(row.persona)
+        try:
+            with self._flights[row.run_id].scope:
+                if persona is None:
+                    await self._world.journal.finish(row.run_id, "cancelled", "its persona is gone")
+                else:
+                    await self._execute(row, persona)
+        except Exception as error:
+            _LOG.exception("run %s of %s met a fault", row.run_id, row.persona)
+            fault = f"{type(error).__name__}: {error}"[:500]
+            self._feed.tell(FaultMet(where=f"run {row.run_id} of {row.persona}", error=fault))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._land(row)
+
+    async def _land(self, row: RunRow) -> None:
+        del self._flights[row.run_id]
+        try:
+            await self._tell_ended(row.run_id)
+        except FleetError as error:
+            _LOG.error("how run %s ended cannot be read: %s", row.run_id, error)
+        self.nudge()
+
+    async def _tell_ended(self, run: str) -> None:
+        """The journal is asked, because a cancelled run brings no report."""
+        row = await self._world.journal.run(run)
+        if row.state == "ended":
+            findings = await self._world.journal.findings(run)
+            self._ended(row, found=any(finding.state in NEWS for finding in findings))
+        else:
+            self.left_behind()
+
+    @property
+    def _clock(self) -> Clock:
+        return self._world.clock
+
+
+def _nobody() -> None:
+    """Until somebody listens."""
+
+
+__all__ = ["POLL_S", "Ended", "Execute", "Executor"]

@@ -1,0 +1,134 @@
+"""What runs leave behind is looked at again and again, beside new work, until nothing is left."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio
+
+from fleet.errors import FleetError
+from fleet.events.feed import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
+from fleet.events.model import Event, ResourceReleased
+from fleet.events.stream import Stream
+from fleet.gate.stop import stopped
+from fleet.runs.executor import Ended, Executor
+from fleet.runs.life import resettle
+from fleet.runs.settle import release_left, transactions
+from fleet.runs.wallet import Wallet
+from fleet.runs.world import World
+from fleet.store.rows import NEWS, RunRow
+
+TICK_S = 60.0
+SOON_S = 5.0
+"""First pause before clean-up that failed is tried again; it doubles up to LATE_S."""
+LATE_S = 300.0
+LOOK_S = 1.0
+"""How late the end of a STOP is seen."""
+
+_LOG = logging.getLogger("fleet.janitor")
+
+
+class Janitor:
+    """Settles runs that nobody is at work on and releases names of ended runs. Nothing while STOP is there.
+
+    What fails is told once per reason, and tried again later and later; it stands in nobody's way.
+    """
+
+    def __init__(self, world: World, executor: Executor, feed: Feed, *, ended: Ended) -> None:
+        self._world, self._executor, self._feed, self._ended = world, executor, feed, ended
+        self._failed: dict[str, tuple[int, float]] = {}  # run to failures and when to try again
+        self._told: dict[str, str] = {}
+        self._wake = anyio.Event()
+
+    def nudge(self) -> None:
+        """Something was left behind just now."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Sweep until cancelled."""
+        while True:
+            self._wake = anyio.Event()
+            if not stopped(self._world.state):
+                await self.sweep()
+            while stopped(self._world.state):
+                await anyio.sleep(LOOK_S)
+                self._wake.set()
+            with anyio.move_on_after(self._pause()):
+                await self._wake.wait()
+
+    async def sweep(self) -> None:
+        """One round over everything that is left."""
+        await self._try("", partial(transactions, self._world, ""))
+        try:
+            left = await self._executor.left()
+            names = await self._world.journal.effects(None, ["name"], ["open", "done"])
+            open_runs = {row.run_id for row in await self._world.journal.open_runs()}
+        except FleetError as error:
+            _LOG.warning("the journal cannot be read: %s", error)
+            return
+        for row in left:
+            await self._try(row.run_id, partial(self._settle, row))
+        busy = open_runs | self._executor.live.keys()
+        for run in sorted({effect.run_id for effect in names} - busy - {""}):
+            await self._try(run, partial(self._release, run))
+
+    async def _settle(self, row: RunRow) -> None:
+        report = await resettle(self._world, row)
+        if not report.settled:
+            raise _Waits(report.detail)
+        self._feed.tell(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
+        found = any(finding.state in NEWS for finding in report.findings)
+        self._ended(await self._world.journal.run(row.run_id), found=found)
+
+    async def _release(self, run: str) -> None:
+        """The run's own file is closed: what happens now stands in the daemon's."""
+
+        def tell(event: Event) -> None:
+            if isinstance(event, ResourceReleased):
+                self._feed.tell(NameReleased(run=run, name=event.ref))
+
+        stream = Stream(run, clock=self._world.clock, sink=_Nowhere(), readers=(tell,))
+        await release_left(self._world, run, stream, Wallet(self._world, run))
+
+    async def _try(self, run: str, act: Callable[[], Awaitable[None]]) -> None:
+        failures, again = self._failed.get(run, (0, 0.0))
+        now = self._world.clock.monotonic()
+        if now < again or stopped(self._world.state):
+            return
+        try:
+            await act()
+        except Exception as error:
+            expected = isinstance(error, FleetError)
+            if not expected:
+                _LOG.exception("clean-up of run %r met a fault", run)
+            self._failed[run] = (failures + 1, now + min(SOON_S * 2.0 ** min(failures, 10), LATE_S))
+            await self._complain(
+                run, str(error) if expected else f"{type(error).__name__}: {error}", expected
+            )
+        else:
+            self._failed.pop(run, None)
+            self._told.pop(run, None)
+
+    async def _complain(self, run: str, reason: str, expected: bool) -> None:
+        if self._told.get(run) == reason:
+            return
+        self._told[run] = reason
+        if expected:
+            self._feed.tell(RunUnsettled(run=run, persona="", reason=reason[:500]))
+        else:
+            self._feed.tell(FaultMet(where=f"clean-up of run {run}", error=reason[:500]))
+
+    def _pause(self) -> float:
+        now = self._world.clock.monotonic()
+        return max(min((again - now for _, again in self._failed.values()), default=TICK_S), LOOK_S)
+
+
+class _Waits(FleetError):
+    """Clean-up could not be finished now."""
+
+
+class _Nowhere:
+    def write(self, event: Event) -> None:
+        pass

@@ -1,0 +1,1 @@
+"""The resident service: what keeps triggers, queue and janitor alive, and says how they are."""

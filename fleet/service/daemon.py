@@ -1,0 +1,193 @@
+"""The daemon: triggers fill the queue, the executor empties it, the janitor sweeps; until a signal."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import anyio
+
+from fleet import __version__
+from fleet.config import FleetConfig
+from fleet.errors import FleetError
+from fleet.events.feed import (
+    ConfigRefused,
+    ConfigReloaded,
+    DaemonDraining,
+    DaemonStarted,
+    DaemonStopped,
+    DialTurned,
+    Feed,
+)
+from fleet.gate.dial import DIAL, read_dial, read_note
+from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
+from fleet.runs.executor import Executor
+from fleet.runs.janitor import Janitor
+from fleet.runs.life import execute
+from fleet.runs.queue import TRIAGE, Queue
+from fleet.runs.world import World
+from fleet.service.notify import Notifier
+from fleet.service.roll import Roll
+from fleet.service.supervise import side, signals
+from fleet.service.triggers import Side, Triggers
+from fleet.store.rows import RunRow
+
+LIVE_KEYS = ("concurrency", "trusted", "never")
+"""Configuration that takes effect at once; `never` for the gate, for the signer at the next start."""
+WEATHER_S = 1.0
+
+_LOG = logging.getLogger("fleet.service")
+
+Triage = Callable[[World, LoadedPersona], Awaitable[str]]
+"""One pass over the log; its answer is one line for people."""
+
+
+@dataclass(slots=True)
+class Daemon:
+    """Everything of one resident process, made by the composition root. `serve` returns once drained.
+
+    `more` are side tasks of the caller; `reread` reads the configuration anew, raising ConfigError.
+    """
+
+    world: World
+    personas: dict[str, LoadedPersona]
+    feed: Feed
+    queue: Queue
+    triggers: Triggers
+    roll: Roll
+    triage: Triage
+    reread: Callable[[], FleetConfig]
+    grace_s: float
+    notifier: Notifier = field(default_factory=Notifier)
+    more: Sequence[Side] = ()
+    executor: Executor = field(init=False)
+    janitor: Janitor = field(init=False)
+    beat_at: float = field(init=False)
+    ready: bool = False
+    draining: str = ""
+    waiting: int = 0
+    _firing: anyio.CancelScope = field(init=False)
+    _rung: str = ""
+
+    def __post_init__(self) -> None:
+        limit = self.world.config.concurrency
+        self.executor = Executor(
+            self.world, self.personas, self._execute, self.feed,
+            ended=self._ended, beat=self._beat, limit=limit,
+        )  # fmt: skip
+        self.janitor = Janitor(self.world, self.executor, self.feed, ended=self._ended)
+        self.executor.left_behind = self.janitor.nudge
+        self.queue.nudge = self.executor.nudge
+        self._firing = anyio.CancelScope()
+        self.beat_at = self.world.clock.monotonic()
+
+    async def serve(self) -> None:
+        """Until a signal; SideTaskDied when a part of it ends before, and then every run is settled first."""
+        await self.triggers.start(list(self.personas.values()))
+        self._announce()
+        reason = "a side task died"
+        try:
+            async with anyio.create_task_group() as tasks:
+                for name, run in (*self._sides(), *self.more):
+                    tasks.start_soon(side, name, run)
+                tasks.start_soon(self._fire)
+                await self.executor.run()
+                tasks.cancel_scope.cancel()
+            reason = self.draining
+        finally:
+            self.ready = False
+            self.notifier.say("STOPPING=1")
+            self.feed.tell(DaemonStopped(reason=reason))
+
+    def drain(self, reason: str) -> None:
+        """No new runs. Triggers and janitor stop; what is in flight gets its grace."""
+        self.draining = reason
+        self.ready = False
+        self.notifier.say("STOPPING=1")
+        self.notifier.status(f"draining after {reason}: {len(self.executor.live)} runs in flight")
+        self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
+        self._firing.cancel()
+        self.executor.drain(self.grace_s)
+
+    async def reload(self) -> None:
+        """Read the configuration anew; a bad one is refused and the old one kept."""
+        try:
+            new = self.reread()
+        except FleetError as error:
+            _LOG.error("configuration refused: %s", error)
+            self.feed.tell(ConfigRefused(reason=str(error)))
+            return
+        old = self.world.config
+        changed = [key for key in FleetConfig.model_fields if getattr(old, key) != getattr(new, key)]
+        live = {key: getattr(new, key) for key in changed if key in LIVE_KEYS}
+        self.world = replace(self.world, config=old.model_copy(update=live))
+        self.executor.limit = new.concurrency
+        self.executor.nudge()
+        waiting = tuple(key for key in changed if key not in live)
+        self.feed.tell(ConfigReloaded(changed=tuple(live), waiting=waiting))
+
+    def _sides(self) -> tuple[Side, ...]:
+        return (
+            ("the signal handler", lambda: signals(drain=self.drain, reload=self.reload)),
+            ("the look at dial and STOP", self._weather),
+        )
+
+    async def _fire(self) -> None:
+        """Triggers, the folder and the janitor: what stops as soon as the daemon drains."""
+        with self._firing:
+            async with anyio.create_task_group() as tasks:
+                for name, run in self.triggers.sides:
+                    tasks.start_soon(side, name, run)
+                tasks.start_soon(side, "the watch over personas", self.roll.run)
+                tasks.start_soon(side, "the janitor", self.janitor.run)
+
+    async def _execute(self, row: RunRow, persona: LoadedPersona) -> object:
+        """With the configuration as it is now."""
+        world = self.world
+        work = (lambda: self.triage(world, persona)) if persona.persona.driver == TRIAGE else None
+        return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)
+
+    def _ended(self, row: RunRow, *, found: bool) -> None:
+        self.triggers.continuous.ended(row.persona, found=found)
+
+    def _beat(self) -> None:
+        """One turn of the work loop: what feeds the watchdog."""
+        self.beat_at = self.world.clock.monotonic()
+        self.notifier.feed()
+        if not self.ready and not self.draining:
+            self.ready = True
+            self.notifier.say("READY=1", f"MAINPID={os.getpid()}")
+
+    async def _weather(self) -> None:
+        """What a person turned meanwhile, and the line that says how things are."""
+        while True:
+            rung = read_dial(self.world.state / DIAL)
+            if rung.rung != self._rung:
+                said = read_note(self.world.state)
+                who, why = (said.who, said.why) if said else ("", rung.why)
+                if self._rung:
+                    self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
+                self._rung = str(rung.rung)
+            try:
+                self.waiting = sum((await self.world.journal.waiting(self.world.platform.name)).values())
+            except FleetError as error:
+                _LOG.warning("the queue cannot be read: %s", error)
+            if not self.draining:
+                paused = ", paused" if stopped(self.world.state) else ""
+                runs = len(self.executor.live)
+                self.notifier.status(f"{self._rung}{paused}: {runs} runs, {self.waiting} waiting")
+            await anyio.sleep(WEATHER_S)
+
+    def _announce(self) -> None:
+        self._rung = str(read_dial(self.world.state / DIAL).rung)
+        started = DaemonStarted(
+            version=__version__,
+            pid=os.getpid(),
+            platform=self.world.platform.name,
+            rung=self._rung,
+            personas=len(self.personas),
+        )
+        self.feed.tell(started)

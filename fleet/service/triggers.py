@@ -1,0 +1,123 @@
+"""Every kind of trigger over one sink, planned from the personas as they come and go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fleet.clock import Clock, iso
+from fleet.config import Platform
+from fleet.personas.load import LoadedPersona
+from fleet.store.journal import Journal
+from fleet.triggers.chain import ChainWatch
+from fleet.triggers.chain_read import Node
+from fleet.triggers.clock import Clockwork
+from fleet.triggers.continuous import Continuous, Rounds
+from fleet.triggers.files import FileWatch
+from fleet.triggers.model import Sink
+
+SEEN = "service.seen"
+"""Where the journal keeps when each persona was first seen: a daily one is not put off by restarts."""
+FILE, HOOK = "file:", "hook:"
+
+Side = tuple[str, Callable[[], Awaitable[None]]]
+
+
+class Triggers:
+    """What fires the personas that are planned. Paths of `file:` triggers are relative to `base`."""
+
+    def __init__(
+        self, sink: Sink, journal: Journal, node: Node, platform: Platform, sponsor: str, base: Path,
+        clock: Clock,
+    ) -> None:  # fmt: skip
+        self._journal, self._clock = journal, clock
+        self._on: dict[str, set[str]] = {}
+        self._seen: dict[str, str] = {}
+        self._due: dict[str, str] = {}
+        self.clockwork = Clockwork(sink, clock=clock)
+        self.continuous = Continuous(sink, clock=clock)
+        self.chain = ChainWatch(
+            node, platform.chain.diamond, journal, sink, self.subscribers,
+            confirmations=platform.chain.confirmations, sponsor=sponsor,
+            low_wei=platform.sponsor.max_wei, clock=clock,
+        )  # fmt: skip
+        self.files = FileWatch(base, journal, sink, self._files, clock=clock)
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """What runs while triggers fire, by name."""
+        return (
+            ("the clock", self.clockwork.run),
+            ("continuous triggers", self.continuous.run),
+            ("the watch over the chain", self.chain.run),
+            ("the watch over files", self.files.run),
+        )
+
+    def subscribers(self, event: str) -> Collection[str]:
+        """Personas that are `on` this event."""
+        return sorted(self._on.get(event, ()))
+
+    async def start(self, personas: Collection[LoadedPersona]) -> None:
+        """Plan all of them, with what the journal knows of each."""
+        self._seen = _table(await self._journal.get(SEEN))
+        self._due = await self._journal.last_due()
+        await self._first_seen([one.persona.name for one in personas])
+        for persona in personas:
+            await self._plan(persona)
+
+    async def plan(self, persona: LoadedPersona) -> None:
+        """A persona came or changed: its triggers that stay are not disturbed."""
+        await self._first_seen([persona.persona.name])
+        await self._plan(persona)
+
+    def drop(self, name: str) -> None:
+        """A persona went."""
+        self.clockwork.drop(name)
+        self.continuous.drop(name)
+        for names in self._on.values():
+            names.discard(name)
+
+    async def _plan(self, persona: LoadedPersona) -> None:
+        name, triggers = persona.persona.name, persona.persona.triggers
+        for names in self._on.values():
+            names.discard(name)
+        for trigger in triggers:
+            if trigger.on is not None:
+                self._on.setdefault(trigger.on, set()).add(name)
+        known = [self._due.get(name, ""), self._seen[name]]
+        self.clockwork.plan(name, triggers, since=max(filter(None, map(_moment, known)), default=None))
+        pace = [trigger for trigger in triggers if trigger.continuous]
+        if not pace:
+            self.continuous.drop(name)
+            return
+        rounds = await self._journal.rounds(name)
+        self.continuous.plan(name, pace[0], Rounds(rounds.ended, rounds.quiet, _moment(rounds.last)))
+
+    async def _first_seen(self, names: Collection[str]) -> None:
+        new = {name: iso(self._clock.now()) for name in names if name not in self._seen}
+        if new:
+            self._seen |= new
+            await self._journal.put(SEEN, json.dumps(self._seen))
+
+    def _files(self) -> Mapping[str, Collection[str]]:
+        found = {on.removeprefix(FILE): names for on, names in self._on.items() if on.startswith(FILE)}
+        return {path: sorted(names) for path, names in found.items() if names}
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _table(text: str | None) -> dict[str, str]:
+    """What was stored, when it is still what we write."""
+    try:
+        found = json.loads(text or "{}")
+        return {str(name): str(at) for name, at in found.items()}
+    except (ValueError, AttributeError):
+        return {}

@@ -1,0 +1,103 @@
+"""An executor over a real journal and a world of which only the journal, the clock and STOP are real."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, cast
+
+import anyio
+import pytest
+
+from fleet.clock import SystemClock
+from fleet.events.feed import Feed, read_feed
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import BudgetSection, Persona
+from fleet.runs.executor import Executor
+from fleet.runs.queue import Queue
+from fleet.runs.world import World
+from fleet.store.journal import Journal
+from fleet.store.rows import RunRow
+from fleet.triggers.model import Firing, Skip
+
+DUE = datetime(2026, 11, 21, 18, tzinfo=UTC)
+
+
+def persona(name: str, driver: Literal["auto", "model"] = "auto") -> LoadedPersona:
+    model = Persona.model_construct(
+        name=name, surface="ux", tools=(), probe=(), driver=driver,
+        budget=BudgetSection(calls=5), triggers=(),
+    )  # fmt: skip
+    return LoadedPersona(persona=model, body="", sha256="0" * 64, path=Path(f"{name}.md"))
+
+
+def firing(name: str, mark: str = "manual:1", due: datetime = DUE) -> Firing:
+    return Firing(f"{name}@{mark}", name, "a test", due)
+
+
+@dataclass
+class Shop:
+    """The queue and the executor of one state directory. `work` is what every run does."""
+
+    state: Path
+    journal: Journal
+    personas: dict[str, LoadedPersona]
+    feed: Feed
+    work: Callable[[RunRow], Awaitable[None]]
+    limit: int = 2
+    began: list[str] = field(default_factory=list)
+    ended: list[tuple[str, str, bool]] = field(default_factory=list)
+    beats: int = 0
+
+    def __post_init__(self) -> None:
+        self.queue = Queue(self.journal, "devnet", self.personas, self.feed)
+        self.world = cast(
+            World,
+            SimpleNamespace(
+                journal=self.journal, state=self.state, clock=SystemClock(), asked={},
+                platform=SimpleNamespace(name="devnet"),
+            ),
+        )  # fmt: skip
+        self.executor = Executor(
+            self.world, self.personas, self._execute, self.feed,
+            ended=self._ended, beat=self._beat, limit=self.limit,
+        )  # fmt: skip
+        self.queue.nudge = self.executor.nudge
+
+    async def _execute(self, row: RunRow, one: LoadedPersona) -> None:
+        self.began.append(row.key)
+        outcome = "cancelled"
+        try:
+            await self.work(row)
+            outcome = "done"
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.journal.finish(row.run_id, outcome, self.world.asked.pop(row.run_id, ""))
+
+    def _ended(self, row: RunRow, *, found: bool) -> None:
+        self.ended.append((row.key, row.outcome, found))
+
+    def _beat(self) -> None:
+        self.beats += 1
+
+    def told(self, kind: str) -> list[Any]:
+        return [event for event in read_feed(self.state / "events.jsonl") if event.type == kind]
+
+    async def skips(self) -> list[Skip]:
+        return [Skip(row.persona, row.key, row.reason) for row in await self.journal.skips()]
+
+
+async def nothing(_row: RunRow) -> None:
+    """A run that does nothing."""
+
+
+@pytest.fixture
+async def shop(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Shop]:
+    feed = Feed(tmp_path / "events.jsonl", clock=SystemClock())
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        personas = {name: persona(name) for name in ("qa-a", "qa-b", "qa-c", "qa-d")}
+        yield Shop(tmp_path, journal, personas, feed, nothing)
+    feed.close()

@@ -1,0 +1,102 @@
+"""From a firing to exactly one row, or to a recorded reason why not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from fleet.runs.queue import ROOM, Queue
+from fleet.store.journal import Journal
+from fleet.triggers.model import Skip
+from tests.runs.conftest import DUE, Shop, firing, persona
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_one_key_is_one_run_however_many_schedulers_fire_it(shop: Shop) -> None:
+    again = Queue(shop.journal, "devnet", shop.personas, shop.feed)
+    taken = []
+
+    async def fire(queue: Queue) -> None:
+        taken.append(await queue.fire(firing("qa-a", "2026-11-21T18:00:00Z")))
+
+    async with anyio.create_task_group() as tasks:
+        for queue in (shop.queue, again) * 5:
+            tasks.start_soon(fire, queue)
+    assert sorted(taken) == [False] * 9 + [True]
+    assert [row.key for row in await shop.journal.runs()] == ["qa-a@2026-11-21T18:00:00Z"]
+    assert len(shop.told("trigger.fired")) == 1
+
+
+async def test_one_key_is_one_run_across_a_restart_even_after_it_ended(shop: Shop) -> None:
+    assert await shop.queue.fire(firing("qa-a"))
+    (row,) = await shop.journal.runs()
+    await shop.journal.finish(row.run_id, "done")
+    async with await Journal.open(shop.state / "fleet.db") as journal:
+        later = Queue(journal, "devnet", shop.personas, shop.feed)
+        assert not await later.fire(firing("qa-a"))
+        assert [row.state for row in await journal.runs()] == ["ended"]
+    assert await shop.skips() == []  # nothing was missed
+
+
+async def test_a_row_says_why_when_and_under_which_limits(shop: Shop) -> None:
+    await shop.queue.fire(firing("qa-a"), priority=7)
+    (row,) = await shop.journal.runs()
+    assert (row.state, row.trigger, row.priority, row.platform) == ("queued", "a test", 7, "devnet")
+    assert row.due == "2026-11-21T18:00:00.000000+00:00"
+    assert row.budget["calls"] == 5
+
+
+async def test_a_tick_while_one_waits_is_a_skip_with_the_reason(shop: Shop) -> None:
+    await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:00Z"))
+    assert not await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:05Z"))
+    reason = "a run of it waits already (qa-a@2026-11-21T18:00:00Z)"
+    assert await shop.skips() == [Skip("qa-a", "qa-a@2026-11-21T18:00:05Z", reason)]
+    assert [event.reason for event in shop.told("trigger.skipped")] == [reason]
+
+
+async def test_events_wait_beside_each_other_up_to_a_limit(shop: Shop) -> None:
+    for number in range(ROOM):
+        assert await shop.queue.fire(firing("qa-a", f"registered:{number}:0"))
+    assert not await shop.queue.fire(firing("qa-a", "registered:999:0"))
+    assert await shop.skips() == [Skip("qa-a", "qa-a@registered:999:0", f"{ROOM} runs of it wait already")]
+    assert await shop.queue.fire(firing("qa-b", "registered:999:0"))
+
+
+async def test_what_cannot_run_is_a_skip(shop: Shop) -> None:
+    shop.personas["qa-model"] = persona("qa-model", driver="model")
+    assert not await shop.queue.fire(firing("qa-model"))
+    assert not await shop.queue.fire(firing("qa-gone"))
+    assert [skip.reason for skip in await shop.skips()] == [
+        "no such persona now", "its driver 'model' cannot drive a run here",
+    ]  # fmt: skip
+
+
+async def test_priority_first_then_the_longest_due(shop: Shop) -> None:
+    await shop.queue.fire(firing("qa-a", due=DUE))
+    await shop.queue.fire(firing("qa-b", due=DUE - timedelta(seconds=0.5)))
+    await shop.queue.fire(firing("qa-c", due=DUE + timedelta(hours=1)), priority=1)
+    order = []
+    while row := await shop.journal.claim_next("devnet", pid=1, pid_start=1):
+        order.append(row.persona)
+    assert order == ["qa-c", "qa-b", "qa-a"]
+
+
+async def test_two_claimers_never_get_two_runs_of_one_persona(shop: Shop) -> None:
+    for number in range(4):
+        await shop.queue.fire(firing("qa-a", f"manual:{number}"))
+    claimed = []
+
+    async def claim(journal: Journal) -> None:
+        claimed.append(await journal.claim_next("devnet", pid=1, pid_start=1))
+
+    async with await Journal.open(shop.state / "fleet.db") as other, anyio.create_task_group() as tasks:
+        for journal in (shop.journal, other) * 4:
+            tasks.start_soon(claim, journal)
+    got = [row for row in claimed if row]
+    assert len(got) == 1
+    await shop.journal.start_settling(got[0].run_id)
+    assert await shop.journal.claim_next("devnet", pid=1, pid_start=1, apart=["qa-a"]) is None
+    assert await shop.journal.claim_next("elsewhere", pid=1, pid_start=1) is None

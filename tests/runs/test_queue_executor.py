@@ -1,0 +1,204 @@
+"""The work loop: how many at a time, in which order, and how it ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from fleet.clock import SystemClock
+from fleet.gate.stop import resume, stop
+from fleet.store.rows import FindingRow, RunRow
+from tests.runs.conftest import Shop, firing
+
+pytestmark = pytest.mark.anyio
+
+
+class Crowd:
+    """Work that counts who works at the same time, until it is let go."""
+
+    def __init__(self) -> None:
+        self.now: Counter[str] = Counter()
+        self.most = 0
+        self.overlaps: list[str] = []
+        self.gate = anyio.Event()
+
+    async def __call__(self, row: RunRow) -> None:
+        self.now[row.persona] += 1
+        self.most = max(self.most, self.now.total())
+        if self.now[row.persona] > 1:
+            self.overlaps.append(row.persona)
+        try:
+            await self.gate.wait()
+            await anyio.lowlevel.checkpoint()
+        finally:
+            self.now[row.persona] -= 1
+
+
+async def until(check: Callable[[], bool], seconds: float = 5) -> None:
+    with anyio.fail_after(seconds):
+        while True:
+            if check():
+                return
+            await anyio.sleep(0.01)
+
+
+async def test_two_due_triggers_of_one_persona_never_overlap(shop: Shop) -> None:
+    shop.work = crowd = Crowd()
+    shop.executor.limit = 4
+    for number in range(3):
+        await shop.queue.fire(firing("qa-a", f"manual:{number}"))
+    await shop.queue.fire(firing("qa-b"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 2)
+        await anyio.sleep(0.05)
+        assert sorted(shop.executor.live.values()) == ["qa-a", "qa-b"]
+        crowd.gate.set()
+        await until(lambda: len(shop.ended) == 4)
+        shop.executor.drain(0)
+    assert crowd.overlaps == []
+    assert [key for key in shop.began if key.startswith("qa-a")] == [f"qa-a@manual:{n}" for n in range(3)]
+
+
+async def test_no_more_runs_at_a_time_than_the_limit_which_may_change(shop: Shop) -> None:
+    shop.work = crowd = Crowd()
+    for name in shop.personas:
+        await shop.queue.fire(firing(name))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 2)
+        await anyio.sleep(0.05)
+        assert len(shop.began) == 2
+        shop.executor.limit = 3
+        shop.executor.nudge()
+        await until(lambda: len(shop.began) == 3)
+        crowd.gate.set()
+        await until(lambda: len(shop.ended) == 4)
+        shop.executor.drain(0)
+    assert crowd.most == 3
+
+
+async def test_stop_pauses_claiming_and_its_end_goes_on(shop: Shop) -> None:
+    stop(shop.state, "test", "because", SystemClock())
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await anyio.sleep(0.2)
+        assert shop.began == []
+        assert resume(shop.state)
+        shop.executor.nudge()
+        await until(lambda: len(shop.ended) == 1)
+        shop.executor.drain(0)
+    assert len(shop.told("queue.paused")) == len(shop.told("queue.resumed")) == 1
+    assert "because" in shop.told("queue.paused")[0].reason
+
+
+async def test_a_run_is_cancelled_on_request_with_the_words_of_whoever_asked(shop: Shop) -> None:
+    shop.work = crowd = Crowd()
+    shop.executor.limit = 1
+    await shop.queue.fire(firing("qa-a"))
+    await shop.queue.fire(firing("qa-b"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 1)
+        for row in await shop.journal.runs():
+            assert await shop.journal.ask_cancel(row.run_id, "enough")
+        await until(lambda: len(shop.ended) == 2)
+        shop.executor.drain(0)
+    assert sorted(shop.ended) == [
+        ("qa-a@manual:1", "cancelled", False),
+        ("qa-b@manual:1", "cancelled", False),
+    ]
+    assert {row.detail for row in await shop.journal.runs()} == {"enough"}
+    assert len(shop.began) == 1
+    assert not crowd.gate.is_set()
+    assert not await shop.journal.ask_cancel((await shop.journal.runs())[0].run_id, "late")
+
+
+async def test_draining_claims_nothing_more_and_cancels_after_the_grace(shop: Shop) -> None:
+    shop.work = Crowd()
+    shop.executor.limit = 1
+    await shop.queue.fire(firing("qa-a"))
+    await shop.queue.fire(firing("qa-b"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 1)
+        shop.executor.drain(0.1)
+    assert shop.ended == [("qa-a@manual:1", "cancelled", False)]
+    states = {row.persona: (row.state, row.detail) for row in await shop.journal.runs()}
+    assert states == {"qa-a": ("ended", "the daemon was told to stop"), "qa-b": ("queued", "")}
+
+
+async def test_a_run_in_flight_may_end_within_the_grace(shop: Shop) -> None:
+    shop.work = crowd = Crowd()
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 1)
+        shop.executor.drain(30)
+        crowd.gate.set()
+    assert shop.ended == [("qa-a@manual:1", "done", False)]
+
+
+async def test_a_run_that_raises_disturbs_nothing(shop: Shop) -> None:
+    async def work(row: RunRow) -> None:
+        if row.persona == "qa-a":
+            raise ZeroDivisionError("ours")
+
+    shop.work = work
+    await shop.queue.fire(firing("qa-a"))
+    await shop.queue.fire(firing("qa-b"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.ended) == 2)
+        shop.executor.drain(0)
+    assert ("qa-b@manual:1", "done", False) in shop.ended
+    (fault,) = shop.told("fault.met")
+    assert "ZeroDivisionError: ours" in fault.error
+
+
+async def test_what_a_run_found_is_told_and_a_gone_persona_is_cancelled(shop: Shop) -> None:
+    async def work(row: RunRow) -> None:
+        await shop.journal.add_finding(FindingRow(run_id=row.run_id, fingerprint="f" * 12, state="confirmed"))
+
+    shop.work = work
+    await shop.queue.fire(firing("qa-a"))
+    await shop.queue.fire(firing("qa-b"))
+    del shop.personas["qa-b"]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.ended) == 2)
+        shop.executor.drain(0)
+    assert sorted(shop.ended) == [("qa-a@manual:1", "done", True), ("qa-b@manual:1", "cancelled", False)]
+
+
+async def test_a_run_that_is_not_settled_is_left_and_told(shop: Shop) -> None:
+    left: list[int] = []
+    shop.executor.left_behind = lambda: left.append(1)
+
+    async def unsettled(row: RunRow, _persona: object) -> None:
+        await shop.journal.start_settling(row.run_id)
+
+    shop.executor._execute = unsettled  # the port it was made with
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: left == [1])
+        assert [row.persona for row in await shop.executor.left()] == ["qa-a"]
+        shop.executor.drain(0)
+    assert shop.ended == []
+
+
+async def test_the_loop_itself_is_what_beats(shop: Shop) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: shop.beats > 0)
+        before = shop.beats
+        shop.executor.nudge()
+        await until(lambda: shop.beats > before)
+        shop.executor.drain(0)
+    assert shop.beats >= before + 1
