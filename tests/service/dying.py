@@ -1,0 +1,46 @@
+"""A daemon with one more side task, which dies when the file `die` appears in the state directory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import anyio
+
+from fleet.chain.rpc import Rpc
+from fleet.cli.daemon import open_world
+from fleet.cli.roster import roster
+from fleet.cli.up import make
+from fleet.clock import SystemClock
+from fleet.config import state_dir
+from fleet.errors import FleetError
+from fleet.events.feed import Feed
+from fleet.service.notify import Notifier
+
+
+async def main(folder: Path) -> None:
+    state = state_dir()
+
+    async def die() -> None:
+        while True:
+            if (state / "die").exists():
+                raise ZeroDivisionError("of the test")
+            await anyio.sleep(0.05)
+
+    found, _ = roster(folder)
+    async with (
+        open_world(state, personas=found, platform="devnet") as world,
+        Rpc(world.platform.chain.rpc) as rpc,
+    ):
+        feed = Feed(state / "events.jsonl", clock=SystemClock())
+        daemon = make(world, rpc, found, feed, folder, None, 20.0, Notifier())
+        daemon.more = (*daemon.more, ("the task of the test", die))
+        await daemon.serve()
+
+
+if __name__ == "__main__":
+    try:
+        anyio.run(main, Path(sys.argv[1]))
+    except* FleetError as group:
+        print([str(error) for error in group.exceptions], file=sys.stderr)
+        sys.exit(1)

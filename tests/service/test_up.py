@@ -1,0 +1,205 @@
+"""`fleet up`: real processes, real signals, a real chain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fleet.clock import SystemClock
+from fleet.gate.stop import resume, stop
+from fleet.store.journal import Journal
+from tests.service.conftest import CREATE, FETCH, LONG, Up, persona, processes_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
+
+
+async def test_a_persona_file_runs_changes_and_goes_without_a_restart(up: Up) -> None:
+    process = up.start()
+    await up.until(lambda: up.told("daemon.started"))
+    up.drop("qa-new", persona("qa-new", FETCH))
+    await up.until(lambda: up.told("persona.added"))
+    await up.until(lambda: up.told("trigger.fired"))
+    up.drop("qa-new", persona("qa-new", FETCH).replace('every = "1s"', 'every = "never"'))
+    (refused,) = await up.until(lambda: up.told("persona.refused"))
+    assert (refused.file, refused.kept) == ("qa-new.md", True)
+    assert "qa-new.md:5: triggers[0].every" in refused.reason
+    fired = len(up.told("trigger.fired"))
+    await up.until(lambda: len(up.told("trigger.fired")) > fired)  # the last good version goes on
+    up.drop("qa-new", persona("qa-new", FETCH, trigger='every = "24h"'))
+    await up.until(lambda: up.told("persona.changed"))
+    fired = len(up.told("trigger.fired"))
+    (up.personas / "qa-new.md").unlink()
+    await up.until(lambda: up.told("persona.removed"))
+    assert len(up.told("trigger.fired")) == fired
+    assert await up.end(process) == 0
+    kinds = [event.type for event in up.events() if event.type.startswith("persona.")]
+    assert kinds == ["persona.added", "persona.refused", "persona.changed", "persona.removed"]
+    assert {row.outcome for row in await up.runs()} == {"done"}
+
+
+async def test_sigterm_in_mid_run_settles_writes_the_footer_and_exits_0(up: Up) -> None:
+    up.drop("qa-long", LONG)
+    process = up.start("--grace", "0")
+    run = await up.minted()
+    assert any(await up.held(run))
+    started = time.monotonic()
+    assert await up.end(process) == 0
+    assert time.monotonic() - started < 10
+    assert [(end["outcome"], end["detail"]) for end in up.footers(run)] == [
+        ("cancelled", "the daemon was told to stop")
+    ]
+    assert not any(await up.held(run))
+    (row,) = [row for row in await up.runs() if row.run_id == run]
+    assert (row.state, row.outcome) == ("ended", "cancelled")
+    assert [event.type for event in up.events()][-2:] == ["daemon.draining", "daemon.stopped"]
+    assert not (up.state / "runs" / run / "keys").exists()
+    assert processes_of(up.state) == []
+
+
+async def test_a_side_task_that_dies_stops_the_daemon_loudly_with_runs_settled(up: Up) -> None:
+    up.drop("qa-long", LONG)
+    process = up.spawn(str(Path(__file__).with_name("dying.py")), str(up.personas), PYTHONPATH=os.getcwd())
+    run = await up.minted()
+    (up.state / "die").touch()
+    assert await anyio.to_thread.run_sync(process.wait, 20) == 1
+    assert "the task of the test died: ZeroDivisionError: of the test" in up.log()
+    assert [end["outcome"] for end in up.footers(run)] == ["cancelled"]
+    assert not any(await up.held(run))
+    assert up.told("daemon.stopped")[0].reason == "a side task died"
+    assert processes_of(up.state) == []
+
+
+async def test_a_second_instance_is_refused(up: Up) -> None:
+    process = up.start()
+    await up.until(lambda: up.told("daemon.started"))
+    second = up.start()
+    assert await anyio.to_thread.run_sync(second.wait, 20) == 75
+    assert f"another fleet (pid {process.pid}) is at work" in up.log()
+    said = up.fleet("status")
+    assert f"at work   pid {process.pid}" in said.stdout, said.stderr
+    assert await up.end(process) == 0
+    assert "at work   nobody" in up.fleet("status").stdout
+
+
+async def test_kill_9_in_mid_run_is_settled_by_the_next_start_and_no_key_runs_twice(up: Up) -> None:
+    up.drop("qa-long", LONG)
+    process = up.start()
+    run = await up.minted()
+    await up.end(process, signal.SIGKILL)
+    assert any(await up.held(run))
+    up.drop("qa-long", LONG.replace('continuous = "1s"', 'continuous = "24h"'))
+    again = up.start("--grace", "0")
+    (settled,) = await up.until(lambda: up.told("run.settled"))
+    assert (settled.run, settled.outcome) == (run, "crashed")
+    assert not any(await up.held(run))
+    assert len(up.footers(run)) == 1
+    assert await up.end(again) == 0
+    rows = await up.runs()
+    assert len({row.key for row in rows}) == len(rows)
+    assert [row.state for row in rows] == ["ended"] * len(rows)
+
+
+async def test_stop_in_mid_run_pauses_and_resume_settles(up: Up) -> None:
+    up.drop("qa-long", LONG)
+    process = up.start("--grace", "0")
+    run = await up.minted()
+    stop(up.state, "test", "hold it", SystemClock())
+    await up.until(lambda: up.told("queue.paused"))
+    calls = await quiet(up, run)
+    assert any(await up.held(run))
+    assert resume(up.state)
+    await up.until(lambda: up.told("run.settled"))
+    assert [end["outcome"] for end in up.footers(run)] == ["stopped"]
+    assert calls == trajectory(up, run).count('"tool.requested"')
+    assert not any(await up.held(run))
+    assert await up.end(process) == 0
+
+
+def trajectory(up: Up, run: str) -> str:
+    return (up.state / "runs" / run / "trajectory.jsonl").read_text()
+
+
+async def quiet(up: Up, run: str) -> int:
+    """Waits until a run asks for nothing more; how many calls it made."""
+    before = -1
+    while (now := trajectory(up, run).count('"tool.requested"')) != before:
+        before = now
+        await anyio.sleep(1.5)
+    return now
+
+
+async def test_a_run_is_cancelled_from_another_terminal(up: Up) -> None:
+    up.drop("qa-long", LONG)
+    process = up.start("--grace", "0")
+    run = await up.minted()
+    said = up.fleet("runs", "cancel", run, "--reason", "enough of it")
+    assert said.returncode == 0, said.stderr
+    (end,) = await up.until(lambda: up.footers(run))
+    assert end["outcome"] == "cancelled"
+    assert end["detail"].endswith(": enough of it")
+    await up.until(lambda: up.fleet("runs", "cancel", run).returncode == 2)
+    assert not any(await up.held(run))
+    assert await up.end(process) == 0
+
+
+async def test_a_bad_configuration_is_refused_and_a_good_one_takes_effect(up: Up) -> None:
+    config = Path(up.state.parent / "config" / "fleet.toml")
+    process = up.start()
+    await up.until(lambda: up.told("daemon.started"))
+    await anyio.sleep(0.3)
+    config.write_text("concurrency = 0\n")
+    process.send_signal(signal.SIGHUP)
+    (refused,) = await up.until(lambda: up.told("config.refused"))
+    assert "concurrency" in refused.reason
+    config.write_text('concurrency = 5\nidentity = "elsewhere"\n')
+    process.send_signal(signal.SIGHUP)
+    (reloaded,) = await up.until(lambda: up.told("config.reloaded"))
+    assert (reloaded.changed, reloaded.waiting) == (("concurrency",), ("identity",))
+    assert await up.end(process) == 0
+
+
+async def test_a_dial_at_observe_still_runs_what_only_looks(up: Up) -> None:
+    (up.state / "autonomy").unlink()
+    mint = f'[[probe]]\nid = "mint"\nseverity = "low"\nsteps = [{CREATE}]\nexpect = "result.ok"\n'
+    mint += 'finding = "never seen at all"\n+++\nA test'
+    up.drop("qa-both", persona("qa-both", FETCH).replace("+++\nA test", mint))
+    process = up.start()
+
+    def ended() -> str:
+        for path in (up.state / "runs").glob("*/trajectory.jsonl"):
+            if "run.ended" in path.read_text():
+                return path.parent.name
+        return ""
+
+    run = await up.until(ended)
+    assert [end["outcome"] for end in up.footers(run)] == ["done"]
+    assert '"rule":"dial"' in trajectory(up, run)
+    assert '"tool":"qa_fetch","is_error":false' in trajectory(up, run)
+    assert up.fleet("dial", "exercise", "--reason", "go").returncode == 0
+    (turned,) = await up.until(lambda: up.told("dial.turned"))
+    assert (turned.rung, turned.why) == ("exercise", "go")
+    assert os.path.exists(up.state / "autonomy")
+    assert await up.end(process) == 0
+
+
+async def test_the_janitor_releases_what_an_ended_run_left_and_only_that(up: Up) -> None:
+    """As a reorganisation leaves it: the run has ended, and its name is there again."""
+    up.drop("qa-long", LONG)
+    process = up.start("--grace", "0")
+    run = await up.minted()
+    await up.end(process, signal.SIGKILL)
+    async with await Journal.open(up.state / "fleet.db") as journal:
+        await journal.finish(run, "done")
+    (up.personas / "qa-long.md").unlink()
+    again = up.start()
+    (released,) = await up.until(lambda: up.told("name.released"))
+    assert (released.run, released.name) == (run, f"qa-{run}-1")
+    assert not any(await up.held(run))
+    await up.until(lambda: not (up.state / "runs" / run / "keys").exists())
+    assert [row.outcome for row in await up.runs()] == ["done"]
+    assert await up.end(again) == 0
