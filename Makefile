@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: setup demo test check format bench lock clean
+.PHONY: setup demo test systemd check format bench lock clean
 
 setup: $(READY)
 
@@ -30,6 +30,10 @@ demo: setup
 
 test: setup
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+# A real systemd in a container; needs root, systemd-container and debootstrap. Minutes the first time.
+systemd: setup
+	@$(BIN)/python -m pytest tests/systemd -m systemd
 
 check: setup
 	@$(BIN)/ruff format --check --quiet .

@@ -1,0 +1,164 @@
+"""`fleet service install|uninstall|show`: the systemd unit of this checkout.
+
+It writes and removes files. It never starts, stops, enables or reloads anything: those commands it prints.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleet.chain.keys import sync_dir
+from fleet.cli.shell import DryRun, Json, make_app, note, put
+from fleet.cli.unit import MARK, Installation, installation
+from fleet.errors import Refused, UsageError
+
+app = make_app(group=True)
+
+System = Annotated[
+    bool, typer.Option("--system", help="For the machine (default): its own user, every fence.")
+]
+User = Annotated[bool, typer.Option("--user", help="For you alone, under your own systemd.")]
+Root = Annotated[Path, typer.Option(help="Write below this folder: the root of an image.")]
+
+
+@app.callback()
+def _group() -> None:
+    """The systemd unit of this checkout."""
+
+
+@app.command()
+def install(
+    system: System = False,
+    user: User = False,
+    root: Root = Path("/"),
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Write the unit; start nothing, say what to type next."""
+    chosen = _chosen(system, user, root)
+    if not dry_run:
+        may_replace(chosen)
+        for path, text in chosen.files.items():
+            _write(path, text)
+    data = {
+        "files": {str(path): text for path, text in chosen.files.items()},
+        "written": not dry_run,
+        "next": chosen.after,
+    }
+    put(data, as_json=as_json, text=lambda: _tell_install(chosen, dry_run))
+
+
+@app.command()
+def uninstall(
+    system: System = False,
+    user: User = False,
+    root: Root = Path("/"),
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Remove what `install` wrote; state, keys and configuration stay."""
+    chosen = _chosen(system, user, root)
+    there = [path for path in chosen.files if os.path.lexists(path)]
+    if not dry_run:
+        may_replace(chosen)
+        for path in there:
+            path.unlink()
+            sync_dir(path.parent)
+    data = {
+        "files": [str(path) for path in there],
+        "removed": not dry_run,
+        "before": chosen.before_removal,
+        "next": chosen.after_removal,
+    }
+    put(data, as_json=as_json, text=lambda: _tell_uninstall(chosen, there, dry_run))
+
+
+@app.command()
+def show(root: Root = Path("/"), as_json: Json = False) -> None:
+    """Say what is installed, and whether it is what this checkout would write."""
+    rows = []
+    for scope in ("system", "user"):
+        chosen = installation(user=scope == "user", root=root)
+        found = _content(chosen.unit)
+        state = "absent" if found is None else "current" if found == chosen.files[chosen.unit] else "differs"
+        rows.append({"scope": scope, "state": state, "unit": str(chosen.unit)})
+    put(rows, as_json=as_json, text=lambda: print("\n".join("\t".join(row.values()) for row in rows)))
+
+
+def may_replace(chosen: Installation, *, writable: Callable[[Path], bool] | None = None) -> None:
+    """Refused, before the first change, where we may not write or where a file lies that is not ours."""
+    allowed = writable or (lambda folder: os.access(folder, os.W_OK))
+    for path in chosen.files:
+        if os.path.lexists(path) and not (_content(path) or "").startswith(MARK):
+            raise Refused(
+                f"{path} was not written by `fleet service install`",
+                rule="foreign-file",
+                remedy=f"look at it, then move it away: {path}",
+            )
+        nearest = next(folder for folder in path.parents if folder.exists())
+        if not allowed(nearest):
+            again = shlex.join([str(Path(sys.prefix) / "bin" / "fleet"), *sys.argv[1:]])
+            raise Refused(
+                f"{nearest} is not yours to write to",
+                rule="not-root",
+                remedy=f"sudo {again}; or --user; or --dry-run, to see the files",
+            )
+
+
+def _chosen(system: bool, user: bool, root: Path) -> Installation:
+    if system and user:
+        raise UsageError("--system or --user, not both")
+    if user and root != Path("/"):
+        raise UsageError("--root is for --system", remedy="set XDG_CONFIG_HOME for --user")
+    return installation(user=user, root=root.absolute())
+
+
+def _content(path: Path) -> str | None:
+    """What a file holds; None when it is missing or anything but a file."""
+    try:
+        return None if path.is_symlink() or not path.is_file() else path.read_text("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    """There whole or not at all, readable by everyone: a unit holds no secret."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), "w") as handle:
+        handle.write(text)
+        handle.flush()
+        os.fchmod(handle.fileno(), 0o644)
+        os.fsync(handle.fileno())
+    part.replace(path)
+    sync_dir(path.parent)
+
+
+def _tell_install(chosen: Installation, dry_run: bool) -> None:
+    for path, text in chosen.files.items():
+        print(f"# --- {path}\n{text}" if dry_run else f"wrote {path}")
+    _commands("nothing was started; next", chosen.after)
+
+
+def _tell_uninstall(chosen: Installation, there: list[Path], dry_run: bool) -> None:
+    for path in there:
+        print(f"{'would remove' if dry_run else 'removed'} {path}")
+    if not there:
+        note("nothing is installed")
+        return
+    _commands("before that" if dry_run else "if it still runs", chosen.before_removal)
+    _commands("next", chosen.after_removal)
+
+
+def _commands(title: str, commands: tuple[str, ...]) -> None:
+    note(f"{title}:")
+    for command in commands:
+        note(f"  {command}")
