@@ -116,6 +116,17 @@ class Platform(Section):
     """Figures of earlier releases by metric, e.g. `face_p95_ms`; own history replaces them as it grows."""
 
 
+class StoreSection(Section):
+    """Where the journal is; a file in the state directory unless one of these says otherwise."""
+
+    url: Annotated[str, StringConstraints(pattern=r"^(postgres(ql)?://.*)?$")] = ""
+    """`postgresql://user@host:5432/database`, for several daemons on one journal; without a password."""
+    url_file: str = ""
+    """A file (mode 0600) that holds the URL with its password; relative to the state directory.
+
+    While both are empty, a systemd credential of the name `store-url` is used where there is one."""
+
+
 class FleetConfig(Section):
     """`fleet.toml`; an environment variable `QA_FLEET_<KEY>` wins over a key of the file."""
 
@@ -133,6 +144,8 @@ class FleetConfig(Section):
     """Runs at a time."""
     never: tuple[str, ...] = ()
     """4-byte selectors that are never signed, besides the built-in list; can only be added to."""
+    store: StoreSection = StoreSection()
+    """Where the journal is."""
 
 
 Model = TypeVar("Model", bound=Section)

@@ -35,6 +35,7 @@ _LINK: Mapping[str, str] = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",  # ms: a peer that vanished is noticed, not waited for
     "application_name": "qa-fleet",
+    "client_encoding": "utf8",
 }
 """libpq's words; the URL may say otherwise."""
 
@@ -87,7 +88,7 @@ class PostgresDatabase(Database):
                 pool_pre_ping=True,  # without it the first write after a restart of the server fails
                 hide_parameters=True,  # they hold signed transactions: never in an error text
                 use_native_hstore=False,
-                connect_args={"client_encoding": "utf8", **_LINK, **parsed.query},
+                connect_args={key: value for key, value in _LINK.items() if key not in parsed.query},
             )
         except ModuleNotFoundError:
             raise ConfigError(

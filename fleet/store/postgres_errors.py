@@ -11,7 +11,10 @@ from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
 _BUSY = ("others are writing the same", "try again")
 _AWAY = ("the database does not answer", "start it or wait for it, then try again")
 _DENIED = ("access denied", "check user, password and rights of the database URL")
-_SCHEMA = ("the tables are not those of a journal", "name another database, or restore its tables")
+_SCHEMA = (
+    "the tables or functions are not those of this version",
+    "name another database, or restore its tables",
+)
 
 _STATES: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
     ("40", TryAgain, _BUSY),
@@ -31,6 +34,7 @@ _STATES: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
     ("42P01", ConfigError, _SCHEMA),
     ("42703", ConfigError, _SCHEMA),
     ("42P07", ConfigError, _SCHEMA),
+    ("42883", ConfigError, _SCHEMA),
     ("42804", ConfigError, _SCHEMA),
     ("XX001", ConfigError, ("damaged", "restore a backup; nothing was changed")),
     ("XX002", ConfigError, ("damaged", "restore a backup; nothing was changed")),

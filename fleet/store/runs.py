@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import UsageError
-from fleet.store.database import AnyRow
+from fleet.store.database import AnyRow, Work
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import OPEN_RUNS, RunRow, RunState
 from fleet.store.schema import RUNS
@@ -26,8 +27,12 @@ class Runs(Part):
         budget: dict[str, Any],
         priority: int = 0,
         due: str = "",
+        also: Work[None] | None = None,
     ) -> bool:
-        """Queue a run; False when this key (or id) was queued before, for ever: a firing is one run."""
+        """Queue a run; False when this key (or id) was queued before, for ever: a firing is one run.
+
+        `also` is done in the same transaction, for a new run only.
+        """
         row = {
             "run_id": run_id,
             "persona": persona,
@@ -42,7 +47,14 @@ class Runs(Part):
             "due": due or self._now(),
         }
         statement = self._db.insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id)
-        return await self._db.write("run.trigger", lambda c: c.scalar(statement)) is not None
+
+        async def work(c: AsyncConnection) -> bool:
+            new = await c.scalar(statement) is not None
+            if new and also is not None:
+                await also(c)
+            return new
+
+        return await self._db.write("run.trigger", work)
 
     async def claim(self, run_id: str, *, pid: int, pid_start: int) -> bool:
         """Queued to running, by compare-and-set: exactly one caller gets True, ever."""
