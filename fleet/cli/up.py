@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +25,9 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.queue import Queue
 from fleet.runs.world import World
 from fleet.service.daemon import Daemon
+from fleet.service.health import listeners, serve
+from fleet.service.logs import configure, log_daemon, log_run, mask_with
+from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.roll import Roll
 from fleet.service.triggers import Triggers
@@ -43,6 +47,9 @@ def up(
     grace: Annotated[
         float, typer.Option(min=0, max=3600, help="Seconds that runs may go on after the first SIGTERM.")
     ] = 20.0,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Health pages on 127.0.0.1 too, not only fleet.sock.")
+    ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +60,19 @@ def up(
         plan = planned(personas, platform)
         put(plan, as_json=as_json, text=lambda: _print(plan))
         return
-    run(lambda: _up(state(), personas, platform, grace))
+    configure()
+    run(lambda: _up(Options(state(), personas.absolute(), platform, grace, port)))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line said."""
+
+    state: Path
+    folder: Path
+    platform: str | None = None
+    grace_s: float = 20.0
+    port: int | None = None
 
 
 def planned(folder: Path, platform: str | None) -> dict[str, Any]:
@@ -85,61 +104,58 @@ def _print(plan: dict[str, Any]) -> None:
         note(f"refused: {reason}")
 
 
-async def _up(folder: Path, personas: Path, platform: str | None, grace: float) -> None:
+async def _up(options: Options) -> None:
     """Start as soon as the chain answers: a node that is down at boot is no reason to give up."""
     notifier, pause = Notifier(), FIRST_S
     while True:
         opened: list[World] = []
         try:
-            await _serve(folder, personas, platform, grace, notifier, opened.append)
+            await _serve(options, notifier, opened.append)
         except Unreachable as error:
             if opened or not error.retryable:
                 raise
-            note(f"waiting for the chain: {error}")
+            _LOG.warning("waiting for the chain: %s", error)
             notifier.say(f"EXTEND_TIMEOUT_USEC={int((LONGEST_S + 60) * 1e6)}")
-            notifier.status(f"waiting for the chain: {error}")
+            notifier.status("waiting for the chain")
             await anyio.sleep(pause)
             pause = min(pause * 2, LONGEST_S)
         else:
             return
 
 
-async def _serve(
-    folder: Path, personas: Path, platform: str | None, grace: float, notifier: Notifier,
-    opened: Callable[[World], None],
-) -> None:  # fmt: skip
-    roll, _ = await anyio.to_thread.run_sync(roster, personas)  # bad files are told by whoever follows them
+async def _serve(options: Options, notifier: Notifier, opened: Callable[[World], None]) -> None:
+    found, _ = await anyio.to_thread.run_sync(roster, options.folder)  # whoever follows it tells bad files
+    tally = Tally()
     async with (
-        open_world(folder, personas=roll, platform=platform) as world,
+        open_world(
+            options.state, personas=found, platform=options.platform, watch=(tally.run, log_run)
+        ) as world,
         Rpc(world.platform.chain.rpc) as rpc,
     ):
         opened(world)
-        feed = Feed(folder / "events.jsonl", clock=world.clock)
+        mask_with(world.redactor)
+        feed = Feed(options.state / "events.jsonl", clock=world.clock, readers=(tally.daemon, log_daemon))
         try:
-            await make(world, rpc, roll, feed, personas, platform, grace, notifier).serve()
+            daemon = make(options, world, rpc, found, feed, notifier, tally)
+            lines = listeners(options.state, options.port)
+            daemon.more = (("the health pages", lambda: serve(daemon.vitals, options.state, lines)),)
+            await daemon.serve()
         finally:
             feed.close()
 
 
 def make(
-    world: World, rpc: Rpc, personas: dict[str, LoadedPersona], feed: Feed, folder: Path,
-    platform: str | None, grace: float, notifier: Notifier,
+    options: Options, world: World, rpc: Rpc, personas: dict[str, LoadedPersona], feed: Feed,
+    notifier: Notifier, tally: Tally,
 ) -> Daemon:  # fmt: skip
-    """The daemon over an opened world."""
+    """The daemon over an opened world, without its health pages."""
     queue = Queue(world.journal, world.platform.name, personas, feed)
-    triggers = Triggers(
-        queue,
-        world.journal,
-        rpc,
-        world.platform,
-        world.signer.address(Role.SPONSOR),
-        world.state,
-        world.clock,
-    )
+    sponsor = world.signer.address(Role.SPONSOR)
+    triggers = Triggers(queue, world.journal, rpc, world.platform, sponsor, world.state, world.clock)
 
     def reread() -> FleetConfig:
         config = load_fleet()
-        load_platform(platform or config.platform, world.state)
+        load_platform(options.platform or config.platform, world.state)
         return config
 
     return Daemon(
@@ -148,11 +164,12 @@ def make(
         feed=feed,
         queue=queue,
         triggers=triggers,
-        roll=Roll(folder, personas, load, triggers, feed),
+        roll=Roll(options.folder, personas, load, triggers, feed),
         triage=_triage,
         reread=reread,
-        grace_s=grace,
+        grace_s=options.grace_s,
         notifier=notifier,
+        tally=tally,
     )
 
 

@@ -29,10 +29,12 @@ from fleet.runs.janitor import Janitor
 from fleet.runs.life import execute
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.world import World
+from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.roll import Roll
 from fleet.service.supervise import side, signals
 from fleet.service.triggers import Side, Triggers
+from fleet.service.vitals import Vitals
 from fleet.store.rows import RunRow
 
 LIVE_KEYS = ("concurrency", "trusted", "never")
@@ -62,11 +64,11 @@ class Daemon:
     reread: Callable[[], FleetConfig]
     grace_s: float
     notifier: Notifier = field(default_factory=Notifier)
+    tally: Tally = field(default_factory=Tally)
     more: Sequence[Side] = ()
     executor: Executor = field(init=False)
     janitor: Janitor = field(init=False)
-    beat_at: float = field(init=False)
-    ready: bool = False
+    vitals: Vitals = field(init=False)
     draining: str = ""
     waiting: int = 0
     _firing: anyio.CancelScope = field(init=False)
@@ -82,7 +84,7 @@ class Daemon:
         self.executor.left_behind = self.janitor.nudge
         self.queue.nudge = self.executor.nudge
         self._firing = anyio.CancelScope()
-        self.beat_at = self.world.clock.monotonic()
+        self.vitals = Vitals(self.world, self.executor, self.personas, self.tally)
 
     async def serve(self) -> None:
         """Until a signal; SideTaskDied when a part of it ends before, and then every run is settled first."""
@@ -98,14 +100,14 @@ class Daemon:
                 tasks.cancel_scope.cancel()
             reason = self.draining
         finally:
-            self.ready = False
+            self.vitals.ready = False
             self.notifier.say("STOPPING=1")
             self.feed.tell(DaemonStopped(reason=reason))
 
     def drain(self, reason: str) -> None:
         """No new runs. Triggers and janitor stop; what is in flight gets its grace."""
         self.draining = reason
-        self.ready = False
+        self.vitals.ready = False
         self.notifier.say("STOPPING=1")
         self.notifier.status(f"draining after {reason}: {len(self.executor.live)} runs in flight")
         self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
@@ -155,10 +157,10 @@ class Daemon:
 
     def _beat(self) -> None:
         """One turn of the work loop: what feeds the watchdog."""
-        self.beat_at = self.world.clock.monotonic()
+        self.vitals.beat()
         self.notifier.feed()
-        if not self.ready and not self.draining:
-            self.ready = True
+        if not self.vitals.ready and not self.draining:
+            self.vitals.ready = True
             self.notifier.say("READY=1", f"MAINPID={os.getpid()}")
 
     async def _weather(self) -> None:

@@ -10,11 +10,12 @@ import anyio
 from fleet.chain.rpc import Rpc
 from fleet.cli.daemon import open_world
 from fleet.cli.roster import roster
-from fleet.cli.up import make
+from fleet.cli.up import Options, make
 from fleet.clock import SystemClock
 from fleet.config import state_dir
 from fleet.errors import FleetError
 from fleet.events.feed import Feed
+from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 
 
@@ -33,7 +34,7 @@ async def main(folder: Path) -> None:
         Rpc(world.platform.chain.rpc) as rpc,
     ):
         feed = Feed(state / "events.jsonl", clock=SystemClock())
-        daemon = make(world, rpc, found, feed, folder, None, 20.0, Notifier())
+        daemon = make(Options(state, folder), world, rpc, found, feed, Notifier(), Tally())
         daemon.more = (*daemon.more, ("the task of the test", die))
         await daemon.serve()
 

@@ -1,0 +1,87 @@
+"""How the daemon is, for whoever asks: read when asked, from the journal and what is in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import anyio
+
+from fleet.errors import FleetError
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.stop import stopped
+from fleet.runs.executor import Executor
+from fleet.runs.world import World
+from fleet.service.metrics import Reading, Tally, exposition
+
+CHAIN_S = 2.0
+"""A page waits so long for the chain, not longer."""
+FRESH_S = 15.0
+
+
+class Vitals:
+    """The health pages' view of a daemon. `ready` is set by the daemon."""
+
+    def __init__(
+        self, world: World, executor: Executor, personas: Mapping[str, object], tally: Tally
+    ) -> None:
+        self._world, self._executor, self._personas = world, executor, personas
+        self._tally = tally
+        self._log: tuple[float, int | None] = (float("-inf"), None)
+        self.ready = False
+        self.beat_at = world.clock.monotonic()
+
+    def beat(self) -> None:
+        """The work loop turned."""
+        self.beat_at = self._world.clock.monotonic()
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready
+
+    @property
+    def beat_age_s(self) -> float:
+        return self._world.clock.monotonic() - self.beat_at
+
+    async def metrics(self) -> bytes:
+        return exposition(await self.reading(), self._tally)
+
+    async def reading(self) -> Reading:
+        """Everything at one moment; raises what the journal raises."""
+        world, journal, platform = self._world, self._world.journal, self._world.platform.name
+        unposted = await journal.findings(states=["confirmed", "posting"])
+        return Reading(
+            rung=str(read_dial(world.state / DIAL).rung),
+            paused=stopped(world.state) is not None,
+            personas=len(self._personas),
+            live=len(self._executor.live),
+            beat_age_s=self.beat_age_s,
+            now=world.clock.now(),
+            outcomes=await journal.outcomes(),
+            waiting=await journal.waiting(platform),
+            ages=await journal.ages(platform),
+            budgets=await self._budgets(),
+            outbox=len(unposted),
+            log_entries=await self._entries(),
+            log_mirrored=(await journal.mirror_cursor())[1],
+        )
+
+    async def _budgets(self) -> dict[tuple[str, str], int]:
+        left: dict[tuple[str, str], int] = {}
+        for run, persona in self._executor.live.items():
+            gate = self._world.gates.get(run)
+            for unit, count in (await gate.left()).items() if gate else ():
+                left[persona, str(unit)] = count
+        return left
+
+    async def _entries(self) -> int | None:
+        """Entries of the log on chain, seldom asked; None while the chain does not answer."""
+        now = self._world.clock.monotonic()
+        if now - self._log[0] > FRESH_S:
+            count = None
+            try:
+                with anyio.move_on_after(CHAIN_S):
+                    count = await self._world.log.count()
+            except FleetError:
+                pass
+            self._log = (now, count)
+        return self._log[1]

@@ -1,0 +1,257 @@
+"""What the daemon says about itself: to systemd, to Prometheus, to a probe, to its log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.errors import ConfigError
+from fleet.events.feed import PersonaRefused
+from fleet.events.model import GateDenied, RunStarted, ToolRequested, ToolResponded
+from fleet.findings.redact import Redactor
+from fleet.service.health import application, listeners
+from fleet.service.logs import configure, log_daemon, log_run, mask_with
+from fleet.service.metrics import Reading, Tally, exposition
+from fleet.service.notify import Notifier
+from tests.service.conftest import FETCH, Up, persona
+
+NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
+READING = Reading(
+    rung="exercise", paused=False, personas=3, live=1, beat_age_s=0.5, now=NOW,
+    outcomes={"done": 4, "cancelled": 1}, waiting={"qa-a": 2}, ages={"queued": "2026-11-21T17:59:00Z"},
+    budgets={("qa-a", "calls"): 7}, outbox=1, log_entries=12, log_mirrored=10,
+)  # fmt: skip
+
+
+class Well:
+    """A daemon that is fine, until told otherwise."""
+
+    def __init__(self) -> None:
+        self.is_ready, self.beat_age_s = True, 0.1
+
+    async def reading(self) -> Reading:
+        return READING
+
+    async def metrics(self) -> bytes:
+        return exposition(READING, Tally())
+
+
+async def ask(well: Well, path: str, method: str = "GET", host: str = "127.0.0.1:9") -> httpx.Response:
+    transport = httpx.ASGITransport(app=application(well))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:9") as client:
+        return await client.request(method, path, headers={"host": host})
+
+
+@pytest.mark.anyio
+async def test_a_loop_that_hangs_is_unhealthy_and_a_draining_daemon_not_ready() -> None:
+    well = Well()
+    assert (await ask(well, "/healthz")).status_code == 200
+    assert (await ask(well, "/readyz")).json() == {
+        "ok": True, "waiting": 2, "rung": "exercise", "paused": False, "runs": 1, "personas": 3,
+    }  # fmt: skip
+    well.is_ready, well.beat_age_s = False, 31.0
+    assert (await ask(well, "/healthz")).status_code == 503
+    assert (await ask(well, "/readyz")).status_code == 503
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:9", "127.0.0.1.evil.example", ""])
+async def test_a_page_that_dns_pointed_here_gets_nothing(host: str) -> None:
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert (await ask(Well(), path, host=host)).status_code == 421
+
+
+@pytest.mark.anyio
+async def test_nothing_can_be_changed_by_these_pages() -> None:
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert (await ask(Well(), path, method="POST")).status_code == 405
+
+
+def test_metrics_say_what_is_asked_of_them() -> None:
+    tally = Tally()
+    tally.run(ToolRequested(call=1, tool="qa_fetch", args={}))
+    tally.run(ToolResponded(call=1, tool="qa_fetch", is_error=False, result={}, seconds=0.5))
+    tally.run(GateDenied(call=2, tool='x"} 1\nfleet_evil', rule="grant", reason=""))
+    tally.daemon(PersonaRefused(file="qa-x.md", reason="bad", kept=False))
+    lines = set(exposition(READING, tally).decode().splitlines())
+    assert {
+        'fleet_runs_total{outcome="done"} 4.0',
+        'fleet_tool_calls_total{tool="qa_fetch",verdict="permit"} 1.0',
+        'fleet_tool_calls_total{tool="other",verdict="grant"} 1.0',
+        'fleet_tool_seconds_total{tool="qa_fetch"} 0.5',
+        'fleet_queue_depth{persona="qa-a"} 2.0',
+        'fleet_stage_age_seconds{stage="queued"} 60.0',
+        'fleet_stage_age_seconds{stage="running"} 0.0',
+        'fleet_budget_left{persona="qa-a",unit="calls"} 7.0',
+        "fleet_log_lag 2.0", "fleet_rung 1.0", "fleet_paused 0.0", "fleet_outbox 1.0",
+        "fleet_personas_refused_total 1.0", "fleet_triggers_skipped_total 0.0",
+    } <= lines  # fmt: skip
+    assert not any("evil" in line for line in lines)
+
+
+def test_an_unanswering_chain_leaves_the_lag_out_rather_than_at_zero() -> None:
+    assert "fleet_log_lag" not in exposition(replace(READING, log_entries=None), Tally()).decode()
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> socket.socket:
+    """The other end of the notification socket."""
+    path = tmp_path / "n"
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    line.bind(str(path))
+    line.setblocking(False)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(path))
+    return line
+
+
+def heard(line: socket.socket) -> list[str]:
+    found = []
+    while True:
+        try:
+            found.append(line.recv(4096).decode())
+        except BlockingIOError:
+            return found
+
+
+def test_the_watchdog_is_fed_at_most_twice_a_period_and_only_by_its_own_process(
+    manager: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "60000000")
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
+    notifier = Notifier()
+    notifier.feed()
+    notifier.feed()
+    assert heard(manager) == ["WATCHDOG=1"]
+    monkeypatch.setenv("WATCHDOG_PID", "1")
+    Notifier().feed()
+    monkeypatch.delenv("WATCHDOG_USEC")
+    Notifier().feed()
+    assert heard(manager) == []
+    manager.close()
+
+
+def test_a_status_is_said_when_it_changes_and_a_manager_that_is_gone_is_no_reason_to_end(
+    manager: socket.socket,
+) -> None:
+    notifier = Notifier()
+    for text in ("one", "one", "two"):
+        notifier.status(text)
+    assert heard(manager) == ["STATUS=one", "STATUS=two"]
+    manager.close()
+    notifier.say("READY=1")
+
+
+def test_the_socket_is_private_and_a_dead_daemon_s_is_replaced(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    for _ in range(2):
+        (line,) = listeners(deep, None)
+        assert (deep / "fleet.sock").stat().st_mode & 0o777 == 0o600
+        line.close()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ConfigError, match="port"):
+            listeners(deep, taken.getsockname()[1])
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
+    """What the process would write; the logging of pytest is put back afterwards."""
+    root, out = logging.getLogger(), StringIO()
+    before, level = root.handlers[:], root.level
+    monkeypatch.setattr(sys, "stderr", out)
+    configure()
+    monkeypatch.undo()
+    yield out
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+def test_a_line_is_json_when_nobody_watches_and_holds_no_secret(log: StringIO) -> None:
+    secret = "a1" * 32
+    mask_with(Redactor((bytes.fromhex(secret),)))
+    log_daemon(PersonaRefused(file="qa-x.md", reason=f"key {secret}\x1b[31m", kept=True))
+    logging.getLogger("httpx").info("HTTP Request: every one of them")
+    try:
+        raise ValueError(f"0x{secret}")
+    except ValueError:
+        logging.getLogger("fleet.test").exception("it broke")
+    refused, broke = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert (refused["event"], refused["level"], refused["kept"]) == ("persona.refused", "warning", True)
+    assert refused["file"] == "qa-x.md"
+    assert "ValueError" in broke["exception"]
+    assert secret not in log.getvalue()
+    assert "\\u001b" not in log.getvalue()
+
+
+def test_a_run_s_beginning_is_a_line_and_its_calls_are_not(log: StringIO) -> None:
+    log_run(
+        RunStarted(
+            run="abcdefgh", persona="qa-a", persona_sha256="0" * 64, driver="playbook", platform="p",
+            chain_id=1, rung="observe", jail="b/t", budget={}, trigger="t",
+        )
+    )  # fmt: skip
+    log_run(ToolRequested(call=1, tool="qa_fetch", args={}))
+    (line,) = log.getvalue().splitlines()
+    assert json.loads(line)["run"] == "abcdefgh"
+
+
+@given(st.text())
+def test_no_text_makes_two_lines_of_one(text: str) -> None:
+    root, out = logging.getLogger(), StringIO()
+    before, level, real = root.handlers[:], root.level, sys.stderr
+    try:
+        sys.stderr = out
+        configure(as_json=True)
+        log_daemon(PersonaRefused(file="f", reason=text.encode("utf-8", "replace").decode(), kept=False))
+    finally:
+        sys.stderr = real
+        root.handlers[:] = before
+        root.setLevel(level)
+    assert len(out.getvalue().splitlines()) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.devnet
+@pytest.mark.jail
+async def test_systemd_is_told_and_the_pages_answer(up: Up, manager: socket.socket) -> None:
+    up.drop("qa-look", persona("qa-look", FETCH))
+    process = up.start(NOTIFY_SOCKET=os.environ["NOTIFY_SOCKET"], WATCHDOG_USEC="1000000")
+    said: list[str] = []
+
+    def ready() -> bool:
+        said.extend(heard(manager))
+        return any("READY=1" in word for word in said) and said.count("WATCHDOG=1") >= 3
+
+    await up.until(ready)
+    await up.until(lambda: up.told("trigger.fired"))
+    transport = httpx.AsyncHTTPTransport(uds=str(up.state / "fleet.sock"))
+    async with httpx.AsyncClient(transport=transport, base_url="http://fleet") as client:
+        assert (await client.get("/healthz")).status_code == 200
+        assert (await client.get("/readyz")).json()["personas"] == 1
+        assert "fleet_runs_total" in (await client.get("/metrics")).text
+    assert await up.end(process) == 0
+    said += heard(manager)
+    assert "STATUS=exercise: 0 runs, 0 waiting" in said
+    assert "STOPPING=1" in said
+    assert said.index("STOPPING=1") > said.index("WATCHDOG=1")
+    assert not (up.state / "fleet.sock").exists()
+    events = [json.loads(line)["event"] for line in up.log().splitlines()]
+    assert events[0] == "daemon.started"
+    assert events[-1] == "daemon.stopped"
+    for key in (up.state / "keys").iterdir():
+        assert key.read_text().strip() not in up.log()
+    manager.close()
