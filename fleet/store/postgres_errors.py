@@ -35,6 +35,7 @@ _STATES: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
     ("42703", ConfigError, _SCHEMA),
     ("42P07", ConfigError, _SCHEMA),
     ("42883", ConfigError, _SCHEMA),
+    ("42704", ConfigError, _SCHEMA),
     ("42804", ConfigError, _SCHEMA),
     ("XX001", ConfigError, ("damaged", "restore a backup; nothing was changed")),
     ("XX002", ConfigError, ("damaged", "restore a backup; nothing was changed")),
