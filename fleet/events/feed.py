@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,8 @@ from fleet.clock import Clock, iso
 
 _LOG = logging.getLogger("fleet.events")
 MAX_LINE = 1 << 20
+LARGEST = 64 << 20
+"""Bytes; a larger file is put aside at the next start, as `events.1.jsonl`."""
 
 
 class _Event(BaseModel):
@@ -182,6 +185,9 @@ class Feed:
     """
 
     def __init__(self, path: Path, *, clock: Clock, readers: Iterable[FeedReader] = ()) -> None:
+        with contextlib.suppress(OSError):
+            if path.stat().st_size > LARGEST:
+                path.replace(path.with_suffix(".1.jsonl"))
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         self._fd = os.open(path, flags, 0o600)
         self._clock = clock

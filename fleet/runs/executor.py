@@ -85,10 +85,12 @@ class Executor:
 
     async def left(self) -> list[RunRow]:
         """Runs without an outcome that nobody is at work on."""
+        journal, own = self._world.journal, (os.getpid(), own_start())
         async with self._claiming:  # between a claim in the journal and its flight here
-            rows = await self._world.journal.open_runs()
-            mine = [row for row in rows if row.platform == self._world.platform.name]
-            return [row for row in mine if row.run_id not in self._flights]
+            rows = [row for row in await journal.open_runs() if row.platform == self._world.platform.name]
+            if journal.shared:  # others are at work there: what a dead one left is theirs to find
+                rows = [row for row in rows if (row.pid, row.pid_start) == own]
+            return [row for row in rows if row.run_id not in self._flights]
 
     async def run(self) -> None:
         """Work until drained."""
@@ -115,11 +117,11 @@ class Executor:
         return POLL_S
 
     async def _turn(self, tasks: TaskGroup) -> None:
+        if self._deadline is not None and self._clock.monotonic() >= self._deadline:
+            for run in list(self._flights):
+                await self._cancel(run, "the daemon was told to stop")
         await self._cancel_asked()
         if self._deadline is not None:
-            if self._clock.monotonic() >= self._deadline:
-                for run in list(self._flights):
-                    await self._cancel(run, "the daemon was told to stop")
             return
         if self._is_paused():
             return
@@ -162,9 +164,11 @@ class Executor:
         """Durably first: whoever settles the run, now or after a crash, knows how it ended."""
         flight = self._flights[run]
         if not flight.scope.cancel_called:
-            await self._world.journal.put(waits_key(run), f"cancelled\n{why}")
             self._world.asked[run] = why
-            flight.scope.cancel()
+            try:
+                await self._world.journal.put(waits_key(run), f"cancelled\n{why}")
+            finally:
+                flight.scope.cancel()
 
     async def _see_through(self, row: RunRow) -> None:
         persona = self._personas.get(row.persona)

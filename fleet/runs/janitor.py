@@ -72,6 +72,8 @@ class Janitor:
             await self._try(row.run_id, partial(self._settle, row))
         busy = open_runs | self._executor.live.keys()
         for run in sorted({effect.run_id for effect in names} - busy - {""}):
+            if not (self._world.folder(run) / "keys").is_dir():
+                continue  # only a name that a key of ours holds can be released
             await self._try(run, partial(self._release, run))
 
     async def _settle(self, row: RunRow) -> None:

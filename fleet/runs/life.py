@@ -75,10 +75,16 @@ async def recover(world: World) -> list[RunReport]:
     behind cannot be seen from here.
     """
     await transactions(world, "")
-    for row in await world.journal.queued_runs():
-        await world.journal.finish(row.run_id, "cancelled", "the process ended before it began")
+    await forget_unbegun(world)
     rows = [row for row in await world.journal.open_runs() if row.platform == world.platform.name]
     return [await resettle(world, row) for row in rows]
+
+
+async def forget_unbegun(world: World) -> None:
+    """End what a person started and a killed process never began; a trigger's run waits for the daemon."""
+    for row in () if world.journal.shared else await world.journal.queued_runs():
+        if row.key.endswith(f":{row.run_id}"):
+            await world.journal.finish(row.run_id, "cancelled", "the process ended before it began")
 
 
 async def resettle(world: World, row: RunRow) -> RunReport:

@@ -65,7 +65,7 @@ class Queue:
         self._feed.tell(TriggerSkipped(persona=skip.persona, key=skip.key, reason=skip.reason))
 
     async def _crowded(self, firing: Firing) -> str:
-        waiting = await self._journal.queued_keys(firing.persona)
+        waiting = await self._journal.queued_keys(self._platform, firing.persona)
         if len(waiting) >= ROOM:
             return f"{len(waiting)} runs of it wait already"
         if _by_clock(firing.key) and (earlier := [key for key in waiting if _by_clock(key)]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -26,13 +27,13 @@ from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
-from fleet.runs.life import execute
+from fleet.runs.life import execute, forget_unbegun
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.world import World
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.roll import Roll
-from fleet.service.supervise import side, signals
+from fleet.service.supervise import ENDING, side, signals
 from fleet.service.triggers import Side, Triggers
 from fleet.service.vitals import Vitals
 from fleet.store.rows import RunRow
@@ -88,12 +89,18 @@ class Daemon:
 
     async def serve(self) -> None:
         """Until a signal; SideTaskDied when a part of it ends before, and then every run is settled first."""
-        await self.triggers.start(list(self.personas.values()))
-        self._announce()
+        with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
+            await forget_unbegun(self.world)
+            await self.triggers.start(list(self.personas.values()))
+            self._announce()
+            await self._serve(lambda: signals(received, drain=self.drain, reload=self.reload))
+
+    async def _serve(self, listen: Callable[[], Awaitable[None]]) -> None:
         reason = "a side task died"
+        sides = (("the signal handler", listen), ("the look at dial and STOP", self._weather))
         try:
             async with anyio.create_task_group() as tasks:
-                for name, run in (*self._sides(), *self.more):
+                for name, run in (*sides, *self.more):
                     tasks.start_soon(side, name, run)
                 tasks.start_soon(self._fire)
                 await self.executor.run()
@@ -130,12 +137,6 @@ class Daemon:
         self.executor.nudge()
         waiting = tuple(key for key in changed if key not in live)
         self.feed.tell(ConfigReloaded(changed=tuple(live), waiting=waiting))
-
-    def _sides(self) -> tuple[Side, ...]:
-        return (
-            ("the signal handler", lambda: signals(drain=self.drain, reload=self.reload)),
-            ("the look at dial and STOP", self._weather),
-        )
 
     async def _fire(self) -> None:
         """Triggers, the folder and the janitor: what stops as soon as the daemon drains."""

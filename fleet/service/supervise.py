@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NoReturn
 
 import anyio
@@ -36,19 +36,21 @@ async def side(name: str, run: Callable[[], Awaitable[None]]) -> NoReturn:
     raise SideTaskDied(f"{name} ended by itself", remedy="the daemon must be restarted")
 
 
-async def signals(*, drain: Callable[[str], None], reload: Callable[[], Awaitable[None]]) -> None:
+async def signals(
+    received: AsyncIterator[signal.Signals], *, drain: Callable[[str], None],
+    reload: Callable[[], Awaitable[None]],
+) -> None:  # fmt: skip
     """The first SIGTERM or SIGINT drains, the second ends the process at once; SIGHUP reloads.
 
     Ending at once is safe at any instant: jails die with their parent, and the next start settles.
     """
     drained = 0.0
-    with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
-        async for number in received:
-            if number == signal.SIGHUP:
-                await reload()
-            elif not drained:
-                drained = anyio.current_time()
-                drain(signal.Signals(number).name)
-            elif anyio.current_time() - drained > ECHO_S:
-                _LOG.error("%s again: ending at once; the next start settles", signal.Signals(number).name)
-                os._exit(128 + number)
+    async for number in received:
+        if number == signal.SIGHUP:
+            await reload()
+        elif not drained:
+            drained = anyio.current_time()
+            drain(number.name)
+        elif anyio.current_time() - drained > ECHO_S:
+            _LOG.error("%s again: ending at once; the next start settles", number.name)
+            os._exit(128 + number)

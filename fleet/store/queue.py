@@ -10,11 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.store.database import AnyRow
 from fleet.store.part import Part, plain
-from fleet.store.rows import NEWS, RoundsRow, RunRow, SkipRow
+from fleet.store.rows import NEWS, OPEN_RUNS, RoundsRow, RunRow, SkipRow
 from fleet.store.runs import run_row
 from fleet.store.schema import FINDINGS, RUNS, SKIPS
 
 KEPT_SKIPS = 10_000
+UNENDED = ("queued", *OPEN_RUNS)
 LOOK_BACK = 64
 """Ended runs of a persona that are looked at for how long it has been quiet."""
 
@@ -66,9 +67,10 @@ class Queue(Part):
         )
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
-    async def queued_keys(self, persona: str) -> list[str]:
+    async def queued_keys(self, platform: str, persona: str) -> list[str]:
         """Keys of the runs of this persona that wait."""
-        statement = select(RUNS.c.key).where(RUNS.c.persona == persona, RUNS.c.state == "queued")
+        mine = (RUNS.c.persona == persona, RUNS.c.state == "queued", RUNS.c.platform == platform)
+        statement = select(RUNS.c.key).where(*mine)
         return [row[0] for row in await self._db.rows(statement)]
 
     async def known_key(self, key: str) -> bool:
@@ -87,7 +89,7 @@ class Queue(Part):
 
     async def cancels(self) -> list[RunRow]:
         """Runs without an outcome whose end was asked for."""
-        statement = select(RUNS).where(RUNS.c.cancel != "", RUNS.c.state != "ended")
+        statement = select(RUNS).where(RUNS.c.cancel != "", RUNS.c.state.in_(UNENDED))
         return [run_row(row) for row in await self._db.rows(statement)]
 
     async def skip(self, persona: str, key: str, reason: str) -> None:
@@ -143,7 +145,7 @@ class Queue(Part):
         since = func.min(RUNS.c.created)
         statement = (
             select(RUNS.c.state, since)
-            .where(RUNS.c.state != "ended", RUNS.c.platform == platform)
+            .where(RUNS.c.state.in_(UNENDED), RUNS.c.platform == platform)
             .group_by(RUNS.c.state)
         )
         return {row[0]: row[1] for row in await self._db.rows(statement)}

@@ -76,6 +76,7 @@ RUNS = Table(
     _text("due", ""),
     _text("cancel", ""),
     Index("runs_by_state", "state"),
+    Index("runs_by_persona", "persona", "state"),
     sqlite_strict=True,
 )
 

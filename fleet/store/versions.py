@@ -8,7 +8,7 @@ from sqlalchemy import insert, inspect, select, update
 from sqlalchemy.engine import Connection
 
 from fleet.errors import ConfigError
-from fleet.store.schema import META, METADATA, SCHEMA_VERSION, SKIPS
+from fleet.store.schema import META, METADATA, RUNS, SCHEMA_VERSION, SKIPS
 
 _ELSEWHERE = "name another state directory or database"
 
@@ -42,11 +42,13 @@ def settle_version(connection: Connection, where: str, *, alone: bool) -> None:
 def _queue(connection: Connection) -> None:
     """Version 2: priorities, when a run was due, requests to cancel one, and what was skipped."""
     for column in (
-        "priority INTEGER NOT NULL DEFAULT 0",
+        "priority INTEGER NOT NULL DEFAULT '0'",
         "due TEXT NOT NULL DEFAULT ''",
         "cancel TEXT NOT NULL DEFAULT ''",
     ):
         connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {column}")
+    for index in RUNS.indexes:
+        index.create(connection, checkfirst=True)
     SKIPS.create(connection)
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from fleet.clock import SystemClock
+from fleet.errors import TryAgain
 from fleet.gate.stop import resume, stop
+from fleet.runs.life import forget_unbegun
+from fleet.runs.world import World
+from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow, RunRow
 from tests.runs.conftest import Shop, firing
 
@@ -202,3 +208,45 @@ async def test_the_loop_itself_is_what_beats(shop: Shop) -> None:
         await until(lambda: shop.beats > before)
         shop.executor.drain(0)
     assert shop.beats >= before + 1
+
+
+async def test_a_journal_that_refuses_does_not_keep_a_daemon_from_ending(shop: Shop) -> None:
+    """The disk is full when it is told to stop: what is in flight is cancelled all the same."""
+    crowd = Crowd()
+    shop.work = crowd
+    await shop.queue.fire(firing("qa-a"))
+    refusing = Refusing(shop.journal)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.began) == 1)
+        shop.executor._world = cast(World, SimpleNamespace(**vars(shop.world) | {"journal": refusing}))
+        shop.executor.drain(0)
+    assert refusing.asked > 0
+    assert [row.state for row in await shop.journal.runs()] == ["ended"]  # by the run itself
+
+
+class Refusing:
+    """A journal on a full disk."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> object:
+        async def refuse(*_args: object, **_kwargs: object) -> None:
+            self.asked += 1
+            raise TryAgain("the disk is full")
+
+        return refuse
+
+
+async def test_what_a_trigger_queued_outlives_a_run_by_hand(shop: Shop) -> None:
+    """`fleet run` ends what a person began and nobody claimed, and nothing else."""
+    await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:00Z"))
+    await shop.journal.trigger(
+        "byhandxx", persona="qa-b", key="qa-b@manual:byhandxx", platform="devnet", trigger="manual",
+        rung="", budget={},
+    )  # fmt: skip
+    await forget_unbegun(shop.world)
+    states = {row.persona: (row.state, row.outcome) for row in await shop.journal.runs()}
+    assert states == {"qa-a": ("queued", ""), "qa-b": ("ended", "cancelled")}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
 import pytest
 
 from fleet.clock import SystemClock
+from fleet.devnet.stack import Devnet
 from fleet.gate.stop import resume, stop
 from fleet.store.journal import Journal
 from tests.service.conftest import CREATE, FETCH, LONG, Up, persona, processes_of
@@ -59,6 +63,25 @@ async def test_sigterm_in_mid_run_settles_writes_the_footer_and_exits_0(up: Up) 
     assert [event.type for event in up.events()][-2:] == ["daemon.draining", "daemon.stopped"]
     assert not (up.state / "runs" / run / "keys").exists()
     assert processes_of(up.state) == []
+
+
+async def test_a_second_sigterm_ends_at_once_and_the_next_start_settles(up: Up) -> None:
+    up.drop("qa-long", LONG)
+    process = up.start("--grace", "60")
+    run = await up.minted()
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)  # the echo of the first: shells and `timeout` send it twice
+    await up.until(lambda: up.told("daemon.draining"))
+    await anyio.sleep(1.1)
+    assert process.poll() is None
+    assert await up.end(process) == 128 + signal.SIGTERM
+    await up.until(lambda: processes_of(up.state) == [])
+    (up.personas / "qa-long.md").unlink()
+    again = up.start()
+    (settled,) = await up.until(lambda: up.told("run.settled"))
+    assert settled.run == run
+    assert not any(await up.held(run))
+    assert await up.end(again) == 0
 
 
 async def test_a_side_task_that_dies_stops_the_daemon_loudly_with_runs_settled(up: Up) -> None:
@@ -151,7 +174,6 @@ async def test_a_bad_configuration_is_refused_and_a_good_one_takes_effect(up: Up
     config = Path(up.state.parent / "config" / "fleet.toml")
     process = up.start()
     await up.until(lambda: up.told("daemon.started"))
-    await anyio.sleep(0.3)
     config.write_text("concurrency = 0\n")
     process.send_signal(signal.SIGHUP)
     (refused,) = await up.until(lambda: up.told("config.refused"))
@@ -203,3 +225,57 @@ async def test_the_janitor_releases_what_an_ended_run_left_and_only_that(up: Up)
     await up.until(lambda: not (up.state / "runs" / run / "keys").exists())
     assert [row.outcome for row in await up.runs()] == ["done"]
     assert await up.end(again) == 0
+
+
+@asynccontextmanager
+async def line_to(devnet: Devnet) -> AsyncIterator[tuple[str, Callable[[bool], None]]]:
+    """An address that leads to the node, and the switch that cuts it; it is cut at first."""
+    host, _, port = devnet.chain.url.removeprefix("http://").rpartition(":")
+    on = False
+    ends: set[asyncio.StreamWriter] = set()
+
+    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await source.read(65_536):
+                sink.write(data)
+                await sink.drain()
+        sink.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not on:
+            writer.transport.abort()
+            return
+        far_reader, far = await asyncio.open_connection(host, int(port))
+        ends.update((writer, far))
+        await asyncio.gather(pump(reader, far), pump(far_reader, writer))
+
+    def switch(wanted: bool) -> None:
+        nonlocal on
+        on = wanted
+        for end in () if wanted else list(ends):
+            end.transport.abort()
+        ends.clear()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", switch
+    switch(False)
+    server.close()
+
+
+async def test_a_chain_that_is_away_is_waited_for_at_the_start_and_in_mid_run(up: Up) -> None:
+    profile = up.state / "devnet" / "devnet.toml"
+    async with line_to(up.devnet) as (url, switch):
+        profile.write_text(profile.read_text().replace(up.devnet.chain.url, url))
+        up.drop("qa-long", LONG)
+        process = up.start("--grace", "0")
+        await up.until(lambda: "waiting for the chain" in up.log())
+        switch(True)
+        run = await up.minted()
+        switch(False)
+        (left,) = await up.until(lambda: [one for one in up.told("run.unsettled") if one.run == run])
+        assert up.footers(run) == []
+        switch(True)
+        (settled,) = await up.until(lambda: up.told("run.settled"), 30)
+        assert (left.run, settled.run, len(up.footers(run))) == (run, run, 1)
+        assert not any(await up.held(run))
+        assert await up.end(process) == 0

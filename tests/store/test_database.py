@@ -224,3 +224,25 @@ async def test_a_read_only_disk_is_an_error_with_a_remedy(tmp_path: Path, exists
     out = _boxed("--ro-bind", str(tmp_path), str(tmp_path), path=str(tmp_path / "fleet.db"))
     assert out.startswith("ConfigError ")
     assert "writable" in out
+
+
+async def test_a_journal_of_the_version_before_becomes_one_of_this(tmp_path: Path) -> None:
+    """Same tables, columns and indexes as a new one, and what was in it is still there."""
+    path, shape = tmp_path / "fleet.db", "SELECT type, name FROM sqlite_schema ORDER BY name"
+    columns = "SELECT name, type, \"notnull\", dflt_value FROM pragma_table_info('runs') ORDER BY name"
+    await _fill(path)
+    with sqlite3.connect(path) as raw:
+        fresh = (raw.execute(shape).fetchall(), raw.execute(columns).fetchall())
+        raw.execute("DROP TABLE skips")
+        raw.execute("DROP INDEX runs_by_persona")
+        for column in ("priority", "due", "cancel"):
+            raw.execute(f"ALTER TABLE runs DROP COLUMN {column}")
+        raw.execute("UPDATE meta SET value='1' WHERE key='schema'")
+    raw.close()
+    async with await Journal.open(path) as journal:
+        assert [(row.run_id, row.priority, row.cancel) for row in await journal.runs()] == [("r0", 0, "")]
+    with sqlite3.connect(path) as raw:
+        found = (raw.execute(shape).fetchall(), raw.execute(columns).fetchall())
+        assert raw.execute("SELECT value FROM meta WHERE key='schema'").fetchone() == ("2",)
+    raw.close()
+    assert found == fresh
