@@ -19,6 +19,8 @@ USERS_TEXT = f'{MARK}\nu qa-fleet - "QA fleet" /var/lib/qa-fleet\n'
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
 """What ProtectHome and PrivateTmp take away: what is needed from below is bound back, read-only."""
 
+CONFIGURATION = "ConfigurationDirectory=qa-fleet\nConfigurationDirectoryMode=0700\n"
+
 _PLAIN = re.compile(r"/[A-Za-z0-9._/+-]*")
 _SYSTEM_ONLY = re.compile(r"\n# begin system\n.*?\n# end system\n", re.DOTALL)
 
@@ -86,6 +88,8 @@ def render(template: str, *, root: Path, prefix: Path, base: Path, user: bool) -
     if user:
         template = _SYSTEM_ONLY.sub("", template)
         template = template.replace("WantedBy=multi-user.target", "WantedBy=default.target")
+        # before systemd 254 a user's state and configuration are one folder
+        template = template.replace("ConfigurationDirectory=qa-fleet\n", CONFIGURATION)
         template = re.sub(r"(After|Wants)=network-online\.target\n", "", template)  # the machine's alone
     template = re.sub(r"# (begin|end) system\n", "", template)
     words = {"root": str(root), "fleet": str(prefix / "bin" / "fleet"), "home": _home(root, prefix, base)}

@@ -42,7 +42,7 @@ DEVELOPMENT = (
     "_pytest",
     "*.pth",
 )
-INSIDE = tuple(Path(__file__).with_name(name) for name in ("inside.py", "qa-rig.md"))
+INSIDE = tuple(Path(__file__).with_name(name) for name in ("inside.py", "hands.py", "qa-rig.md"))
 OUT = "var/lib/qatest"
 LEFT = (
     "etc/systemd/system",
@@ -51,6 +51,7 @@ LEFT = (
     "etc/qa-fleet",
     "var/lib/qa-fleet",
     "var/log/journal",
+    "home/dev",
 )
 """What the last boot left in the root."""
 BOOT_S = 540
@@ -60,7 +61,8 @@ Description=what the tests of systemd do inside
 After=basic.target dbus.service
 [Service]
 Type=oneshot
-ExecStart=/usr/bin/python3 /opt/qatest/inside.py
+WorkingDirectory=/opt/qatest
+ExecStart=/usr/bin/python3 -m tests.systemd.inside
 ExecStopPost=/usr/bin/systemctl --no-block poweroff
 TimeoutStartSec=infinity
 [Install]
@@ -127,9 +129,9 @@ def furnish(folder: Path) -> None:
     )
     for left in (*LEFT, OUT):
         shutil.rmtree(folder / left, ignore_errors=True)
-    (folder / "opt/qatest").mkdir(parents=True, exist_ok=True)
+    (folder / "opt/qatest/tests/systemd").mkdir(parents=True, exist_ok=True)
     for file in INSIDE:
-        shutil.copy2(file, folder / "opt/qatest" / file.name)
+        shutil.copy2(file, folder / "opt/qatest/tests/systemd" / file.name)
     units = folder / "etc/systemd/system"
     (units / "multi-user.target.wants").mkdir(parents=True, exist_ok=True)
     (units / "qatest.service").write_text(DRIVER_UNIT)

@@ -1,6 +1,6 @@
 """The unit under a real systemd: one boot in a container, looked at from every side.
 
-The watchdog is shortened to 8 s and the pause before a restart to 1 s; all else is the unit as it is installed.
+The watchdog is shortened to 8 s and the pause before a restart to 1 s; all else is as it is installed.
 """
 
 from __future__ import annotations
@@ -64,6 +64,19 @@ def test_it_starts_and_says_ready(facts: Facts) -> None:
     assert (show["WatchdogUSec"], show["TimeoutStopUSec"]) == ("8s", "1min 30s")
 
 
+def test_a_mistake_in_the_configuration_is_told_before_anything_starts(facts: Facts) -> None:
+    got = facts["misconfigured"]
+    assert (got["done"]["code"], got["seen"]["MainPID"]) == (1, "0")
+    assert "QA_FLEET_CONCURENCY: unknown variable; valid ones: QA_FLEET_CONCURRENCY" in got["log"]
+
+
+def test_jails_hold_under_the_unit_of_a_user(facts: Facts) -> None:
+    checks = {row["check"]: row["ok"] for row in facts["own"]["report"]["checks"] if "jail" in row["check"]}
+    assert len(checks) > 10
+    assert all(checks.values()), facts["own"]["report"]
+    assert facts["own"]["directories"] == ["/home/dev/.config/qa-fleet", "/home/dev/.config/qa-fleet"]
+
+
 def test_it_runs_as_nobody_in_particular(facts: Facts) -> None:
     process = facts["start"]["process"]
     assert "0" not in process["Uid"]
@@ -96,6 +109,8 @@ def test_a_hang_is_ended_by_the_watchdog_and_it_comes_back(facts: Facts) -> None
     got = facts["hung"]
     assert (got["show"]["ActiveState"], got["show"]["NRestarts"]) == ("active", "2")
     assert 4 <= got["seconds"] < 60
+    assert {(row["state"], row["outcome"]) for row in got["rows"]} == {("ended", "crashed")}
+    assert set(got["names"]) - {"released", "failed"} == set()
     assert "Watchdog timeout (limit 8s)!" in facts["journal"]
     assert "Failed with result 'watchdog'" in facts["journal"]
     assert "Fatal Python error: Aborted" in facts["journal"]
