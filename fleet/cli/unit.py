@@ -48,10 +48,13 @@ def installation(*, user: bool, root: Path = Path("/")) -> Installation:
     prefix = Path(sys.prefix)
     unit = render(read_text(TEMPLATE), root=ROOT, prefix=prefix, base=Path(sys.base_prefix), user=user)
     control = "systemctl --user" if user else "systemctl"
+    before: tuple[str, ...]
+    after: tuple[str, ...]
     if user:
         home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
         files = {home / "systemd" / "user" / UNIT: unit}
-        before, after = (), ("loginctl enable-linger    # it goes on when you log out",)
+        before: tuple[str, ...] = ()
+        after: tuple[str, ...] = ("loginctl enable-linger    # it goes on when you log out",)
     else:
         files = {root / "etc/systemd/system" / UNIT: unit, root / USERS.lstrip("/"): USERS_TEXT}
         before, after = _around(prefix / "bin" / "fleet")
