@@ -48,8 +48,6 @@ def installation(*, user: bool, root: Path = Path("/")) -> Installation:
     prefix = Path(sys.prefix)
     unit = render(read_text(TEMPLATE), root=ROOT, prefix=prefix, base=Path(sys.base_prefix), user=user)
     control = "systemctl --user" if user else "systemctl"
-    before: tuple[str, ...]
-    after: tuple[str, ...]
     if user:
         home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
         files = {home / "systemd" / "user" / UNIT: unit}
