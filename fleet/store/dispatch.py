@@ -141,8 +141,6 @@ class Dispatcher:
         self._live[job.id] = task, job.worker_id
         try:
             await self._execute(run_id)
-        except asyncio.CancelledError:
-            raise _Interrupted(run_id) from None  # an error is tried again, by whoever is there; this is not
         finally:
             del self._live[job.id]
 
@@ -184,10 +182,6 @@ class Dispatcher:
         async with self._connector.pool.connection() as connection, connection.transaction():
             row = await (await connection.execute(query.encode(), (number,))).fetchone()
             yield bool(row and row[0] is not False)
-
-
-class _Interrupted(Exception):
-    """This daemon ends before the run does."""
 
 
 async def _wait(stop: Stop) -> None:

@@ -85,7 +85,7 @@ class PostgresDatabase(Database):
                 pool_size=CONNECTIONS,
                 max_overflow=0,
                 pool_timeout=busy_s + 30,
-                pool_pre_ping=True,  # without it the first write after a restart of the server fails
+                pool_pre_ping=True,  # a connection of before a restart is noticed before the work, not in it
                 hide_parameters=True,  # they hold signed transactions: never in an error text
                 use_native_hstore=False,
                 connect_args={key: value for key, value in _LINK.items() if key not in parsed.query},

@@ -105,8 +105,8 @@ async def test_every_tick_is_one_run_whoever_triggers_it(journal: Journal, start
 
 async def test_runs_of_one_persona_do_not_overlap(journal: Journal, start: Start) -> None:
     for me in ("one", "two"):
-        start(me, ticks=20, seconds=0.05)
-    rows = {row.run_id: row for row in await _all_ended(journal, 20)}
+        start(me, ticks=15, seconds=0.3)
+    rows = {row.run_id: row for row in await _all_ended(journal, 15)}
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for effect in await journal.effects(None):
         spans[rows[effect.run_id].persona].append((effect.data["from"], effect.data["to"]))
