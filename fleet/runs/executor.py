@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -62,6 +63,7 @@ class Executor:
         self._feed, self._ended, self._beat = feed, ended, beat
         self.limit = limit
         self.left_behind: Callable[[], None] = _nobody
+        self.waiting: Mapping[str, int] = {}
         self._flights: dict[str, _Flight] = {}
         self._claiming = anyio.Lock()
         self._wake = anyio.Event()
@@ -120,23 +122,22 @@ class Executor:
         if self._deadline is not None and self._clock.monotonic() >= self._deadline:
             for run in list(self._flights):
                 await self._cancel(run, "the daemon was told to stop")
-        await self._cancel_asked()
-        if self._deadline is not None:
+        self.waiting, asked = await self._world.journal.at_hand(self._world.platform.name)
+        if asked:
+            await self._cancel_asked()
+        if self._deadline is not None or self._is_paused():
             return
-        if self._is_paused():
-            return
-        while len(self._flights) < self.limit:
+        while len(self._flights) < self.limit and self.waiting.keys() - set(self.live.values()):
             row = await self._claim()
             if row is None:
                 return
+            self.waiting = Counter(self.waiting) - Counter([row.persona])
             tasks.start_soon(self._see_through, row)
 
     async def _claim(self) -> RunRow | None:
         journal, platform = self._world.journal, self._world.platform.name
         async with self._claiming:
-            busy = {flight.persona for flight in self._flights.values()}
-            if not (await journal.waiting(platform)).keys() - busy:
-                return None
+            busy = set(self.live.values())
             row = await journal.claim_next(platform, pid=os.getpid(), pid_start=own_start(), apart=busy)
             if row is not None:
                 self._flights[row.run_id] = _Flight(row.persona)

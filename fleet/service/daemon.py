@@ -71,7 +71,6 @@ class Daemon:
     janitor: Janitor = field(init=False)
     vitals: Vitals = field(init=False)
     draining: str = ""
-    waiting: int = 0
     _firing: anyio.CancelScope = field(init=False)
     _rung: str = ""
 
@@ -174,14 +173,10 @@ class Daemon:
                 if self._rung:
                     self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
                 self._rung = str(rung.rung)
-            try:
-                self.waiting = sum((await self.world.journal.waiting(self.world.platform.name)).values())
-            except FleetError as error:
-                _LOG.warning("the queue cannot be read: %s", error)
             if not self.draining:
                 paused = ", paused" if stopped(self.world.state) else ""
-                runs = len(self.executor.live)
-                self.notifier.status(f"{self._rung}{paused}: {runs} runs, {self.waiting} waiting")
+                runs, waiting = len(self.executor.live), sum(self.executor.waiting.values())
+                self.notifier.status(f"{self._rung}{paused}: {runs} runs, {waiting} waiting")
             await anyio.sleep(WEATHER_S)
 
     def _announce(self) -> None:

@@ -58,6 +58,22 @@ class Queue(Part):
         row = await self._db.write("run.claim", work)
         return run_row(row) if row is not None else None
 
+    async def at_hand(self, platform: str) -> tuple[dict[str, int], bool]:
+        """`waiting`, and whether the end of a run was asked for: all that an idle daemon looks at."""
+        asked = RUNS.c.cancel != ""
+        statement = (
+            select(RUNS.c.persona, RUNS.c.state, asked, func.count())
+            .where(RUNS.c.state.in_(UNENDED), RUNS.c.platform == platform)
+            .group_by(RUNS.c.persona, RUNS.c.state, asked)
+        )
+        waiting: dict[str, int] = {}
+        cancel = False
+        for persona, state, is_asked, count in await self._db.rows(statement):
+            cancel = cancel or bool(is_asked)
+            if state == "queued":
+                waiting[persona] = waiting.get(persona, 0) + count
+        return waiting, cancel
+
     async def waiting(self, platform: str) -> dict[str, int]:
         """How many runs wait, by persona."""
         statement = (
