@@ -93,7 +93,7 @@ class Cluster:
 
     def remove(self) -> None:
         if self._server is not None:
-            self.stop()
+            self.stop(signal.SIGQUIT)  # nobody needs what a tidy end would write
         shutil.rmtree(self.folder)
 
     def url(self, database: str = "postgres", *, user: str = USER, schema: str = "") -> str:

@@ -92,10 +92,10 @@ async def _exercised(journal: Journal) -> Counter[str]:
 
 
 async def test_every_tick_is_one_run_whoever_triggers_it(journal: Journal, start: Start) -> None:
-    workers = [start(me, ticks=200) for me in ("one", "two")]
-    rows = await _all_ended(journal, 200)
+    workers = [start(me, ticks=100) for me in ("one", "two")]
+    rows = await _all_ended(journal, 100)
     assert {row.outcome for row in rows} == {"completed"}
-    assert Counter(row.key for row in rows) == {f"p{tick % 5}@{tick}": 1 for tick in range(200)}
+    assert Counter(row.key for row in rows) == {f"p{tick % 5}@{tick}": 1 for tick in range(100)}
     assert await _exercised(journal) == {row.run_id: 1 for row in rows}
     assert {row.detail for row in rows} == {"one", "two"}
     for worker in workers:
