@@ -52,7 +52,10 @@ def run(argv: Sequence[str], stdin: bytes, timeout_s: float) -> Ended:
     finally:
         status, usage = child.end()
     code = os.waitstatus_to_exitcode(status)
-    ending = Ending.HANG if hung else _judge(code, usage.ru_maxrss << 10, bool(child.stderr.strip()))
+    # a child's peak starts at what this process held when it forked: only above that it is the child's own
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = usage.ru_maxrss << 10 if usage.ru_maxrss > own else 0
+    ending = Ending.HANG if hung else _judge(code, peak, bool(child.stderr.strip()))
     if child.flooded:
         ending = Ending.CRASH
     return Ended(ending, code, bytes(child.stdout), bytes(child.stderr))
