@@ -19,6 +19,7 @@ from fleet.chain.sponsor import Sponsor
 from fleet.cli.lock import only_one
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
+from fleet.errors import ConfigError
 from fleet.events.stream import Reader
 from fleet.findings.redact import Redactor
 from fleet.gate.dial import DIAL, read_dial
@@ -82,6 +83,11 @@ async def open_world(
     TryAgain.
     """
     config = load_fleet()
+    if config.store.url or config.store.url_file:
+        raise ConfigError(
+            "store: no command opens a journal on PostgreSQL yet",
+            remedy="leave store.url and store.url_file empty: the journal is fleet.db",
+        )
     profile, path = load_platform(platform or config.platform, state)
     async with AsyncExitStack() as stack:
         stack.enter_context(only_one(state))
