@@ -8,9 +8,9 @@ from fleet.events.model import (
     FindingPosted,
     FindingRaised,
     FindingVerified,
+    Footer,
+    Header,
     ResourceReleased,
-    RunEnded,
-    RunStarted,
 )
 from fleet.text import clean
 
@@ -23,7 +23,7 @@ class Progress:
         self._title: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, RunStarted):
+        if isinstance(event, Header):
             self._persona[event.run] = event.persona
         if isinstance(event, FindingRaised):
             self._title[event.fingerprint] = event.title
@@ -33,7 +33,7 @@ class Progress:
 
     def _words(self, event: Event) -> str:
         match event:
-            case RunStarted():
+            case Header():
                 return f"run {event.run} at {event.rung}, jail {event.jail}"
             case FindingRaised():
                 return f"saw: {event.title}"
@@ -44,7 +44,7 @@ class Progress:
                 return f"posted {event.fingerprint} as log entry {event.index}"
             case ResourceReleased():
                 return f"released {event.ref}"
-            case RunEnded():
+            case Footer():
                 took = f"{event.calls} calls, {event.seconds:.1f} s"
                 return f"{event.outcome} after {took} {event.detail}".rstrip()
         return ""

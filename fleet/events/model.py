@@ -6,6 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+SCHEMA_VERSION = 2
+"""Of the trajectory. Version 1 called its first and last record `run.started` and `run.ended`."""
+
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -14,9 +17,11 @@ class _Event(BaseModel):
     at: str = ""  # ISO time, stamped by the stream
 
 
-class RunStarted(_Event):
-    type: Literal["run.started"] = "run.started"
-    schema_version: int = 1
+class Header(_Event):
+    """The first record: what ran, as what, with which rights. Digests are SHA-256 of the run's brief."""
+
+    type: Literal["header"] = "header"
+    schema_version: int = SCHEMA_VERSION
     persona: str
     persona_sha256: str
     driver: str
@@ -26,11 +31,115 @@ class RunStarted(_Event):
     jail: str  # backend and tier
     budget: dict[str, float]
     trigger: str
+    goal: str = ""
+    model: str = ""  # provider:name, "" without a model
+    build: str = ""  # version of the fleet
+    groups: dict[str, tuple[str, ...]] = {}  # tool groups and the tools granted in each
+    policy: dict[str, Any] = {}
+    brief: dict[str, str] = {}  # MISSION, CHARTER, GUARDRAILS -> sha256
+
+
+class TurnUsage(BaseModel):
+    """What one turn of a driver cost. None means that nobody said; it is never counted as 0."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: str | None = None  # a decimal number, never a float
+    duration_s: float | None = None
+    model_calls: int | None = None
+    tool_calls: int | None = None
+
+
+class TurnEnded(_Event):
+    """One turn of a driver: what was asked, whether it was valid, which calls it became.
+
+    The calls themselves stand in their own records, by number. `failure` is a word of FAILURES.
+    """
+
+    type: Literal["turn"] = "turn"
+    index: int
+    observation: dict[str, Any] = {}
+    proposed: tuple[str, ...] = ()  # call ids as the driver named them
+    validation: dict[str, Any] = {}
+    executed: tuple[int, ...] = ()  # numbers of the calls
+    usage: TurnUsage | None = None
+    failure: str = ""
+    seconds: float = 0.0
+
+
+class ExtensionDisabled(_Event):
+    """A group of tools failed again and again: withdrawn for the rest of the run, once."""
+
+    type: Literal["extension_disabled"] = "extension_disabled"
+    namespace: str
+    reason: str
+    turn: int
+
+
+class DriverChanged(_Event):
+    """Another driver goes on with this run: the provider failed, or its money is spent."""
+
+    type: Literal["driver.changed"] = "driver.changed"
+    before: str
+    after: str
+    reason: str
+
+
+class CheckFailed(_Event):
+    """The health check before work failed; whether that ends the run is the policy's."""
+
+    type: Literal["check.failed"] = "check.failed"
+    reason: str
+
+
+Kind = Literal["text", "reasoning", "tool_request", "tool_response"]
+
+
+class MessageStarted(_Event):
+    """A message begins to arrive. Live only: the whole of it is recorded when it is done."""
+
+    type: Literal["message.started"] = "message.started"
+    index: int | None
+    kind: Kind
+    text: str = ""
+    call_id: str = ""
+    tool: str = ""
+
+
+class MessageDelta(_Event):
+    """More of the message with this index. Live only."""
+
+    type: Literal["message.delta"] = "message.delta"
+    index: int | None
+    text: str
+
+
+class MessageDone(_Event):
+    """No more of the message with this index. Live only."""
+
+    type: Literal["message.done"] = "message.done"
+    index: int | None
+
+
+class MessageSaid(_Event):
+    """The whole of a text or of a piece of reasoning; `is_complete` is false when it was cut off."""
+
+    type: Literal["message.said"] = "message.said"
+    index: int | None = None
+    kind: Kind = "text"
+    text: str
+    is_complete: bool = True
 
 
 class ToolRequested(_Event):
     type: Literal["tool.requested"] = "tool.requested"
     call: int
+    call_id: str = ""  # as the driver named it
     probe: str = ""
     tool: str
     args: dict[str, Any]
@@ -39,6 +148,7 @@ class ToolRequested(_Event):
 class ToolResponded(_Event):
     type: Literal["tool.responded"] = "tool.responded"
     call: int
+    call_id: str = ""
     tool: str
     is_error: bool
     result: dict[str, Any]
@@ -48,9 +158,11 @@ class ToolResponded(_Event):
 class GateDenied(_Event):
     type: Literal["gate.denied"] = "gate.denied"
     call: int
+    call_id: str = ""
     tool: str
     rule: str
     reason: str
+    args: dict[str, Any] = {}
 
 
 class ProbeSkipped(_Event):
@@ -109,16 +221,28 @@ class DialDistrusted(_Event):
     reason: str
 
 
-class RunEnded(_Event):
-    type: Literal["run.ended"] = "run.ended"
+class Footer(_Event):
+    """The last record: the one outcome of the run."""
+
+    type: Literal["footer"] = "footer"
     outcome: str
     detail: str = ""
     calls: int = 0
     seconds: float = 0.0
+    turns: int = 0
+    usage: TurnUsage | None = None
 
 
 Event = Annotated[
-    RunStarted
+    Header
+    | TurnEnded
+    | ExtensionDisabled
+    | DriverChanged
+    | CheckFailed
+    | MessageStarted
+    | MessageDelta
+    | MessageDone
+    | MessageSaid
     | ToolRequested
     | ToolResponded
     | GateDenied
@@ -130,7 +254,7 @@ Event = Annotated[
     | BudgetSpent
     | ResourceReleased
     | DialDistrusted
-    | RunEnded,
+    | Footer,
     Field(discriminator="type"),
 ]
 

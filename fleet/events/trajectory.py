@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fleet.errors import FleetError
-from fleet.events.model import EVENTS, Event, RunEnded, RunStarted
+from fleet.events.model import EVENTS, Event, Footer, Header
 
 MAX_LINE = 4 << 20
 """Bytes; a longer line is skipped by the reader."""
@@ -35,7 +35,7 @@ class TrajectoryFile:
         os.ftruncate(self._fd, whole)
         os.lseek(self._fd, 0, os.SEEK_END)
         events = list(read(path))
-        return bool(events), any(isinstance(event, RunEnded) for event in events)
+        return bool(events), any(isinstance(event, Footer) for event in events)
 
     @property
     def started(self) -> bool:
@@ -51,14 +51,14 @@ class TrajectoryFile:
         """Append one event; raises FleetError before the header, after the footer, or for a second header."""
         if self._ended:
             raise FleetError("the trajectory is closed: its footer is written")
-        if isinstance(event, RunStarted) == self._started:
+        if isinstance(event, Header) == self._started:
             raise FleetError("the trajectory starts with exactly one header")
         data = memoryview(event.model_dump_json().encode() + b"\n")
         while data:
             data = data[os.write(self._fd, data) :]
         os.fsync(self._fd)
         self._started = True
-        self._ended = isinstance(event, RunEnded)
+        self._ended = isinstance(event, Footer)
 
     def close(self) -> None:
         os.close(self._fd)

@@ -81,6 +81,32 @@ class BudgetSection(Section):
     """Model money."""
 
 
+class FailFast(Section):
+    """What ends a run at once instead of being recorded and lived with."""
+
+    on_health_check_error: bool = True
+    on_chat_error: bool = False
+    on_validation_failure: bool = False
+
+
+class PolicySection(Section):
+    """How far one run goes by itself. Every number counts for the whole run, and survives a restart."""
+
+    mode: Literal["strict_incremental", "bounded_batch", "unlimited_batch"] = "unlimited_batch"
+    """How many probes a run may work on: one, `max_features_per_run`, or all."""
+    max_turns_per_run: int = 200
+    """Turns of the driver; for a playbook a turn is one attempt at a probe."""
+    max_features_per_run: int | None = None
+    """Probes of a bounded batch; strict_incremental means 1."""
+    retry_budget: int = 0
+    """Second looks at probes that could not be looked at, in all."""
+    turn_timeout: str = "120s"
+    """Deadline of one turn of a model."""
+    max_continuations: int = Field(default=10, ge=0, le=100)
+    """How often a model that stops early is told to go on."""
+    fail_fast: FailFast = FailFast()
+
+
 class Persona(Section):
     """The front matter of `personas/<name>.md`."""
 
@@ -92,7 +118,7 @@ class Persona(Section):
     triggers: tuple[Trigger, ...] = ()
     driver: Literal["auto", "playbook", "model", "replay", "triage"] = "auto"
     budget: BudgetSection | None = None
-    policy: dict[str, Any] = {}
+    policy: PolicySection = PolicySection()
     weights: dict[str, float] = {}
     """Triage only: weight of each surface in the ranking."""
     probe: tuple[Probe, ...] = ()

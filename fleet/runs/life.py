@@ -14,7 +14,7 @@ import anyio
 
 from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, FleetError, TryAgain
-from fleet.events.model import DialDistrusted, RunEnded, RunStarted
+from fleet.events.model import DialDistrusted, Footer, Header
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.budget import Budget, Ledger
@@ -220,7 +220,7 @@ class _Run:
         waits = await self.world.journal.get(waits_key(self.run))
         outcome, _, detail = (waits or f"crashed\nthe process ended while {row.state}").partition("\n")
         for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
-            if isinstance(event, RunEnded):  # only the journal had not heard of it
+            if isinstance(event, Footer):  # only the journal had not heard of it
                 outcome, detail = event.outcome, event.detail
         if not self.sink.started:
             self.stream.emit(self._header(row.trigger))
@@ -250,7 +250,7 @@ class _Run:
                 await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
             if not self.sink.ended:
                 calls = self.session.calls
-                self.stream.emit(RunEnded(outcome=outcome, detail=detail, calls=calls, seconds=seconds))
+                self.stream.emit(Footer(outcome=outcome, detail=detail, calls=calls, seconds=seconds))
             await world.journal.finish(self.run, outcome, detail)
         return RunReport(
             run=self.run,
@@ -282,9 +282,9 @@ class _Run:
         persona = self.persona.persona
         await close_over_budget(self.world, self.run, persona.name, persona.surface, detail)
 
-    def _header(self, trigger: str) -> RunStarted:
+    def _header(self, trigger: str) -> Header:
         world = self.world
-        return RunStarted(
+        return Header(
             persona=self.persona.persona.name,
             persona_sha256=self.persona.sha256,
             driver=self.persona.persona.driver.replace("auto", "playbook"),

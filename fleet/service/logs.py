@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from fleet.events.feed import DaemonEvent
-from fleet.events.model import Event, RunEnded, RunStarted
+from fleet.events.model import Event, Footer, Header
 from fleet.findings.redact import Redactor
 from fleet.text import clean
 
@@ -87,5 +87,5 @@ def log_daemon(event: DaemonEvent) -> None:
 
 def log_run(event: Event) -> None:
     """A reader of every run's stream: how each began and ended."""
-    if isinstance(event, RunStarted | RunEnded):
+    if isinstance(event, Header | Footer):
         _LOG.info(event.type, extra=event.model_dump(exclude=LEFT_OUT))

@@ -15,7 +15,7 @@ import pytest
 from fleet.cli.daemon import open_world
 from fleet.clock import SystemClock
 from fleet.drivers.playbook import Attempt
-from fleet.events.model import RunEnded, RunStarted
+from fleet.events.model import Footer, Header
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.stop import resume, stop
 from fleet.personas.load import LoadedPersona
@@ -54,7 +54,7 @@ async def test_row_32_a_call_that_hangs_past_the_deadline_ends_the_run(house: Ho
         assert [line.split()[1] for line in asked] == ["/llms.txt"]
         assert list((state / "jails").glob("*.jail")) == []
     ends = list(read(state / "runs" / report.run / "trajectory.jsonl"))[-1]
-    assert isinstance(ends, RunEnded)
+    assert isinstance(ends, Footer)
     assert ends.outcome == "deadline_exceeded"
 
 
@@ -152,7 +152,7 @@ async def test_a_run_whose_persona_and_trajectory_are_gone_is_cleaned_up_all_the
         assert (report.outcome, report.settled) == ("stopped", True)
         assert await world.names.owner_of_name(f"qa-{run}-1") == ""
     kinds = [event.type for event in read(state / "runs" / run / "trajectory.jsonl")]
-    assert (kinds[0], kinds[-1], kinds.count("run.started")) == ("run.started", "run.ended", 1)
+    assert (kinds[0], kinds[-1], kinds.count("header")) == ("header", "footer", 1)
 
 
 async def killed(world: World, one: LoadedPersona, **budget: int) -> None:
@@ -241,12 +241,12 @@ async def test_a_footer_that_the_journal_has_not_heard_of_decides(house: House, 
         world.folder(RUN).mkdir(parents=True)
         sink = TrajectoryFile(world.folder(RUN) / "trajectory.jsonl")
         sink.write(
-            RunStarted(
+            Header(
                 run=RUN, persona="qa-row", persona_sha256="0" * 64, driver="playbook", platform="devnet",
                 chain_id=31337, rung="exercise", jail="x", budget={}, trigger="manual",
             )
         )  # fmt: skip
-        sink.write(RunEnded(run=RUN, outcome="done"))
+        sink.write(Footer(run=RUN, outcome="done"))
         sink.close()
         (report,) = await recover(world)
         assert (report.outcome, (await world.journal.run(RUN)).outcome) == ("done", "done")
@@ -269,7 +269,7 @@ async def test_ctrl_c_ends_a_run_cleaned_up_with_a_footer(house: House, tmp_path
     assert "Traceback" not in err
     (folder,) = (state / "runs").iterdir()
     last = list(read(folder / "trajectory.jsonl"))[-1]
-    assert isinstance(last, RunEnded)
+    assert isinstance(last, Footer)
     assert last.outcome == "cancelled"
     assert not (folder / "keys").exists()
     assert list((state / "jails").glob("*.jail")) == []

@@ -13,7 +13,7 @@ import pytest
 from fleet.chain.abi import FUNCTIONS
 from fleet.clock import SystemClock
 from fleet.errors import RpcError
-from fleet.events.model import Event, RunEnded
+from fleet.events.model import Event, Footer
 from fleet.events.trajectory import read
 from fleet.findings.reader import read as read_entry
 from fleet.gate.dial import write_dial
@@ -207,7 +207,7 @@ async def test_stop_in_mid_run_pauses_all_and_the_next_start_cleans_up(house: Ho
         assert await world.names.owner_of_name(name) == ""
         assert not (world.folder(report.run) / "keys").exists()
         assert (await world.journal.run(report.run)).outcome == "stopped"
-        ends = [e for e in read(world.folder(report.run) / "trajectory.jsonl") if isinstance(e, RunEnded)]
+        ends = [e for e in read(world.folder(report.run) / "trajectory.jsonl") if isinstance(e, Footer)]
     assert [(end.outcome) for end in ends] == ["stopped"]
 
 

@@ -246,7 +246,7 @@ async def test_a_full_disk_in_the_sandbox_is_said_and_is_no_finding(house: House
     assert [(r["ok"], r["error_class"]) for r in results(house)] == [(False, "disk_full"), (True, "")]
     assert (report.outcome, report.settled, report.findings) == ("done", True, ())
     assert [e.probe for e in house.said("probe.skipped")] == ["full"]
-    assert len(house.said("run.ended")) == 1
+    assert len(house.said("footer")) == 1
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
-from fleet.events.model import RunEnded, RunStarted
+from fleet.events.model import Footer, Header
 from fleet.events.trajectory import read
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
@@ -136,9 +136,9 @@ async def check(farm: Farm, state: Path, where: str) -> None:
             assert spent.get("writes", 0) <= 4, where
             events = list(read(state / "runs" / row.run_id / "trajectory.jsonl"))
             if row.outcome != "cancelled":
-                assert isinstance(events[0], RunStarted), where
-                assert isinstance(events[-1], RunEnded), where
-                assert sum(isinstance(event, RunEnded) for event in events) == 1, where
+                assert isinstance(events[0], Header), where
+                assert isinstance(events[-1], Footer), where
+                assert sum(isinstance(event, Footer) for event in events) == 1, where
     assert list((state / "jails").glob("*.jail")) == [], where
 
 

@@ -122,7 +122,7 @@ def test_a_platform_that_answers_garbage_ends_in_a_footer_and_no_leak(
     run = said.data
     assert (run["outcome"], run["settled"]) == ("done", True)
     records = (shared / "runs" / run["run"] / "trajectory.jsonl").read_text().splitlines()
-    assert json.loads(records[-1])["type"] == "run.ended"
+    assert json.loads(records[-1])["type"] == "footer"
     assert "Traceback" not in said.err
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.errors import FleetError
-from fleet.events.model import EVENTS, Event, GateDenied, RunEnded, RunStarted
+from fleet.events.model import EVENTS, Event, Footer, GateDenied, Header
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
 
-HEADER = RunStarted(
+HEADER = Header(
     persona="qa-x",
     persona_sha256="0" * 64,
     driver="playbook",
@@ -28,7 +28,7 @@ HEADER = RunStarted(
     trigger="manual",
 )
 DENIED = GateDenied(call=1, tool="qa_call", rule="dial", reason="observe")
-FOOTER = RunEnded(outcome="done")
+FOOTER = Footer(outcome="done")
 
 
 def test_what_is_written_is_read_back_in_order(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_broken_reader_is_dropped_and_changes_nothing(tmp_path: Path) -> None:
     )
     stream.emit(HEADER)
     stream.emit(FOOTER)
-    assert seen == ["run.started", "ok", "ok"]
+    assert seen == ["header", "ok", "ok"]
     assert [event.run for event in read(tmp_path / "t")] == ["r1", "r1"]
 
 

@@ -147,7 +147,7 @@ class Up:
                 lines = [json.loads(line) for line in whole(path)]
                 kinds = [line["type"] for line in lines]
                 made = [line for line in lines if line.get("tool") == "qa_create" and "result" in line]
-                if made and "run.ended" not in kinds:
+                if made and "footer" not in kinds:
                     return path.parent.name
             return ""
 
@@ -162,7 +162,7 @@ class Up:
 
     def footers(self, run: str) -> list[dict[str, Any]]:
         lines = (self.state / "runs" / run / "trajectory.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["type"] == "run.ended"]
+        return [event for event in map(json.loads, lines) if event["type"] == "footer"]
 
     async def end(self, process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
         process.send_signal(number)

@@ -194,7 +194,7 @@ async def test_a_dial_at_observe_still_runs_what_only_looks(up: Up) -> None:
 
     def ended() -> str:
         for path in (up.state / "runs").glob("*/trajectory.jsonl"):
-            if "run.ended" in path.read_text():
+            if "footer" in path.read_text():
                 return path.parent.name
         return ""
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from fleet.errors import ConfigError
 from fleet.events.feed import PersonaRefused
-from fleet.events.model import GateDenied, RunStarted, ToolRequested, ToolResponded
+from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
 from fleet.service.health import application, listeners
 from fleet.service.logs import configure, log_daemon, log_run, mask_with
@@ -199,7 +199,7 @@ def test_a_line_is_json_when_nobody_watches_and_holds_no_secret(log: StringIO) -
 
 def test_a_run_s_beginning_is_a_line_and_its_calls_are_not(log: StringIO) -> None:
     log_run(
-        RunStarted(
+        Header(
             run="abcdefgh", persona="qa-a", persona_sha256="0" * 64, driver="playbook", platform="p",
             chain_id=1, rung="observe", jail="b/t", budget={}, trigger="t",
         )

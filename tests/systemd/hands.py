@@ -123,7 +123,7 @@ def keys(runs: list[str]) -> list[str]:
 
 def has_footer(path: Path) -> bool:
     lines = path.read_text("utf-8", "replace").splitlines()
-    return bool(lines) and json.loads(lines[-1]).get("type") == "run.ended"
+    return bool(lines) and json.loads(lines[-1]).get("type") == "footer"
 
 
 def until(done: Callable[[], bool], seconds: float, what: str) -> None:
