@@ -1,0 +1,265 @@
+"""A desk in memory: what a driver works at in a test, with the bounds of the real one and no platform.
+
+It passes the same conformance suite as the conductor (tests/drivers/test_desk_conformance.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from fleet.drivers.desk import (
+    FAILURES,
+    FINISH,
+    MAX_REPLY,
+    REPORT_FINDING,
+    RUN_PROBE,
+    Brief,
+    Offer,
+    Reply,
+    Turn,
+)
+from fleet.drivers.session import RunOver
+from fleet.errors import BudgetExceeded
+from fleet.events.model import Event, TurnEnded, TurnUsage
+
+Act = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""What a tool does: its result; one without `ok: true` counts against the tool's group."""
+
+STUCK, SLOW, WITHDRAW = 3, 5, 3
+"""Failed turns, timed-out turns, and failures of a tool group, each in a row (harness-facts 2.3)."""
+
+
+def offer(name: str, group: str = "desk", **texts: str) -> Offer:
+    """A tool whose arguments are texts, all of them needed."""
+    properties = {key: {"type": "string", "description": about} for key, about in texts.items()}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(texts),
+        "additionalProperties": False,
+    }
+    return Offer(name=name, description=f"{name} of the desk in memory", parameters=schema, group=group)
+
+
+async def look(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tool that a desk has when it is given none: answers that all is well."""
+    return {"ok": True, "status": 200, "text": f"you asked for {args['url']}"}
+
+
+LOOK = offer("qa_fetch", "look", url="what to fetch")
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryDesk:
+    """Keeps what a driver did in lists; `stop` ends the run at the next look, as a STOP file does."""
+
+    tools: Mapping[str, tuple[Offer, Act]] = field(default_factory=lambda: {LOOK.name: (LOOK, look)})
+    probes: Sequence[str] = ("first", "second")
+    system: str = "You test a platform."
+    max_turns: int = 50
+    turn_timeout_s: float = 10.0
+    max_continuations: int = 10
+    tokens: int | None = 1_000_000
+    """How many tokens may be reserved in all; None is a desk without a budget for a model."""
+    stop: str = ""
+
+    turns: list[TurnEnded] = field(default_factory=list)
+    shown: list[Event] = field(default_factory=list)
+    asked: list[tuple[str, str, Mapping[str, Any] | str]] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    findings: list[Mapping[str, Any]] = field(default_factory=list)
+    reserved: list[int] = field(default_factory=list)
+    settled: list[TurnUsage | None] = field(default_factory=list)
+    withdrawn: set[str] = field(default_factory=set)
+    continuations: int = 0
+    _closed: set[str] = field(default_factory=set)
+    _streaks: dict[str, int] = field(default_factory=dict)
+    _over: RunOver | None = None
+
+    def brief(self) -> Brief:
+        open_ones = "\n".join(f"- [ ] {probe}" for probe in self._open())
+        return Brief(system=self.system, plan=open_ones or "nothing is left to do", digests={})
+
+    def offers(self) -> tuple[Offer, ...]:
+        own = (
+            offer(RUN_PROBE, probe="id of the probe"),
+            offer(REPORT_FINDING, title="what is wrong", steps="JSON of the calls", expect="what must hold"),
+            offer(FINISH, detail="why"),
+        )
+        return (*own, *(one for one, _ in self.tools.values() if one.group not in self.withdrawn))
+
+    def next_probe(self) -> str:
+        return next(iter(self._open()), "")
+
+    def turn(self) -> AbstractAsyncContextManager[Turn]:
+        return self._turn()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[Turn]:
+        self._look()
+        if len(self.turns) >= self.max_turns:
+            raise self._end("max_turns", f"{self.max_turns} turns")
+        started, turn = anyio.current_time(), MemoryTurn(self)
+        try:
+            with anyio.fail_after(self.turn_timeout_s):
+                yield turn
+        except TimeoutError:
+            turn.failure = "turn_timeout"
+            raise
+        finally:
+            turn.is_open = False
+            self._record(turn, anyio.current_time() - started)
+
+    async def more(self) -> str:
+        self._look()
+        if not (left := self.next_probe()):
+            return ""
+        if self.continuations >= self.max_continuations:
+            raise self._end("max_continuations", f"told to go on {self.continuations} times")
+        self.continuations += 1
+        return f"The plan is not done. Go on with the probe {left}."
+
+    async def reserve(self, *, tokens: int) -> None:
+        if self.tokens is None or sum(self.reserved) + tokens > self.tokens:
+            raise BudgetExceeded(f"{tokens} tokens are not covered")
+        self.reserved.append(tokens)
+
+    async def settle(self, usage: TurnUsage | None) -> None:
+        self.settled.append(usage)
+        used = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
+        if used[0] is not None and used[1] is not None and self.reserved:
+            self.reserved[-1] = used[0] + used[1]
+
+    def _open(self) -> Iterable[str]:
+        return (probe for probe in self.probes if probe not in self._closed)
+
+    def _look(self) -> None:
+        if self._over is not None:
+            raise self._over
+        if self.stop:
+            raise self._end("stopped", self.stop)
+        if self._streaks.get("failed", 0) >= STUCK:
+            raise self._end("agent_stuck", f"{STUCK} turns in a row failed")
+        if self._streaks.get("turn_timeout", 0) >= SLOW:
+            raise self._end("budget_exhausted", "inference_latency")
+
+    def _end(self, outcome: str, detail: str) -> RunOver:
+        self._over = RunOver(outcome, detail)
+        return self._over
+
+    def _count(self, streak: str, failed: bool) -> int:
+        self._streaks[streak] = self._streaks.get(streak, 0) + 1 if failed else 0
+        return self._streaks[streak]
+
+    def _record(self, turn: MemoryTurn, seconds: float) -> None:
+        self._count("failed", bool(turn.failure) and turn.failure != "turn_timeout")
+        self._count("turn_timeout", turn.failure == "turn_timeout")
+        index = len(self.turns) + 1
+        proposed, usage = tuple(turn.proposed), total(turn.usages)
+        self.turns.append(
+            TurnEnded(index=index, proposed=proposed, usage=usage, failure=turn.failure, seconds=seconds)
+        )
+
+    async def _answer(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
+        self._look()
+        self.asked.append((call_id, tool, args))
+        known = {one.name: one for one in self.offers()}
+        if tool not in known:
+            return _error(call_id, tool, "unknown tool", "")
+        if isinstance(args, str):
+            return _error(call_id, tool, "the arguments are not a JSON object", "")
+        if (bad := _bad(known[tool], args)) is not None:
+            return _error(call_id, tool, *bad)
+        if tool in self.tools:
+            return await self._act(call_id, tool, args)
+        return self._own(call_id, tool, args)
+
+    async def _act(self, call_id: str, tool: str, args: Mapping[str, Any]) -> Reply:
+        about, act = self.tools[tool]
+        result = await act(args)
+        failed = not result.get("ok")
+        if self._count(f"group:{about.group}", failed) >= WITHDRAW:
+            self.withdrawn.add(about.group)
+        return Reply(call_id, tool, _cut(result), is_error=failed)
+
+    def _own(self, call_id: str, tool: str, args: Mapping[str, Any]) -> Reply:
+        if tool == RUN_PROBE and args["probe"] not in self.probes:
+            return _error(call_id, tool, "no such probe", "/probe")
+        if tool == RUN_PROBE:
+            self._closed.add(args["probe"])
+        if tool == REPORT_FINDING:
+            self.findings.append(dict(args))
+        if tool == FINISH and (left := self.next_probe()):
+            return _error(call_id, tool, f"the plan is not done: {left}", "")
+        return Reply(call_id, tool, {"ok": True})
+
+
+@dataclass(slots=True)
+class MemoryTurn:
+    """One turn at a desk in memory; a closed one takes nothing any more."""
+
+    desk: MemoryDesk
+    is_open: bool = True
+    failure: str = ""
+    proposed: list[str] = field(default_factory=list)
+    usages: list[TurnUsage] = field(default_factory=list)
+    one_at_a_time: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def ask(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
+        async with self.one_at_a_time:
+            if not self.is_open:
+                raise RuntimeError("this turn is over")
+            self.proposed.append(call_id)
+            reply = await self.desk._answer(call_id, tool, args)
+            self.desk.replies.append(reply)
+            return reply
+
+    def show(self, event: Event) -> None:
+        if self.is_open:
+            self.desk.shown.append(event)
+
+    def used(self, usage: TurnUsage) -> None:
+        if self.is_open:
+            self.usages.append(usage)
+
+    def failed(self, failure: str, detail: str = "") -> None:
+        if failure not in FAILURES:
+            raise ValueError(f"{failure!r} is not a reason why a turn fails")
+        self.failure = failure
+
+
+def total(usages: Sequence[TurnUsage]) -> TurnUsage | None:
+    """All of them as one; a number that one of them does not know is not known of the whole."""
+    if not usages:
+        return None
+    sums: dict[str, Any] = {"model": usages[-1].model}
+    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "model_calls"):
+        numbers = [getattr(one, name) for one in usages]
+        sums[name] = None if None in numbers else sum(numbers)
+    return TurnUsage(**sums)
+
+
+def _bad(about: Offer, args: Mapping[str, Any]) -> tuple[str, str] | None:
+    properties = about.parameters["properties"]
+    for key in args:
+        if key not in properties:
+            return "unknown argument", f"/{key}"
+    for key in properties:
+        if not isinstance(args.get(key), str):
+            return "a text is needed here", f"/{key}"
+    return None
+
+
+def _error(call_id: str, tool: str, error: str, pointer: str) -> Reply:
+    return Reply(call_id, tool, {"error": error, "pointer": pointer}, is_error=True)
+
+
+def _cut(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    text = json.dumps(result, ensure_ascii=True, default=str)
+    return result if len(text) <= MAX_REPLY else {"cut": f"{text[: MAX_REPLY // 2]} […cut]"}
