@@ -3,80 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import anyio
 import pytest
 
 from fleet.drivers.desk import FINISH, MAX_REPLY, REPORT_FINDING, RUN_PROBE, Desk, Reply
-from fleet.drivers.doubles import LOOK, MemoryDesk
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
-from fleet.events.model import MessageSaid, TurnEnded, TurnUsage
+from fleet.events.model import MessageSaid, TurnUsage
+from tests.drivers.stands import GOOD, MAKERS, TOOL, MakeStand, Stand, healthy
 
 pytestmark = pytest.mark.anyio
-
-TOOL, GOOD = "qa_fetch", {"url": "http://site/x"}
-Answer = Callable[[], Awaitable[dict[str, Any]]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stand:
-    """One desk with two open probes, `first` and `second`, and qa_fetch, answering what `answer` says."""
-
-    desk: Desk
-    turns: Callable[[], Sequence[TurnEnded]]
-    """The records of its turns so far."""
-    stop: Callable[[], None]
-    """What a person does to stop the run."""
-
-
-class MakeStand(Protocol):
-    def __call__(
-        self,
-        *,
-        answer: Answer = ...,
-        max_turns: int = ...,
-        turn_timeout_s: float = ...,
-        max_continuations: int = ...,
-        tokens: int | None = ...,
-    ) -> AbstractAsyncContextManager[Stand]: ...
-
-
-async def healthy() -> dict[str, Any]:
-    return {"ok": True, "status": 200, "text": "hello"}
-
-
-@asynccontextmanager
-async def in_memory(
-    *,
-    answer: Answer = healthy,
-    max_turns: int = 50,
-    turn_timeout_s: float = 10.0,
-    max_continuations: int = 10,
-    tokens: int | None = 1_000,
-) -> AsyncIterator[Stand]:
-    async def act(_: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await answer()
-
-    desk = MemoryDesk(
-        tools={TOOL: (LOOK, act)},
-        max_turns=max_turns,
-        turn_timeout_s=turn_timeout_s,
-        max_continuations=max_continuations,
-        tokens=tokens,
-    )
-
-    def stop() -> None:
-        desk.stop = "a STOP file"
-
-    yield Stand(desk=desk, turns=lambda: desk.turns, stop=stop)
-
-
-MAKERS: dict[str, MakeStand] = {"memory": in_memory}
 
 
 @pytest.fixture(params=list(MAKERS.values()), ids=list(MAKERS))
@@ -299,14 +238,10 @@ async def test_a_plan_that_is_done_lets_the_driver_go(make: MakeStand) -> None:
 async def test_a_group_that_fails_three_times_in_a_row_is_withdrawn(make: MakeStand) -> None:
     answers = [False, False, True, False, False, False]
 
-    def answer() -> dict[str, Any]:
-        ok = answers.pop(0)
-        return {
-            **healthy(),
-            "ok": ok,
-            "error": "" if ok else "broken",
-            "error_class": "" if ok else "internal",
-        }
+    async def answer() -> dict[str, Any]:
+        if answers.pop(0):
+            return await healthy()
+        return {**await healthy(), "ok": False, "error": "broken", "error_class": "internal"}
 
     async with make(answer=answer) as stand:
         for number in range(6):
