@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from fleet.errors import ConfigError, UsageError
 
@@ -116,6 +117,46 @@ class Platform(Section):
     """Figures of earlier releases by metric, e.g. `face_p95_ms`; own history replaces them as it grows."""
 
 
+def _money(value: Any) -> Any:
+    """What TOML has for an amount: 2 or 0.50. A float is taken as it is written, never as it is stored."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError("an amount in dollars is a number, e.g. 0.50")
+    return Decimal(str(value))
+
+
+Count = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000_000)]
+Usd = Annotated[
+    Decimal, BeforeValidator(_money), Field(ge=0, le=1_000_000, decimal_places=6, allow_inf_nan=False)
+]
+"""US dollars, to the micro-dollar."""
+
+
+class DayLimits(Section):
+    """The most that may be spent on one day (UTC); a unit that is left out has no limit of its own."""
+
+    calls: Count | None = None
+    """Tool calls."""
+    writes: Count | None = None
+    """Transactions signed for tools, besides clean-up."""
+    reports: Count | None = None
+    """Findings posted; the closing report of a run is not counted here."""
+    tokens: Count | None = None
+    """Model tokens."""
+    usd: Usd | None = None
+    """Model money, in dollars."""
+
+
+class FleetDayLimits(DayLimits):
+    """The most that all runs together may spend on one day (UTC); a unit without a number has no limit."""
+
+    writes: Count | None = 10_000
+    """Transactions signed for tools, besides clean-up."""
+    reports: Count | None = 1_000
+    """Findings posted; the closing report of a run is not counted here."""
+    tokens: Count | None = 10_000_000
+    """Model tokens."""
+
+
 class StoreSection(Section):
     """Where the journal is; a file in the state directory unless one of these says otherwise."""
 
@@ -125,6 +166,22 @@ class StoreSection(Section):
     """A file (mode 0600) that holds the URL with its password; relative to the state directory.
 
     While both are empty, a systemd credential of the name `store-url` is used where there is one."""
+    stalled_s: float = Field(default=120.0, ge=2, le=3600)
+    """Seconds after which a daemon that is not heard of is dead, and the others settle its runs."""
+
+
+class HookSection(Section):
+    """Who may send deliveries to `POST /hooks/<name>`: whoever knows the secret (triggers/hook.py)."""
+
+    secret_file: str = ""
+    """At least 16 random bytes or their hex, mode 0600; relative to the state directory.
+
+    While empty: systemd's credential `hook.<name>` where there is one, else `keys/hook.<name>`."""
+    old_secret_file: str = ""
+    """The secret before, which is good too while senders change to the new one."""
+
+
+HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
 
 
 class FleetConfig(Section):
@@ -146,6 +203,10 @@ class FleetConfig(Section):
     """4-byte selectors that are never signed, besides the built-in list; can only be added to."""
     store: StoreSection = StoreSection()
     """Where the journal is."""
+    budget: FleetDayLimits = FleetDayLimits()
+    """What all runs together may spend on one day."""
+    hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
+    """Webhooks by name: a persona is `on = "hook:<name>"`."""
 
 
 Model = TypeVar("Model", bound=Section)
@@ -173,6 +234,15 @@ def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: P
         if credential.exists():
             return credential
     return state / str(chosen)
+
+
+def hook_files(config: FleetConfig, name: str, state: Path) -> tuple[Path, ...]:
+    """The secret files of a webhook, the newest first; KeyError for one that is not configured."""
+    hook = config.hooks[name]
+    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / f"hook.{name}"
+    chosen = credential if not hook.secret_file and credential.exists() else None
+    newest = chosen or state / (hook.secret_file or f"keys/hook.{name}")
+    return (newest, *((state / hook.old_secret_file,) if hook.old_secret_file else ()))
 
 
 def parse(model: type[Model], text: str, *, file: str) -> Model:
@@ -240,8 +310,8 @@ def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     for part in loc[:-1]:
         field = here.model_fields.get(str(part))
         inner = getattr(field, "annotation", None)
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            here = inner
+        below = (one for one in (inner, *get_args(inner)) if isinstance(one, type))  # a table of tables too
+        here = next((one for one in below if issubclass(one, BaseModel)), here)
     return sorted(here.model_fields)
 
 

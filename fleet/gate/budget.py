@@ -1,17 +1,21 @@
-"""The limits of one run, and the ledger that holds them across restarts."""
+"""The limits of one run and of its day, and the ledger that holds them across restarts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal, NamedTuple, Protocol
 
-from fleet.errors import ConfigError
+from fleet.config import DayLimits
+from fleet.errors import BudgetExceeded, ConfigError
 from fleet.personas.check import MAX_WALL_S
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import BudgetSection
+from fleet.store.units import INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
 
-Unit = Literal["calls", "writes", "reports", "closing"]
+Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro"]
+"""`usd_micro` are whole millionths of a dollar; `closing` is the report kept back for the end of a run."""
 
 RESERVE = 1
 """Reports kept back for the closing report, which must be possible when everything else is spent."""
@@ -19,13 +23,20 @@ RESERVE = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Whole numbers and seconds, always finite. `acts` is false when no act may be tried at all."""
+    """Whole numbers and seconds, always finite. `acts` is false when no act may be tried at all.
+
+    `usd_micro` is None when a run has no limit in money: then tokens are its limit. `day` is what all
+    runs of its persona may spend on one day; a unit that is not in it has no limit there.
+    """
 
     calls: int
     writes: int
     reports: int
     wall_s: float
     acts: bool
+    tokens: int = 0
+    usd_micro: int | None = None
+    day: Mapping[Unit, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, section: BudgetSection | None, *, file: str = "") -> Budget:
@@ -42,14 +53,33 @@ class Budget:
             reports=section.reports,
             wall_s=parse_wall(section.wall, file=file),
             acts=section.writes > 0,
+            tokens=section.tokens,
+            usd_micro=None if section.usd is None else micros(section.usd),
+            day=day_limits(section.day),
         )
 
     def limits(self) -> dict[Unit, int]:
-        return {"calls": self.calls, "writes": self.writes, "reports": self.reports, "closing": RESERVE}
+        """Of the run alone."""
+        found: dict[Unit, int] = {
+            "calls": self.calls, "writes": self.writes, "reports": self.reports, "closing": RESERVE,
+            "tokens": self.tokens,
+        }  # fmt: skip
+        return found if self.usd_micro is None else found | {"usd_micro": self.usd_micro}
 
 
 LOOK_ONLY = Budget(calls=50, writes=0, reports=8, wall_s=600.0, acts=False)
 """What a persona without a budget gets."""
+
+
+def day_limits(section: DayLimits | None) -> dict[Unit, int]:
+    """The limits of a day that are set, in the ledger's units."""
+    if section is None:
+        return {}
+    counts: dict[Unit, int | None] = {
+        "calls": section.calls, "writes": section.writes, "reports": section.reports,
+        "tokens": section.tokens, "usd_micro": None if section.usd is None else micros(section.usd),
+    }  # fmt: skip
+    return {unit: limit for unit, limit in counts.items() if limit is not None}
 
 
 def parse_wall(text: str, *, file: str = "") -> float:
@@ -67,26 +97,110 @@ def parse_wall(text: str, *, file: str = "") -> float:
 
 
 class Spending(Protocol):
-    """The two methods of the journal that a ledger needs."""
+    """The methods of the journal that a ledger needs."""
 
-    async def spend(self, run_id: str, unit: str, amount: int, limit: int) -> int: ...
+    async def spend(
+        self, run_id: str, unit: str, amount: int, limit: int, *, day: Limits | None = None
+    ) -> int: ...
 
-    async def spent(self, run_id: str) -> dict[str, int]: ...
+    async def reserve(self, run_id: str, amounts: Mapping[str, int], limits: Limits) -> str: ...
+
+    async def settle(self, reserve_id: str, actual: Mapping[str, int]) -> None: ...
+
+    async def spent_in(self, run_id: str) -> Mapping[Scope, Mapping[str, int]]: ...
+
+
+class Room(NamedTuple):
+    """What may still be spent of a unit, and the limit that says so, in words."""
+
+    left: int
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Usage of a model that is counted already and not known yet. `usd` None: it was not reserved."""
+
+    id: str
+    tokens: int
+    usd: Decimal | None
 
 
 class Ledger:
-    """One run's budget over the journal: what was spent stays spent, whatever happens to the process."""
+    """One run's budget over the journal: what was spent stays spent, whatever happens to the process.
 
-    def __init__(self, journal: Spending, run: str, budget: Budget) -> None:
+    Everything counts against the run, its persona's day and the fleet's day at once; the smallest of
+    what is left decides. `fleet` are the limits of the fleet's day (`day_limits` of the configuration).
+    The day is UTC's at the moment of counting.
+    """
+
+    def __init__(
+        self, journal: Spending, run: str, budget: Budget, fleet: Mapping[Unit, int] | None = None
+    ) -> None:
         self.budget = budget
         self._journal = journal
         self._run = run
+        self._day: Limits = {"persona": {**budget.day}, "fleet": {**(fleet or {})}}
 
     async def spend(self, unit: Unit, amount: int = 1) -> int:
         """Count before spending; what is left, or BudgetExceeded and nothing counted."""
-        return await self._journal.spend(self._run, unit, amount, self.budget.limits()[unit])
+        limit = self.budget.limits().get(unit, 0)
+        return await self._journal.spend(self._run, unit, amount, limit, day=self._day)
+
+    async def reserve(self, *, tokens: int, usd: Decimal | None) -> Reservation:
+        """Count the most that a call of a model may use, durably, before it is made; all of it or nothing.
+
+        `tokens` in and out together, `usd` in dollars (rounded up to the micro-dollar), None when nobody
+        knows the price. A crash before `settle` leaves it spent. The day is the one of this moment: a call
+        that goes on past midnight is settled in the day in which it began.
+
+        BudgetExceeded when it does not fit, or when the price is unknown and any limit is in money.
+        ValueError and TypeError for what is no number of tokens or no amount of money.
+        """
+        amounts: dict[str, int] = {"tokens": tokens}
+        if usd is not None:
+            amounts[USD] = micros(usd)
+        limits = self._limits()
+        for scope in SCOPES if usd is None else ():
+            if USD in limits[scope]:
+                what = limited(scope, USD, limits[scope][USD])
+                raise BudgetExceeded(
+                    f"the price of the model is unknown, and {what} is set",
+                    remedy=f"set the model's price, or remove {key_of(scope, USD)}",
+                )
+        limits = {**limits, "run": {USD: INT_MAX, **limits["run"]}}  # counted also where nothing limits it
+        return Reservation(await self._journal.reserve(self._run, amounts, limits), tokens, usd)
+
+    async def settle(self, reservation: Reservation, *, tokens: int | None, usd: Decimal | None) -> None:
+        """Say what a call really used, durably: the rest is handed back, what is beyond it is charged.
+
+        None means unknown: what was reserved stays spent. More than was reserved is charged even when it
+        passes a limit; everything after it is refused then. Only the first settle of a reservation counts.
+        ValueError and TypeError for what is no usage (negative, NaN, a float): nothing is handed back.
+        """
+        actual = {} if tokens is None else {"tokens": tokens}
+        if usd is not None:
+            actual[USD] = micros(usd)
+        await self._journal.settle(reservation.id, actual)
 
     async def left(self) -> Mapping[Unit, int]:
         """What may still be spent, by unit; never below 0, also when the limits were lowered since."""
-        spent = await self._journal.spent(self._run)
-        return {unit: max(0, limit - spent.get(unit, 0)) for unit, limit in self.budget.limits().items()}
+        return {unit: room.left for unit, room in (await self.room()).items()}
+
+    async def room(self) -> Mapping[Unit, Room]:
+        """What may still be spent, by unit, and which limit is the nearest."""
+        spent = await self._journal.spent_in(self._run)
+        rooms: dict[Unit, Room] = {}
+        units: tuple[Unit, ...] = ("calls", "writes", "reports", "closing", "tokens", "usd_micro")
+        for unit in units:
+            found = [
+                Room(max(0, limits[unit] - spent[scope].get(unit, 0)), limited(scope, unit, limits[unit]))
+                for scope, limits in self._limits().items()
+                if unit in limits
+            ]
+            if found:
+                rooms[unit] = min(found, key=lambda room: room.left)
+        return rooms
+
+    def _limits(self) -> Limits:
+        return {"run": {str(unit): n for unit, n in self.budget.limits().items()}, **self._day}

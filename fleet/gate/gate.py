@@ -92,7 +92,7 @@ class Gate:
         return await self._ledger.spend(unit)
 
     async def left(self) -> Mapping[Unit, int]:
-        """What may still be spent, by unit."""
+        """What may still be spent, by unit: of the run, its persona's day and the fleet's, the smallest."""
         return await self._ledger.left()
 
     async def _charge(self, cost: Cost, verdict: Verdict) -> Verdict:
@@ -107,7 +107,7 @@ class Gate:
         return spec.cost if spec else Cost()
 
     async def _facts(self, action: Action) -> Facts:
-        left = await self._ledger.left()
+        rooms = await self._ledger.room()
         spec = self._tools.get(action.tool)
         now = self._clock.monotonic()
         recent = self._count(now)
@@ -126,7 +126,8 @@ class Gate:
             scope=self._scope,
             recent=recent,
             rate=self._rate.calls,
-            left=left,
+            left={unit: room.left for unit, room in rooms.items()},
+            limits={unit: room.limit for unit, room in rooms.items()},
             acts=self._ledger.budget.acts,
             now=now,
             deadline=self._deadline,

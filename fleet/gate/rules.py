@@ -61,8 +61,9 @@ class Facts:
 
     `effect` and `cost` are the tool's own, from its spec; None when there is no such tool.
     `stop` is the reason for the pause, "" when there is none. `recent` counts the calls of the
-    current rate window, this one included. `never` holds an operator's additions: tools, functions
-    or selectors.
+    current rate window, this one included. `left` is what the nearest limit of each unit leaves, and
+    `limits` that limit in words: of the run, of its persona's day or of the fleet's. `never` holds an
+    operator's additions: tools, functions or selectors.
     """
 
     run: str
@@ -75,6 +76,7 @@ class Facts:
     recent: int
     rate: int
     left: Mapping[Unit, int]
+    limits: Mapping[Unit, str] = field(default_factory=dict)
     acts: bool
     now: float
     deadline: float
@@ -201,12 +203,16 @@ def budget(action: Action, facts: Facts) -> Verdict | None:
     if facts.effect is Effect.ACT and not facts.acts:
         return _no("budget", "this persona has no budget for writes")
     if facts.left.get("calls", 0) < max(1, cost.calls):
-        return _no("budget", "the budget of calls is spent", ends_run=True)
+        return _no("budget", _spent("calls", facts), ends_run=True)
     if facts.effect is Effect.ACT and facts.left.get("writes", 0) < max(1, cost.writes):
-        return _no("budget", "the budget of writes is spent", ends_run=True)
+        return _no("budget", _spent("writes", facts), ends_run=True)
     if facts.effect is Effect.REPORT and facts.left.get("reports", 0) < 1:
-        return _no("budget", "the budget of reports is spent")
+        return _no("budget", _spent("reports", facts))
     return None
+
+
+def _spent(unit: Unit, facts: Facts) -> str:
+    return f"{facts.limits.get(unit, f'the budget of {unit}')} is spent"
 
 
 def deadline(action: Action, facts: Facts) -> Verdict | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from fleet.config import Section
+from fleet.config import Count, DayLimits, Section, Usd
 
 Name = Annotated[str, StringConstraints(pattern=r"^qa-[a-z0-9](?:[a-z0-9-]{0,57}[a-z0-9])?$")]
 Surface = Literal["security", "on-chain", "compiler", "ux", "perf"]
@@ -67,18 +67,20 @@ class Trigger(Section):
 class BudgetSection(Section):
     """Hard limits of one run; a missing budget means no `exercise`."""
 
-    calls: int = Field(ge=1, le=10_000)
+    calls: int = Field(strict=True, ge=1, le=10_000)
     """Tool calls."""
-    writes: int = Field(default=0, ge=0, le=1_000)
+    writes: int = Field(default=0, strict=True, ge=0, le=1_000)
     """Transactions signed for tools, besides clean-up."""
-    reports: int = Field(default=8, ge=0, le=100)
+    reports: int = Field(default=8, strict=True, ge=0, le=100)
     """Findings posted; one more is held in reserve for the closing report."""
     wall: str = "10m"
     """Deadline of the run: a number and s, m or h."""
-    tokens: int = Field(default=0, ge=0)
-    """Model tokens."""
-    usd: float = Field(default=0.0, ge=0.0)
-    """Model money."""
+    tokens: Count = 0
+    """Model tokens; 0 means no model."""
+    usd: Usd | None = None
+    """Model money, in dollars. Left out: tokens are the limit. Set: a model without a price is refused."""
+    day: DayLimits | None = None
+    """What all runs of this persona together may spend on one day (UTC)."""
 
 
 class FailFast(Section):

@@ -17,7 +17,7 @@ from fleet.errors import ConfigError, FleetError, TryAgain
 from fleet.events.model import DialDistrusted, Footer, Header
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
-from fleet.gate.budget import Budget, Ledger
+from fleet.gate.budget import Budget, Ledger, day_limits
 from fleet.gate.gate import Gate
 from fleet.gate.scope import Scope
 from fleet.jail.process import proc_stat
@@ -29,6 +29,7 @@ from fleet.runs.session import RunSession
 from fleet.runs.settle import settle, transactions
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
+from fleet.store import ballast
 from fleet.store.rows import FindingRow, RunRow
 from sandbox.contract import VIEWS
 from sandbox.tools import TOOLS
@@ -72,12 +73,11 @@ async def recover(world: World) -> list[RunReport]:
 
     What was seen but not proven is proven now, on what is left of that run's budget; nothing is
     exercised a second time. Runs of another platform wait until that one is opened: what they left
-    behind cannot be seen from here.
+    behind cannot be seen from here. On a shared journal the daemons see to it, once a process is dead.
     """
     await transactions(world, "")
     await forget_unbegun(world)
-    rows = [row for row in await world.journal.open_runs() if row.platform == world.platform.name]
-    return [await resettle(world, row) for row in rows]
+    return [await resettle(world, row) for row in await world.source.left()]
 
 
 async def forget_unbegun(world: World) -> None:
@@ -91,6 +91,7 @@ async def resettle(world: World, row: RunRow) -> RunReport:
     """The last steps of one run that nobody is at work on: of a dead process, or one that had to wait."""
     persona = world.personas.get(row.persona) or _gone(row.persona)
     budget = Budget.of(persona.persona.budget, file=str(persona.path))
+    await Wallet(world, row.run_id).inherit()
     async with _opened(world, row.run_id, persona, budget) as run:
         return await run.recover(row)
 
@@ -115,8 +116,9 @@ async def fire(world: World, persona: LoadedPersona, *, trigger: str = "manual")
         )
     run = new_run_id()
     budget = Budget.of(persona.persona.budget, file=str(persona.path))
-    await world.journal.trigger(
+    await world.source.trigger(
         run,
+        hand=True,
         persona=persona.persona.name,
         key=f"{persona.persona.name}@{trigger}:{run}",
         platform=world.platform.name,
@@ -124,9 +126,12 @@ async def fire(world: World, persona: LoadedPersona, *, trigger: str = "manual")
         rung="",
         budget={str(unit): limit for unit, limit in budget.limits().items()},
     )
-    if not await world.journal.claim(run, pid=os.getpid(), pid_start=own_start()):
-        raise TryAgain(f"run {run} was claimed by another process")
-    return await execute(world, run, persona, trigger=trigger)
+    if not await world.source.begin(run):
+        raise TryAgain(f"another daemon is at work on {persona.persona.name}", remedy="wait for its run")
+    report = await execute(world, run, persona, trigger=trigger)
+    if report.settled:
+        await world.source.done(run)
+    return report
 
 
 async def execute(
@@ -151,7 +156,7 @@ async def _opened(world: World, run: str, persona: LoadedPersona, budget: Budget
         grant=persona.persona.tools,
         tools=TOOLS,
         scope=Scope.of(world.platform, VIEWS),
-        ledger=Ledger(world.journal, run, budget),
+        ledger=Ledger(world.journal, run, budget, day_limits(world.config.budget)),
         clock=world.clock,
         deadline=started + budget.wall_s,
         never=world.config.never,
@@ -235,6 +240,8 @@ class _Run:
     async def finish(self, outcome: str, detail: str) -> RunReport:
         """Settle, then the footer, then the journal's last word on this run."""
         world, settled = self.world, True
+        if not await self._ours():
+            return await self._report(outcome, f"{detail}; a peer took it over".lstrip("; "), settled=False)
         try:
             with anyio.fail_after(SETTLE_S):
                 await world.journal.start_settling(self.run)
@@ -244,24 +251,36 @@ class _Run:
         except (FleetError, TimeoutError) as error:
             await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}")
             settled, detail = False, f"{detail}; clean-up goes on at the next start: {error}".lstrip("; ")
-        seconds = round(world.clock.monotonic() - self.started, 3)
         if settled:
             for row in await world.journal.findings(self.run, ["raised"]):  # nobody will come back to it
                 await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
             if not self.sink.ended:
-                calls = self.session.calls
+                calls, seconds = self.session.calls, self._seconds()
                 self.stream.emit(Footer(outcome=outcome, detail=detail, calls=calls, seconds=seconds))
             await world.journal.finish(self.run, outcome, detail)
+        return await self._report(outcome, detail, settled=settled)
+
+    async def _report(self, outcome: str, detail: str, *, settled: bool) -> RunReport:
         return RunReport(
             run=self.run,
             persona=self.persona.persona.name,
             outcome=outcome,
             detail=detail,
-            findings=tuple(await world.journal.findings(self.run)),
+            findings=tuple(await self.world.journal.findings(self.run)),
             calls=self.session.calls,
-            seconds=seconds,
+            seconds=self._seconds(),
             settled=settled,
         )
+
+    def _seconds(self) -> float:
+        return round(self.world.clock.monotonic() - self.started, 3)
+
+    async def _ours(self) -> bool:
+        """False once a peer took this process for dead: what the run left is the peer's to settle."""
+        try:
+            return await self.world.source.mine(self.run)
+        except FleetError:
+            return True  # nobody knows; settling will meet the same trouble, and wait
 
     async def _exercise(self, work: Work) -> tuple[str, str]:
         self.world.signer.open_run(self.wallet.scope)
@@ -273,7 +292,8 @@ class _Run:
         except TimeoutError:
             return "deadline_exceeded", f"after {self.budget.wall_s:.0f} s"
         except FleetError as error:
-            return "failed", str(error)
+            full = ballast.relieve(self.world.state)  # for the last steps of this run
+            return "failed", f"disk_full: {error}" if full else str(error)
         finally:
             self.world.signer.close_run(self.run)
         return "done", detail or ""

@@ -8,11 +8,9 @@ from typing import Any
 from fleet.clock import Clock, iso
 from fleet.store.database import Database
 from fleet.store.plain import plain
+from fleet.store.units import INT_MAX
 
 __all__ = ["INT_MAX", "Part", "pack", "plain", "unpack"]
-
-INT_MAX = 2**63 - 1
-"""The largest integer that a column holds."""
 
 
 class Part:

@@ -26,7 +26,7 @@ from sqlalchemy.engine import Dialect
 
 from fleet.store.plain import plain
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 4
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
 
 
@@ -75,6 +75,7 @@ RUNS = Table(
     _int("priority", "0"),
     _text("due", ""),
     _text("cancel", ""),
+    _text("daemon", ""),
     Index("runs_by_state", "state"),
     Index("runs_by_persona", "persona", "state"),
     sqlite_strict=True,
@@ -143,6 +144,31 @@ BUDGET = Table(
     PrimaryKeyConstraint("run_id", "unit"),
     sqlite_strict=True,
 )
+"""What each run has spent."""
+
+DAYS = Table(
+    "days",
+    METADATA,
+    _text("day"),
+    _text("owner"),
+    _text("unit"),
+    _int("spent"),
+    PrimaryKeyConstraint("day", "owner", "unit"),
+    sqlite_strict=True,
+)
+"""The same by day (`2026-11-22`, UTC): of each persona, and of the whole fleet (owner "")."""
+
+RESERVES = Table(
+    "reserves",
+    METADATA,
+    Column("reserve_id", Words, primary_key=True),
+    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=False),
+    _text("day"),
+    _text("held"),
+    _text("at"),
+    sqlite_strict=True,
+)
+"""Amounts that are counted and not settled; what a dead process held stays here, and stays spent."""
 
 LOG = Table(
     "log",

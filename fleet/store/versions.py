@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import insert, inspect, select, update
+from sqlalchemy import BigInteger, case, cast, func, insert, inspect, literal, select, update
 from sqlalchemy.engine import Connection
+from sqlalchemy.schema import CreateColumn
 
 from fleet.errors import ConfigError
-from fleet.store.schema import META, METADATA, RUNS, SCHEMA_VERSION, SKIPS
+from fleet.store.schema import BUDGET, DAYS, META, METADATA, RESERVES, RUNS, SCHEMA_VERSION, SKIPS, Words
 
 _ELSEWHERE = "name another state directory or database"
 
@@ -41,16 +42,30 @@ def settle_version(connection: Connection, where: str, *, alone: bool) -> None:
 
 def _queue(connection: Connection) -> None:
     """Version 2: priorities, when a run was due, requests to cancel one, and what was skipped."""
-    for column in (
-        "priority INTEGER NOT NULL DEFAULT '0'",
-        "due TEXT NOT NULL DEFAULT ''",
-        "cancel TEXT NOT NULL DEFAULT ''",
-    ):
-        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {column}")
+    for column in (RUNS.c.priority, RUNS.c.due, RUNS.c.cancel):
+        words = CreateColumn(column).compile(dialect=connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {words}")
     for index in RUNS.indexes:
         index.create(connection, checkfirst=True)
     SKIPS.create(connection)
 
 
-_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue}
+def _days(connection: Connection) -> None:
+    """Version 3: spending by day, filled with what the runs spent so far; and reservations."""
+    if connection.dialect.name == "postgresql":  # version 2 once made them narrower and sorted otherwise
+        connection.exec_driver_sql("ALTER TABLE runs ALTER COLUMN priority TYPE BIGINT")
+        for name in ("due", "cancel"):
+            connection.exec_driver_sql(f'ALTER TABLE runs ALTER COLUMN {name} TYPE TEXT COLLATE "C"')
+    DAYS.create(connection)
+    RESERVES.create(connection)
+    began = func.substr(case((RUNS.c.started != "", RUNS.c.started), else_=RUNS.c.created), 1, 10)
+    for owner in (RUNS.c.persona, literal("", Words)):
+        day, who = began.label("day"), owner.label("owner")
+        each = select(day, who, BUDGET.c.unit, BUDGET.c.spent).join_from(BUDGET, RUNS).subquery()
+        keys = (each.c.day, each.c.owner, each.c.unit)
+        rows = select(*keys, cast(func.sum(each.c.spent), BigInteger)).group_by(*keys)
+        connection.execute(insert(DAYS).from_select(["day", "owner", "unit", "spent"], rows))
+
+
+_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days}
 """What makes a journal of the version before into one of this version."""

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from fleet.errors import BudgetExceeded, ConfigError, TryAgain
-from fleet.gate.budget import LOOK_ONLY, Budget, Ledger, parse_wall
+from fleet.gate.budget import LOOK_ONLY, Budget, Ledger, Room, Unit, parse_wall
 from fleet.gate.dial import write_dial
 from fleet.gate.gate import Gate, Rate
 from fleet.gate.model import Action, Rung
@@ -151,8 +151,8 @@ async def test_the_charge_itself_is_a_fence(make: Make, journal: Journal) -> Non
     class Blind(Ledger):
         """Says that plenty is left: another call spent it since."""
 
-        async def left(self) -> dict[Any, int]:
-            return {"calls": 99, "writes": 99, "reports": 99}
+        async def room(self) -> dict[Any, Room]:
+            return {"calls": Room(99, ""), "writes": Room(99, ""), "reports": Room(99, "")}
 
     budget = Budget(calls=1, writes=0, reports=0, wall_s=60.0, acts=False)
     gate = make(ledger=Blind(journal, "r1", budget))
@@ -241,15 +241,12 @@ async def test_an_operator_s_addition_counts(make: Make) -> None:
     assert (await make(never=["feedbackCount"]).decide(LOOK)).rule == "never"
 
 
-async def test_no_record_no_call(make: Make, state: Path) -> None:
-    class Full:
-        async def spend(self, run_id: str, unit: str, amount: int, limit: int) -> int:
+async def test_no_record_no_call(make: Make, journal: Journal) -> None:
+    class Full(Ledger):
+        async def spend(self, unit: Unit, amount: int = 1) -> int:
             raise TryAgain("the disk is full")
 
-        async def spent(self, run_id: str) -> dict[str, int]:
-            return {}
-
-    gate = make(ledger=Ledger(Full(), "r1", BUDGET))
+    gate = make(ledger=Full(journal, "r1", BUDGET))
     with pytest.raises(TryAgain):
         await gate.decide(LOOK)
 

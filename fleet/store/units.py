@@ -1,0 +1,67 @@
+"""What the ledger counts, and where: units, scopes, and money in whole micro-dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Literal
+
+Scope = Literal["run", "persona", "fleet"]
+"""One run · all runs of one persona on one day · all runs on one day. A day is one of UTC."""
+SCOPES: tuple[Scope, ...] = ("run", "persona", "fleet")
+
+Limits = Mapping[Scope, Mapping[str, int]]
+"""Scope -> unit -> the most that may be spent there. A run may spend only what is listed; a day that
+lists nothing for a unit does not limit it."""
+
+USD = "usd_micro"
+"""The unit of money: millionths of a US dollar, always whole."""
+MICROS = 1_000_000
+INT_MAX = 2**63 - 1
+"""The largest integer that a column holds."""
+
+_EXACT = Context(prec=60, rounding=ROUND_CEILING)
+
+
+def micros(usd: Decimal) -> int:
+    """Dollars as whole micro-dollars, rounded up: a price is never counted lower than it is.
+
+    ValueError for what is no amount (negative, NaN, infinite), TypeError for a float: it has lost already.
+    """
+    if not isinstance(usd, Decimal):
+        raise TypeError(f"money is a Decimal, not a {type(usd).__name__}")
+    if not usd.is_finite() or usd < 0:
+        raise ValueError(f"not an amount of money: {usd}")
+    if usd > INT_MAX // MICROS:
+        return INT_MAX
+    return int((_EXACT.multiply(usd, MICROS)).to_integral_value(rounding=ROUND_CEILING))
+
+
+def dollars(count: int) -> Decimal:
+    """Micro-dollars as dollars, exactly."""
+    return _EXACT.divide(Decimal(count), MICROS)
+
+
+def number(unit: str, count: int) -> str:
+    """For a person: a count, money in dollars."""
+    return f"{dollars(count):f}" if unit == USD else str(count)
+
+
+def word(unit: str) -> str:
+    """What configuration calls a unit."""
+    return "usd" if unit == USD else unit
+
+
+def limited(scope: Scope, unit: str, limit: int, owner: str = "") -> str:
+    """For a person: `the budget of 3 writes`, `… a day of qa-smoke`, `… a day of the fleet`."""
+    of = {"run": "", "persona": f" a day of {owner or 'this persona'}", "fleet": " a day of the fleet"}[scope]
+    return f"the budget of {number(unit, limit)} {word(unit)}{of}"
+
+
+def key_of(scope: Scope, unit: str) -> str:
+    """The key that sets a limit: `budget.writes in the persona file`."""
+    return {
+        "run": f"budget.{word(unit)} in the persona file",
+        "persona": f"budget.day.{word(unit)} in the persona file",
+        "fleet": f"budget.{word(unit)} in fleet.toml",
+    }[scope]

@@ -1,0 +1,14 @@
+CREATE TABLE epochs ( epoch INTEGER NOT NULL, since TEXT NOT NULL, PRIMARY KEY (epoch) ) STRICT;
+CREATE TABLE history ( note_id INTEGER NOT NULL, metric TEXT NOT NULL, value REAL NOT NULL, at TEXT NOT NULL, PRIMARY KEY (note_id) ) STRICT;
+CREATE INDEX history_by_metric ON history (metric, note_id);
+CREATE TABLE log ( epoch INTEGER NOT NULL, "index" INTEGER NOT NULL, sender TEXT NOT NULL, timestamp INTEGER NOT NULL, text BLOB NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (epoch, "index") ) STRICT;
+CREATE TABLE meta ( "key" TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY ("key") ) STRICT;
+CREATE TABLE runs ( run_id TEXT NOT NULL, persona TEXT NOT NULL, "key" TEXT NOT NULL, platform TEXT NOT NULL, "trigger" TEXT NOT NULL, rung TEXT NOT NULL, budget TEXT NOT NULL, state TEXT NOT NULL, outcome TEXT DEFAULT '' NOT NULL, detail TEXT DEFAULT '' NOT NULL, pid INTEGER DEFAULT '0' NOT NULL, pid_start INTEGER DEFAULT '0' NOT NULL, created TEXT NOT NULL, started TEXT DEFAULT '' NOT NULL, ended TEXT DEFAULT '' NOT NULL, priority INTEGER DEFAULT '0' NOT NULL, due TEXT DEFAULT '' NOT NULL, cancel TEXT DEFAULT '' NOT NULL, PRIMARY KEY (run_id), UNIQUE ("key") ) STRICT;
+CREATE INDEX runs_by_persona ON runs (persona, state);
+CREATE INDEX runs_by_state ON runs (state);
+CREATE TABLE skips ( skip_id INTEGER NOT NULL, persona TEXT NOT NULL, "key" TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (skip_id) ) STRICT;
+CREATE TABLE budget ( run_id TEXT NOT NULL, unit TEXT NOT NULL, spent INTEGER NOT NULL, PRIMARY KEY (run_id, unit), FOREIGN KEY(run_id) REFERENCES runs (run_id) ) STRICT;
+CREATE TABLE effects ( effect_id INTEGER NOT NULL, run_id TEXT, kind TEXT NOT NULL, ref TEXT NOT NULL, state TEXT NOT NULL, data TEXT NOT NULL, at TEXT NOT NULL, resolved TEXT DEFAULT '' NOT NULL, PRIMARY KEY (effect_id), FOREIGN KEY(run_id) REFERENCES runs (run_id) ) STRICT;
+CREATE INDEX effects_by_run ON effects (run_id, kind, state);
+CREATE TABLE findings ( finding_id INTEGER NOT NULL, run_id TEXT NOT NULL, fingerprint TEXT NOT NULL, state TEXT NOT NULL, probe TEXT NOT NULL, persona TEXT NOT NULL, surface TEXT NOT NULL, severity TEXT NOT NULL, title TEXT NOT NULL, repro TEXT NOT NULL, envelope TEXT NOT NULL, evidence TEXT NOT NULL, times INTEGER NOT NULL, confirmed INTEGER NOT NULL, tries INTEGER NOT NULL, tx TEXT NOT NULL, "index" INTEGER NOT NULL, data TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (finding_id), UNIQUE (run_id, fingerprint), FOREIGN KEY(run_id) REFERENCES runs (run_id) ) STRICT;
+CREATE INDEX findings_by_fingerprint ON findings (fingerprint, state);
