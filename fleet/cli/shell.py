@@ -13,9 +13,6 @@ from typing import Annotated, Any, TypeVar
 
 import anyio
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from fleet.config import state_dir
 from fleet.text import clean
@@ -68,6 +65,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
         for row in [list(headers), *cells]:
             print("\t".join(row))
         return
+    from rich.console import Console  # 50 ms that a service and a pipe need not wait for
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for header in headers:
         grid.add_column(header, overflow="fold")

@@ -1,24 +1,15 @@
-"""What Prometheus reads: taken from the journal at each look, so that a restart forgets nothing.
-
-Every label is a word of ours or a checked name: nothing that a platform or a model said becomes one.
-"""
+"""What the health pages tell: what this process counted, and how things are at one moment."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-
 from fleet.events.feed import DaemonEvent, PersonaRefused, TriggerSkipped
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
-from fleet.gate.model import Rung
 from sandbox.tools import TOOLS
-
-STATES = ("queued", "running", "settling")
 
 
 @dataclass(slots=True)
@@ -49,6 +40,8 @@ class Reading:
 
     rung: str
     paused: bool
+    degraded: str = ""
+    """Why nothing new begins though nobody asked for it: the disk is full."""
     personas: int
     live: int
     beat_age_s: float
@@ -61,70 +54,6 @@ class Reading:
     outbox: int
     log_entries: int | None
     log_mirrored: int
-
-
-def exposition(reading: Reading, tally: Tally) -> bytes:
-    """The page in Prometheus's text format."""
-    registry = CollectorRegistry()
-    registry.register(_Once(list(_families(reading, tally))))
-    return generate_latest(registry)
-
-
-class _Once:
-    def __init__(self, families: list[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
-
-
-def _families(reading: Reading, tally: Tally) -> Iterator[Metric]:
-    runs = CounterMetricFamily("fleet_runs", "Runs that ended, by outcome.", labels=["outcome"])
-    for outcome, count in sorted(reading.outcomes.items()):
-        runs.add_metric([outcome], count)
-    yield runs
-    calls = CounterMetricFamily("fleet_tool_calls", "Tool calls, by verdict.", labels=["tool", "verdict"])
-    for (tool, verdict), count in sorted(tally.calls.items()):
-        calls.add_metric([tool, verdict], count)
-    yield calls
-    seconds = CounterMetricFamily("fleet_tool_seconds", "Time spent in tool calls.", labels=["tool"])
-    for tool, spent in sorted(tally.seconds.items()):
-        seconds.add_metric([tool], spent)
-    yield seconds
-    yield CounterMetricFamily("fleet_triggers_skipped", "Firings that did not run.", value=tally.skipped)
-    yield CounterMetricFamily("fleet_personas_refused", "Bad persona files seen.", value=tally.refused)
-    queue = GaugeMetricFamily("fleet_queue_depth", "Runs that wait.", labels=["persona"])
-    for persona, count in sorted(reading.waiting.items()):
-        queue.add_metric([persona], count)
-    yield queue
-    age = GaugeMetricFamily("fleet_stage_age_seconds", "Age of the oldest run of a state.", labels=["stage"])
-    for state in STATES:
-        age.add_metric([state], _age(reading.ages.get(state), reading.now))
-    yield age
-    left = GaugeMetricFamily(
-        "fleet_budget_left", "What runs in flight may spend.", labels=["persona", "unit"]
-    )
-    for (persona, unit), count in sorted(reading.budgets.items()):
-        left.add_metric([persona, unit], count)
-    yield left
-    yield from _gauges(reading)
-
-
-def _gauges(reading: Reading) -> Iterator[Metric]:
-    rung = Rung(reading.rung).height
-    yield GaugeMetricFamily("fleet_rung", "The dial: 0 observe, 1 exercise, 2 propose.", value=rung)
-    yield GaugeMetricFamily("fleet_paused", "1 while STOP is there.", value=reading.paused)
-    yield GaugeMetricFamily("fleet_personas", "Personas at work.", value=reading.personas)
-    yield GaugeMetricFamily("fleet_runs_live", "Runs in flight.", value=reading.live)
-    yield GaugeMetricFamily("fleet_outbox", "Findings that are proven and not posted.", value=reading.outbox)
-    yield GaugeMetricFamily("fleet_beat_age_seconds", "Since the work loop turned.", value=reading.beat_age_s)
-    if reading.log_entries is not None:
-        lag = max(0, reading.log_entries - reading.log_mirrored)
-        yield GaugeMetricFamily("fleet_log_lag", "Entries on chain that triage has not read.", value=lag)
-
-
-def _age(since: str | None, now: datetime) -> float:
-    return max(0.0, (now - datetime.fromisoformat(since)).total_seconds()) if since else 0.0
 
 
 def _tool(name: str) -> str:

@@ -11,7 +11,7 @@ from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.runs.executor import Executor
 from fleet.runs.world import World
-from fleet.service.metrics import Reading, Tally, exposition
+from fleet.service.metrics import Reading, Tally
 
 CHAIN_S = 2.0
 """A page waits so long for the chain, not longer."""
@@ -19,7 +19,7 @@ FRESH_S = 15.0
 
 
 class Vitals:
-    """The health pages' view of a daemon. `ready` is set by the daemon."""
+    """The health pages' view of a daemon, which sets `ready`, and `short`: why the disk is too full."""
 
     def __init__(
         self, world: World, executor: Executor, personas: Mapping[str, object], tally: Tally
@@ -28,6 +28,7 @@ class Vitals:
         self._tally = tally
         self._log: tuple[float, int | None] = (float("-inf"), None)
         self.ready = False
+        self.short = ""
         self.beat_at = world.clock.monotonic()
 
     def beat(self) -> None:
@@ -36,13 +37,15 @@ class Vitals:
 
     @property
     def is_ready(self) -> bool:
-        return self.ready
+        return self.ready and not self.short
 
     @property
     def beat_age_s(self) -> float:
         return self._world.clock.monotonic() - self.beat_at
 
     async def metrics(self) -> bytes:
+        from fleet.service.exposition import exposition  # 60 ms and 2 MB, for who asks
+
         return exposition(await self.reading(), self._tally)
 
     async def reading(self) -> Reading:
@@ -52,6 +55,7 @@ class Vitals:
         return Reading(
             rung=str(read_dial(world.state / DIAL).rung),
             paused=stopped(world.state) is not None,
+            degraded=self.short,
             personas=len(self._personas),
             live=len(self._executor.live),
             beat_age_s=self.beat_age_s,

@@ -254,6 +254,40 @@ async def test_target_that_is_away_is_unreachable_and_not_wrong() -> None:
     assert not isinstance(caught.value, WrongTarget)
 
 
-def test_only_one_module_of_the_room_imports_httpx() -> None:
+def test_only_one_module_of_the_room_imports_the_http_client() -> None:
     room = Path(__file__).parents[2] / "fleet" / "chain"
-    assert [path.name for path in sorted(room.glob("*.py")) if "httpx" in path.read_text()] == ["rpc.py"]
+    users = [path.name for path in room.glob("*.py") if "import httpcore" in path.read_text()]
+    assert users == ["rpc.py"]
+
+
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [
+        ("", b""),
+        ("me:s%20cret@", b"authorization: Basic bWU6cyBjcmV0\r\n"),  # me:s cret
+        ("token@", b"authorization: Basic dG9rZW46\r\n"),
+    ],
+)
+async def test_a_user_in_the_url_becomes_the_header_it_stands_for(user: str, header: bytes) -> None:
+    heads = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with server, Rpc(f"http://{user}127.0.0.1:{server.sockets[0].getsockname()[1]}/") as rpc:
+        with pytest.raises(Unreachable):
+            await rpc.call("eth_chainId")
+    assert len(heads) == 2  # a connection that was closed is tried once more
+    for head in heads:
+        assert header in head
+        assert (b"uthorization" in head) is bool(header)
+        assert b"@" not in head
+
+
+@pytest.mark.parametrize("url", ["http://[", "ftp://127.0.0.1", "http://127.0.0.1:99999999", "", "http://é"])
+async def test_a_url_that_is_none_is_unreachable(url: str) -> None:
+    async with Rpc(url) as rpc:
+        with pytest.raises(Unreachable):
+            await rpc.call("eth_chainId")

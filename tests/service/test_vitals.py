@@ -22,9 +22,10 @@ from fleet.errors import ConfigError
 from fleet.events.feed import PersonaRefused
 from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
+from fleet.service.exposition import exposition
 from fleet.service.health import application, listeners
 from fleet.service.logs import configure, log_daemon, log_run, mask_with
-from fleet.service.metrics import Reading, Tally, exposition
+from fleet.service.metrics import Reading, Tally
 from fleet.service.notify import Notifier
 from tests.service.conftest import FETCH, Up, persona
 
