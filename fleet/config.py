@@ -6,13 +6,24 @@ The classes are the documentation: the string under a field says what it is for.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from fleet.errors import ConfigError, UsageError
 
@@ -184,6 +195,68 @@ class HookSection(Section):
 HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
 
 
+def _price(value: Any) -> Any:
+    """A decimal number in quotes: a price is never a float."""
+    if isinstance(value, Decimal):
+        return value
+    if not isinstance(value, str) or not re.fullmatch(r"\d{1,6}(\.\d{1,9})?", value, re.ASCII):
+        raise ValueError('a price is a decimal number in quotes, e.g. "3.00"')
+    return Decimal(value)
+
+
+Price = Annotated[Decimal, BeforeValidator(_price, json_schema_input_type=str)]
+"""US dollars for a million tokens."""
+
+
+class PricesSection(Section):
+    """What the model costs, in US dollars for a million tokens, each as a decimal number in quotes."""
+
+    input: Price
+    """Tokens of the prompt."""
+    output: Price
+    """Tokens of the answer, reasoning included."""
+    cached: Price | None = None
+    """Tokens of the prompt that the provider had in its cache; left out: the price of `input`."""
+
+
+class ModelSection(Section):
+    """The model that drives runs; without this table every `auto` persona is driven by its playbook."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^(openai|anthropic|google):[^\s:][^\s]{0,199}$")]
+    """Kind of endpoint, then the model: `openai:…` (any compatible one too), `anthropic:…`, `google:…`."""
+    base_url: HttpUrl | Literal[""] = ""
+    """Base URL of the endpoint, such as `http://127.0.0.1:8000/v1`; left out: the provider's own.
+
+    Plain http is for loopback only: the key and what the platform says would be open to everyone else."""
+    key_file: str = "keys/model"
+    """The endpoint's key, mode 0600; relative to the state directory.
+
+    While this is the default, a systemd credential of the name `model` is used where there is one, and an
+    endpoint with a `base_url` may do without a key."""
+    max_tokens: int = Field(default=4_096, strict=True, ge=64, le=131_072)
+    """Most tokens of one answer."""
+    context: int = Field(default=48_000, strict=True, ge=4_000, le=2_000_000)
+    """Most tokens of one prompt, estimated; older results of tools are cut to a mark before it is reached."""
+    timeout: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[sm]$")] = "60s"
+    """Longest silence of the endpoint. A turn as a whole has the persona's own limit."""
+    prices: PricesSection | None = None
+    """What it costs; without prices a persona with a budget in dollars is refused."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _in_the_clear(cls, url: str) -> str:
+        if url.startswith("http://") and not _is_loopback(urlsplit(url).hostname or ""):
+            raise ValueError("plain http to another machine: use https")
+        return url
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class FleetConfig(Section):
     """`fleet.toml`; an environment variable `QA_FLEET_<KEY>` wins over a key of the file."""
 
@@ -207,6 +280,8 @@ class FleetConfig(Section):
     """What all runs together may spend on one day."""
     hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Webhooks by name: a persona is `on = "hook:<name>"`."""
+    model: ModelSection | None = None
+    """The model that drives runs, if there is one."""
 
 
 Model = TypeVar("Model", bound=Section)
@@ -234,6 +309,19 @@ def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: P
         if credential.exists():
             return credential
     return state / str(chosen)
+
+
+def model_key_file(config: FleetConfig, state: Path) -> Path | None:
+    """The file of the model's key: as configured, or systemd's credential; None when it does without one."""
+    if config.model is None:
+        return None
+    chosen, default = config.model.key_file, str(ModelSection.model_fields["key_file"].default)
+    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / "model"
+    if chosen == default and credential.exists():
+        return credential
+    if chosen == default and config.model.base_url and not os.path.lexists(state / chosen):
+        return None
+    return state / chosen
 
 
 def hook_files(config: FleetConfig, name: str, state: Path) -> tuple[Path, ...]:
