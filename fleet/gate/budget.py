@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol
@@ -12,7 +12,7 @@ from fleet.errors import BudgetExceeded, ConfigError
 from fleet.personas.check import MAX_WALL_S
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import BudgetSection
-from fleet.store.units import INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
+from fleet.store.units import FLEET, INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
 
 Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro"]
 """`usd_micro` are whole millionths of a dollar; `closing` is the report kept back for the end of a run."""
@@ -110,6 +110,12 @@ class Spending(Protocol):
     async def spent_in(self, run_id: str) -> Mapping[Scope, Mapping[str, int]]: ...
 
 
+class Today(Protocol):
+    """The method of the journal that tells what a day has spent."""
+
+    async def spent_today(self) -> Mapping[str, Mapping[str, int]]: ...
+
+
 class Room(NamedTuple):
     """What may still be spent of a unit, and the limit that says so, in words."""
 
@@ -140,7 +146,7 @@ class Ledger:
         self.budget = budget
         self._journal = journal
         self._run = run
-        self._day: Limits = {"persona": {**budget.day}, "fleet": {**(fleet or {})}}
+        self._day: Limits = {"persona": _plain(budget.day), "fleet": _plain(fleet or {})}
 
     async def spend(self, unit: Unit, amount: int = 1) -> int:
         """Count before spending; what is left, or BudgetExceeded and nothing counted."""
@@ -202,5 +208,41 @@ class Ledger:
                 rooms[unit] = min(found, key=lambda room: room.left)
         return rooms
 
+    async def own_left(self, unit: Unit) -> int:
+        """What the run's own limit leaves, whatever the day allows; never below 0."""
+        spent = await self._journal.spent_in(self._run)
+        return max(0, self.budget.limits().get(unit, 0) - spent["run"].get(unit, 0))
+
     def _limits(self) -> Limits:
-        return {"run": {str(unit): n for unit, n in self.budget.limits().items()}, **self._day}
+        return {"run": _plain(self.budget.limits()), **self._day}
+
+
+def _plain(limits: Mapping[Unit, int]) -> dict[str, int]:
+    return {str(unit): limit for unit, limit in limits.items()}
+
+
+async def left_today(journal: Today, days: Mapping[str, Mapping[Unit, int]]) -> dict[str, dict[Unit, int]]:
+    """What is left of today's limits, by owner and unit. `days`: a persona's limits, or those of FLEET."""
+    spent = await journal.spent_today()
+    return {
+        owner: {unit: max(0, limit - spent.get(owner, {}).get(unit, 0)) for unit, limit in limits.items()}
+        for owner, limits in days.items()
+    }
+
+
+async def spent_for_today(
+    journal: Today, persona: str, budget: Budget, fleet: Mapping[Unit, int], *, units: Iterable[Unit]
+) -> str:
+    """Why a run of this persona need not start today: a day's budget of a unit that it needs is spent.
+
+    "" when it may. Not a fence: what is spent between this look and the run is refused then.
+    """
+    days: dict[Scope, tuple[str, Mapping[Unit, int]]] = {
+        "persona": (persona, budget.day), "fleet": (FLEET, fleet)
+    }  # fmt: skip
+    left = await left_today(journal, dict(days.values()))
+    for unit in units:
+        for scope, (owner, limits) in days.items():
+            if left[owner].get(unit) == 0:
+                return f"{limited(scope, unit, limits[unit], owner)} is spent"
+    return ""

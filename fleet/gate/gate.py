@@ -95,6 +95,10 @@ class Gate:
         """What may still be spent, by unit: of the run, its persona's day and the fleet's, the smallest."""
         return await self._ledger.left()
 
+    async def own_left(self, unit: Unit) -> int:
+        """What the run's own limit leaves, whatever the day allows."""
+        return await self._ledger.own_left(unit)
+
     async def _charge(self, cost: Cost, verdict: Verdict) -> Verdict:
         try:
             await self._ledger.spend("calls", max(1, cost.calls))

@@ -17,10 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.part import Part, pack, unpack
 from fleet.store.schema import BUDGET, DAYS, RESERVES, RUNS
-from fleet.store.units import INT_MAX, SCOPES, Limits, Scope, key_of, limited, number
+from fleet.store.units import FLEET, INT_MAX, SCOPES, Limits, Scope, key_of, limited, number
 
-FLEET = ""
-"""Whose day it is when it is everybody's."""
 NEXT_DAY = ", or wait for the next day (UTC)"
 
 

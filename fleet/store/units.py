@@ -10,6 +10,9 @@ Scope = Literal["run", "persona", "fleet"]
 """One run · all runs of one persona on one day · all runs on one day. A day is one of UTC."""
 SCOPES: tuple[Scope, ...] = ("run", "persona", "fleet")
 
+FLEET = ""
+"""Whose day it is when it is everybody's."""
+
 Limits = Mapping[Scope, Mapping[str, int]]
 """Scope -> unit -> the most that may be spent there. A run may spend only what is listed; a day that
 lists nothing for a unit does not limit it."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import BigInteger, case, cast, func, insert, inspect, literal, select, update
+from sqlalchemy import BigInteger, Column, case, cast, func, insert, inspect, literal, select, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.schema import CreateColumn
 
@@ -43,8 +44,7 @@ def settle_version(connection: Connection, where: str, *, alone: bool) -> None:
 def _queue(connection: Connection) -> None:
     """Version 2: priorities, when a run was due, requests to cancel one, and what was skipped."""
     for column in (RUNS.c.priority, RUNS.c.due, RUNS.c.cancel):
-        words = CreateColumn(column).compile(dialect=connection.dialect)
-        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {words}")
+        _add(connection, column)
     for index in RUNS.indexes:
         index.create(connection, checkfirst=True)
     SKIPS.create(connection)
@@ -67,5 +67,15 @@ def _days(connection: Connection) -> None:
         connection.execute(insert(DAYS).from_select(["day", "owner", "unit", "spent"], rows))
 
 
-_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days}
+def _daemon(connection: Connection) -> None:
+    """Version 4: which daemon is at work on a run."""
+    _add(connection, RUNS.c.daemon)
+
+
+def _add(connection: Connection, column: Column[Any]) -> None:
+    words = CreateColumn(column).compile(dialect=connection.dialect)
+    connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
+
+
+_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days, 4: _daemon}
 """What makes a journal of the version before into one of this version."""

@@ -19,10 +19,12 @@ pytestmark = pytest.mark.anyio
 OLD = Path(__file__).with_name("old")
 TO_1 = """
 DROP TABLE skips; DROP INDEX runs_by_persona; ALTER TABLE runs DROP COLUMN priority;
-ALTER TABLE runs DROP COLUMN due; ALTER TABLE runs DROP COLUMN cancel; UPDATE meta SET value = '1' WHERE key = 'schema';
+ALTER TABLE runs DROP COLUMN due; ALTER TABLE runs DROP COLUMN cancel;
+UPDATE meta SET value = '1' WHERE key = 'schema';
 """
 NARROW = """
-ALTER TABLE runs ALTER COLUMN priority TYPE INTEGER; ALTER TABLE runs ALTER COLUMN due TYPE TEXT COLLATE "default";
+ALTER TABLE runs ALTER COLUMN priority TYPE INTEGER;
+ALTER TABLE runs ALTER COLUMN due TYPE TEXT COLLATE "default";
 ALTER TABLE runs ALTER COLUMN cancel TYPE TEXT COLLATE "default";
 """
 """What version 2 was where it had been version 1, on PostgreSQL."""
