@@ -55,6 +55,13 @@ class TurnUsage(BaseModel):
     tool_calls: int | None = None
 
 
+class TurnStarted(_Event):
+    """A turn of a driver begins: what happens until its record belongs to it."""
+
+    type: Literal["turn.started"] = "turn.started"
+    index: int
+
+
 class TurnEnded(_Event):
     """One turn of a driver: what was asked, whether it was valid, which calls it became.
 
@@ -235,6 +242,7 @@ class Footer(_Event):
 
 Event = Annotated[
     Header
+    | TurnStarted
     | TurnEnded
     | ExtensionDisabled
     | DriverChanged
@@ -257,6 +265,9 @@ Event = Annotated[
     | Footer,
     Field(discriminator="type"),
 ]
+
+LIVE = (MessageStarted, MessageDelta, MessageDone)
+"""Told to readers and never written down: the whole message is one record when it is done."""
 
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 """Reads one event from JSON; raises pydantic's ValidationError."""

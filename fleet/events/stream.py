@@ -6,9 +6,23 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fleet.clock import Clock, iso
-from fleet.events.model import Event
+from fleet.events.messages import Messages
+from fleet.events.model import (
+    LIVE,
+    Event,
+    Footer,
+    MessageDelta,
+    MessageDone,
+    MessageSaid,
+    MessageStarted,
+    TurnEnded,
+    TurnStarted,
+)
 
 Reader = Callable[[Event], None]
+"""Told every event at once, in order, between two steps of the run: it must not block."""
+_ENDS = (TurnStarted, TurnEnded, Footer)
+"""No message goes on beyond one of these."""
 
 
 class Sink(Protocol):
@@ -18,18 +32,67 @@ class Sink(Protocol):
 class Stream:
     """Stamps each event with its run and time, writes it down, then tells every reader.
 
-    A reader that raises is dropped: observability fails open, the sink does not.
+    Pieces of messages are only told; when one is done, or cut off by the end of its turn or run, the whole
+    of it is written as one `message.said`, and told, before its end is told. What does not fit together
+    (`messages.Messages`) is passed over. A reader that raises is dropped: observability fails open, the sink
+    does not. `mask` is applied to whatever a driver says.
     """
 
-    def __init__(self, run: str, *, clock: Clock, sink: Sink, readers: tuple[Reader, ...] = ()) -> None:
-        self._run, self._clock, self._sink = run, clock, sink
+    def __init__(
+        self,
+        run: str,
+        *,
+        clock: Clock,
+        sink: Sink,
+        readers: tuple[Reader, ...] = (),
+        mask: Callable[[str], str] = str,
+    ) -> None:
+        self._run, self._clock, self._sink, self._mask = run, clock, sink, mask
         self._readers = list(readers)
+        self._messages = Messages()
 
     def emit(self, event: Event) -> None:
-        stamped = event.model_copy(update={"run": self._run, "at": iso(self._clock.now())})
+        """One event; raises FleetError when it cannot be written down."""
+        if isinstance(event, LIVE):
+            self._live(event)
+        elif isinstance(event, MessageSaid):
+            self._all(self._messages.said(event))
+        else:
+            if isinstance(event, _ENDS):
+                self._all(self._messages.end())
+            self._record(event)
+
+    def _live(self, event: MessageStarted | MessageDelta | MessageDone) -> None:
+        records: list[MessageSaid] = []
+        match event:
+            case MessageStarted():
+                records, belongs = self._messages.started(event)
+            case MessageDelta():
+                belongs = self._messages.more(event)
+            case MessageDone():
+                records, belongs = self._messages.done(event)
+        self._all(records)
+        if belongs:
+            self._tell(self._stamped(event))
+
+    def _all(self, records: list[MessageSaid]) -> None:
+        for record in records:
+            self._record(record)
+
+    def _record(self, event: Event) -> None:
+        stamped = self._stamped(event)
         self._sink.write(stamped)
+        self._tell(stamped)
+
+    def _stamped(self, event: Event) -> Event:
+        update = {"run": self._run, "at": iso(self._clock.now())}
+        if isinstance(event, MessageStarted | MessageDelta | MessageSaid):
+            update["text"] = self._mask(event.text)
+        return event.model_copy(update=update)
+
+    def _tell(self, event: Event) -> None:
         for reader in list(self._readers):
             try:
-                reader(stamped)
+                reader(event)
             except Exception:
                 self._readers.remove(reader)

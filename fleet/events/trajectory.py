@@ -1,41 +1,54 @@
-"""A run's stream on disk: `trajectory.jsonl`, one event a line, durable line by line.
+"""A run's stream on disk: `trajectory.jsonl`, one record a line, durable line by line.
 
-The first line is `run.started`, the last `run.ended`, each exactly once whatever happens between.
+The first line is the header, the last the footer, each exactly once whatever happens between.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
+from fleet.errors import FleetError, TryAgain
+from fleet.events.cut import fit
+from fleet.events.model import (
+    Event,
+    Footer,
+    GateDenied,
+    Header,
+    MessageSaid,
+    ToolRequested,
+    TurnStarted,
+)
+from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
 
-from fleet.errors import FleetError
-from fleet.events.model import EVENTS, Event, Footer, Header
-
-MAX_LINE = 4 << 20
-"""Bytes; a longer line is skipped by the reader."""
+MAX_FILE = 50_000_000
+"""Bytes of one file (harness-facts 2.2): what a run of half an hour may fill."""
+SHARES = 1024
+"""One record gets at most this part of what is left, so that early talk leaves room for later facts."""
+LARGEST, SMALLEST = 65_536, 1_024
+RESERVE, FOOTER = 1 << 20, 16_384
+"""Bytes kept back for what a run in its last steps has to say, and out of those for the footer."""
+_BEGINNINGS = (ToolRequested, GateDenied, MessageSaid, TurnStarted)
+"""Records that begin something: when only the reserve is left, nothing more may begin."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class TrajectoryFile:
-    """The durable sink: fsync per record, and a torn last line is cut off before appending."""
+    """The durable sink: fsync per record; a torn last line is cut off before anything is appended.
 
-    def __init__(self, path: Path) -> None:
+    A record beyond its share is cut, with marks (`fleet.events.cut`). Raises FleetError for a file that is
+    not to be written: no header yet, a second one, closed, or full; TryAgain when the disk refuses, and then
+    nothing of the record is in the file and it may be written again. `sync` False is for benchmarks.
+    """
+
+    def __init__(self, path: Path, *, sync: bool = True, largest: int = MAX_FILE) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._path, self._sync, self._largest = path, sync, largest
         self._fd = os.open(path, flags, 0o600)
-        self._started, self._ended = self._recover(path)
-
-    def _recover(self, path: Path) -> tuple[bool, bool]:
-        whole = 0
-        with path.open("rb") as handle:
-            for line in handle:
-                if line.endswith(b"\n"):
-                    whole += len(line)
-        os.ftruncate(self._fd, whole)
-        os.lseek(self._fd, 0, os.SEEK_END)
-        events = list(read(path))
-        return bool(events), any(isinstance(event, Footer) for event in events)
+        self._size, self._started, self._ended = _survey(path)
+        os.ftruncate(self._fd, self._size)
 
     @property
     def started(self) -> bool:
@@ -47,34 +60,65 @@ class TrajectoryFile:
         """Whether the footer is on disk."""
         return self._ended
 
+    @property
+    def size(self) -> int:
+        """Bytes on disk, as counted here."""
+        return self._size
+
     def write(self, event: Event) -> None:
-        """Append one event; raises FleetError before the header, after the footer, or for a second header."""
+        """Append one record; it is on disk when this returns."""
         if self._ended:
             raise FleetError("the trajectory is closed: its footer is written")
         if isinstance(event, Header) == self._started:
             raise FleetError("the trajectory starts with exactly one header")
-        data = memoryview(event.model_dump_json().encode() + b"\n")
-        while data:
-            data = data[os.write(self._fd, data) :]
-        os.fsync(self._fd)
+        self._append(fit(event, self._share(event)) + b"\n")
         self._started = True
         self._ended = isinstance(event, Footer)
+
+    def _share(self, event: Event) -> int:
+        left = self._largest - self._size
+        if isinstance(event, Footer):
+            return FOOTER - 1
+        if left - RESERVE <= LARGEST and isinstance(event, _BEGINNINGS):
+            raise FleetError(f"{self._path.name} is full: {self._size} of {self._largest} bytes")
+        if left <= FOOTER + SMALLEST:
+            raise FleetError(f"{self._path.name} is full: only its footer fits")
+        return max(SMALLEST, min(LARGEST, (left - RESERVE) // SHARES))
+
+    def _append(self, line: bytes) -> None:
+        """The one place that writes."""
+        data = memoryview(line)
+        try:
+            while data:
+                data = data[os.pwrite(self._fd, data, self._size + len(line) - len(data)) :]
+            if self._sync:
+                os.fsync(self._fd)
+        except OSError as error:
+            os.ftruncate(self._fd, self._size)  # half a record must not stand before the next
+            full = error.errno in _FULL
+            why = "no space left" if full else error.strerror
+            raise TryAgain(
+                f"{self._path}: {why}", remedy="free some disk space" if full else "look at the disk"
+            ) from None
+        self._size += len(line)
 
     def close(self) -> None:
         os.close(self._fd)
 
 
+def _survey(path: Path) -> tuple[int, bool, bool]:
+    """Bytes of whole lines, and whether header and footer are among them."""
+    size, started, ended = 0, False, False
+    for line in lines(path):
+        if line.torn:
+            break
+        size = line.end
+        kind = kind_of(line.text)
+        started |= kind == "header"
+        ended |= kind == "footer"
+    return size, started, ended
+
+
 def read(path: Path) -> Iterator[Event]:
     """Every whole event of a file, one at a time; torn, foreign and unknown lines are passed over."""
-    try:
-        handle = path.open("rb")
-    except FileNotFoundError:
-        return
-    with handle:
-        for line in handle:
-            if not line.endswith(b"\n") or len(line) > MAX_LINE:
-                continue
-            try:
-                yield EVENTS.validate_json(line)
-            except ValidationError:
-                continue
+    return (record for record in Recording(path) if not isinstance(record, UnknownRecord))

@@ -1,0 +1,73 @@
+"""Pure: one record in at most so many bytes, with a mark wherever something was left out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic_core import PydanticSerializationError
+
+from fleet.events.model import Event
+
+_STEPS = ((8192, 512), (2048, 128), (512, 32), (128, 8), (48, 2))
+"""Characters of a text and items of a list or table that are kept, from step to step."""
+_FREE = frozenset({"args", "result", "observation", "validation", "policy"})
+"""Fields of any shape; all other lists and tables of a record keep theirs."""
+_FIXED = frozenset({"run", "at", "type", "schema_version", "persona", "persona_sha256", "rung", "outcome"})
+DEPTH = 12
+
+
+def fit(event: Event, limit: int) -> bytes:
+    """The record's line without its end; longer than `limit` only when nothing is left to cut."""
+    try:
+        line = event.model_dump_json().encode()
+    except PydanticSerializationError:  # half a surrogate pair: legal in JSON, not in UTF-8
+        line = _line(event.model_dump())
+    if len(line) <= limit:
+        return line
+    record = event.model_dump(mode="json")
+    for text, items in _STEPS:
+        short = {
+            key: value if key in _FIXED else _field(key, value, text, items) for key, value in record.items()
+        }
+        if len(line := _line(short)) <= limit:
+            return line
+    bare = {key: {"…": "[cut]"} if key in _FREE and value else short[key] for key, value in record.items()}
+    return _line(bare)
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _field(key: str, value: Any, text: int, items: int) -> Any:
+    if key in _FREE:
+        return shrink(value, text, items)
+    if isinstance(value, str):
+        return _text(value, text)
+    if isinstance(value, list):  # of texts or of numbers: a mark is a text, so numbers only get fewer
+        kept = [_text(one, text) if isinstance(one, str) else one for one in value[: items * 8]]
+        if len(value) > len(kept) and isinstance(value[0], str):
+            kept.append(f"…[cut {len(value) - len(kept)} items]")
+        return kept
+    return value
+
+
+def shrink(value: Any, text: int, items: int, depth: int = DEPTH) -> Any:
+    """The same value with texts, lists, tables and nesting cut to size, each cut marked."""
+    if isinstance(value, str):
+        return _text(value, text)
+    if not isinstance(value, dict | list):
+        return value
+    if not depth:
+        return "…[cut]"
+    if isinstance(value, list):
+        kept = [shrink(one, text, items, depth - 1) for one in value[:items]]
+        return kept if len(value) <= items else [*kept, f"…[cut {len(value) - items} items]"]
+    pairs = list(value.items())
+    table = {_text(key, text): shrink(one, text, items, depth - 1) for key, one in pairs[:items]}
+    return table if len(pairs) <= items else {**table, "…": f"[cut {len(pairs) - items} keys]"}
+
+
+def _text(value: str, limit: int) -> str:
+    return value if len(value) <= limit else f"{value[:limit]}…[cut {len(value) - limit} characters]"
