@@ -1,9 +1,10 @@
-"""Mark: a cold `qa_fetch` jail under 150 ms: made, used through the broker, gone.
+"""Mark: a cold `qa_fetch` jail, made, used through the broker and gone, costs no more than a bare script.
 
     python -m bench.fetch [--rounds 20]
 
 Peers in the same run: a bare interpreter that imports httpx and fetches (what a script would do), and the
-same tool call from the warm pool. Exit status 1 when the cold median is above the mark.
+same tool call from the warm pool. The mark of 150 ms is of one machine and only reported; exit status 1 when
+the cold median is above the script's.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from sandbox.spec import Context
 from sandbox.tools import TOOLS
 
 MARK_MS = 150.0
+FLOOR = 1.0
+"""Of the bare script."""
 SPEC = TOOLS["qa_fetch"]
 PAGE = b"<!doctype html><html lang=en><title>x</title><p>" + b"hello " * 200
 
@@ -96,8 +99,8 @@ def main() -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     found = asyncio.run(measure(rounds, f"http://127.0.0.1:{server.server_address[1]}"))
     server.shutdown()
-    print(json.dumps({"fetch": found, "mark_ms": MARK_MS}, indent=2))
-    return 0 if found["cold_ms"] <= MARK_MS else 1
+    print(json.dumps({"fetch": found, "mark_ms": MARK_MS, "floor": FLOOR}, indent=2))
+    return 0 if found["cold_to_script"] <= FLOOR else 1
 
 
 if __name__ == "__main__":

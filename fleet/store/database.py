@@ -46,6 +46,10 @@ class Database(ABC):
     async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
         """All rows of one query."""
 
+    async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        """`rows` of a query that is asked again and again; `key` stands for the query."""
+        return await self.rows(statement)
+
     @abstractmethod
     async def read(self, work: Work[T]) -> T:
         """One consistent view; `work` must not write."""

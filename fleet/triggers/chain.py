@@ -96,7 +96,8 @@ class ChainWatch:
                 baseline(genesis.hash, await self._reader.look(block, block.number), self._low_wei)
             )
             return
-        seen = await self._checked(seen, block)
+        if seen.trail[-1:] != (block,):
+            seen = await self._checked(seen, block)
         if seen.trail[-1:] == (block,) and not self._reader.problems:
             return
         if block.number - seen.cursor > FAR:
