@@ -9,6 +9,8 @@ from fleet.chain.rpc import Rpc
 
 CATCH_UP_S = 2.0
 """How long a node that lags behind our own broadcasts may take before its count is believed."""
+KEPT = 256
+"""Senders whose lane is kept; every run has throwaway keys of its own, and the process stays for months."""
 
 
 class Lane:
@@ -39,3 +41,24 @@ class Lane:
     def sent(self, nonce: int) -> None:
         """Note that a transaction with this nonce was accepted."""
         self._next = nonce + 1
+
+
+class Lanes:
+    """The lanes of every sender, the latest `KEPT` of them. A forgotten one asks the node again."""
+
+    def __init__(self, rpc: Rpc) -> None:
+        self._rpc = rpc
+        self._lanes: dict[str, Lane] = {}
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def of(self, sender: str) -> Lane:
+        """Its lane; take its lock before anything else is awaited: what is in use is never forgotten."""
+        lane = self._lanes.pop(sender, None) or Lane(self._rpc, sender)
+        self._lanes[sender] = lane
+        if len(self._lanes) > KEPT:
+            others = (one for one, old in self._lanes.items() if old is not lane and not old.lock.locked())
+            if idle := next(others, ""):
+                del self._lanes[idle]
+        return lane

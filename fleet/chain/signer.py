@@ -12,7 +12,7 @@ from fleet.chain import abi, codec
 from fleet.chain.hexes import as_int
 from fleet.chain.judge import Fences, Judge, Node
 from fleet.chain.keys import Secret, address_of
-from fleet.chain.lane import Lane
+from fleet.chain.lane import Lane, Lanes
 from fleet.chain.ports import Receipt, Role, RunScope, Settled, TxJournal, TxRequest
 from fleet.chain.receipts import Receipts, minted_id
 from fleet.chain.rpc import Rpc
@@ -83,7 +83,7 @@ class Signer:
         }
         self._judge = Judge(rpc, chain, fences, self.address(Role.SPONSOR))
         self._receipts = Receipts(rpc, deadline_s=deadline_s, confirmations=chain.confirmations)
-        self._lanes: dict[str, Lane] = {}
+        self._lanes = Lanes(rpc)
 
     def open_run(self, scope: RunScope) -> None:
         """Let requests that name this run be judged against this scope."""
@@ -126,7 +126,7 @@ class Signer:
         sender = address_of(key)
         for request in requests:
             await self._judge.admit(request, sender)
-        lane = self._lanes.setdefault(sender, Lane(self._rpc, sender))
+        lane = self._lanes.of(sender)
         sent: list[Sent | FleetError] = []
         async with lane.lock:
             for start in range(0, len(requests), BATCH):

@@ -36,11 +36,16 @@ def up(
     clean: Annotated[bool, typer.Option("--clean", help="Without the seeded defects.")] = False,
     defects: Annotated[str, typer.Option(help="Comma-separated ids, or all.")] = "all",
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay; Ctrl-C ends it.")] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Start it in the background and say where it is; the chain goes on where it was."""
     seeded = frozenset() if clean else chosen(defects)
     folder = state() / "devnet"
+    if dry_run:
+        plan = {"folder": str(folder), "running": _running(folder), "defects": sorted(seeded)}
+        put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
+        return
     if (pid := _running(folder)) is not None:
         note(f"already up (pid {pid})")
     elif foreground:

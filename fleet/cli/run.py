@@ -7,12 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.cli.ask import daemon_of
 from fleet.cli.daemon import open_world
 from fleet.cli.pass_over import pass_over
 from fleet.cli.progress import Progress
+from fleet.cli.queued import outcome
+from fleet.cli.queued import queue as ask_for
 from fleet.cli.roster import one, roster
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
-from fleet.errors import FleetError, Refused
+from fleet.errors import FleetError, Refused, TryAgain, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
@@ -31,21 +34,37 @@ def run_persona(
     platform: Annotated[
         str | None, typer.Option(help="Profile to run against; default the configured one.")
     ] = None,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="By the daemon that is at work here, before all that waits.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --queue: until it has ended.")] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Fire one persona now; exit 1 when it found something."""
-    chosen, folder = one(persona), state()
+    folder = state()
+    if wait and not queue:
+        raise UsageError("--wait is for --queue", remedy="without --queue the run is waited for anyway")
     if dry_run:
+        chosen = one(persona)
         plan = planned(chosen, read_dial(folder / DIAL).rung)
         columns = ("probe", "severity", "tools", "would run")
         put(plan, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in plan)))
         return
     if pause := stopped(folder):
         raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
-    data = run(lambda: _fire(chosen, platform))
+    if queue:
+        data = ask_for(folder, persona, platform)
+        data = run(lambda: outcome(folder, data["run"])) if wait else data
+    else:
+        chosen = one(persona)
+        if daemon := daemon_of(folder):
+            raise TryAgain(
+                f"the daemon (pid {daemon}) is at work here", remedy=f"fleet run {persona} --queue"
+            )
+        data = run(lambda: _fire(chosen, platform))
     put(data, as_json=as_json, text=lambda: _print(data))
-    if any(row["state"] in ("posted", "repeated", "confirmed") for row in data["findings"]):
+    if any(row["state"] in ("posted", "repeated", "confirmed") for row in data.get("findings", ())):
         raise typer.Exit(1)
 
 
@@ -97,6 +116,9 @@ def as_data(report: RunReport) -> dict[str, Any]:
 
 
 def _print(data: dict[str, Any]) -> None:
+    if data.get("queued"):
+        print(f"queued run {data['run']} of {data['persona']}")
+        return
     print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
     table(columns, ([row[c] for c in columns] for row in data["findings"]), empty="no findings")

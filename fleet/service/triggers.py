@@ -16,22 +16,28 @@ from fleet.triggers.chain_read import Node
 from fleet.triggers.clock import Clockwork
 from fleet.triggers.continuous import Continuous, Rounds
 from fleet.triggers.files import FileWatch
+from fleet.triggers.hook import unfired
 from fleet.triggers.model import Sink
+from fleet.triggers.offer import tell
 
 SEEN = "service.seen"
 """Where the journal keeps when each persona was first seen: a daily one is not put off by restarts."""
-FILE, HOOK = "file:", "hook:"
+FILE = "file:"
 
 Side = tuple[str, Callable[[], Awaitable[None]]]
 
 
 class Triggers:
-    """What fires the personas that are planned. Paths of `file:` triggers are relative to `base`."""
+    """What fires the personas that are planned. Paths of `file:` triggers are relative to `base`.
+
+    `hooks` are the names of the webhooks that are configured: one that is on another is told so.
+    """
 
     def __init__(
         self, sink: Sink, journal: Journal, node: Node, platform: Platform, sponsor: str, base: Path,
-        clock: Clock,
+        clock: Clock, *, hooks: Callable[[], Collection[str]] = tuple,
     ) -> None:  # fmt: skip
+        self._sink, self._hooks = sink, hooks
         self._journal, self._clock = journal, clock
         self._on: dict[str, set[str]] = {}
         self._seen: dict[str, str] = {}
@@ -86,6 +92,8 @@ class Triggers:
         for trigger in triggers:
             if trigger.on is not None:
                 self._on.setdefault(trigger.on, set()).add(name)
+        for skip in unfired(persona.persona, self._hooks()):
+            await tell(self._sink, skip)
         known = [self._due.get(name, ""), self._seen[name]]
         self.clockwork.plan(name, triggers, since=max(filter(None, map(_moment, known)), default=None))
         pace = [trigger for trigger in triggers if trigger.continuous]

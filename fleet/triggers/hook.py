@@ -8,8 +8,9 @@ A sender sends four things; the first three are headers:
     the body, at most 256 KiB; nothing in it is read
 
 The delivery id is signed too: were it not, whoever sees a delivery could replay it under another id, and the
-id is what makes the key of the run. A key is taken once, for ever, by the journal; `Replays` only lets the
-answer say so while the timestamp would still pass.
+id is what makes the key of the run. A key is taken once, for ever, by the journal: a replay starts nothing,
+and a sender that heard no answer may send the same delivery again. The hook's name is not signed: two hooks
+need two secrets.
 """
 
 from __future__ import annotations
@@ -21,15 +22,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from fleet.errors import ConfigError, Refused
-from fleet.triggers.model import Firing, hook_key
+from fleet.errors import Refused
+from fleet.personas.model import Persona
+from fleet.triggers.model import Firing, Skip, hook_key
 
 DELIVERY, TIMESTAMP, SIGNATURE = "x-qa-delivery", "x-qa-timestamp", "x-qa-signature"
+EVENT = "hook:"
 WINDOW_S = 300
 LARGEST = 256 * 1024
-SHORTEST_SECRET = 16
-CROWD = 10_000
-"""Deliveries remembered at a time; more within the window are refused, not forgotten."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _SECONDS = re.compile(r"[1-9][0-9]{0,11}", re.ASCII)
@@ -45,57 +45,42 @@ class Delivery:
     body: bytes
 
 
-class Replays:
-    """The ids that were taken within the window. Lost with the process; the journal's keys are not."""
-
-    def __init__(self) -> None:
-        self._taken: dict[str, float] = {}
-
-    def check(self, delivery: str, now: float) -> None:
-        """Refused when this id was taken, or when too many were."""
-        self._taken = {key: until for key, until in self._taken.items() if until >= now}
-        if delivery in self._taken:
-            raise Refused("this delivery was taken before", rule="hook-replay")
-        if len(self._taken) >= CROWD:
-            raise Refused("too many deliveries", rule="hook-rate", remedy="wait a few minutes")
-
-    def take(self, delivery: str, now: float) -> None:
-        """Remember an id as long as any timestamp signed with it could pass."""
-        self._taken[delivery] = now + 2 * WINDOW_S
-
-
 def sign(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
     """The value of the signature header."""
     text = f"{delivery}.{timestamp}.".encode() + body
     return "sha256=" + hmac.new(secret, text, hashlib.sha256).hexdigest()
 
 
+def headers(secret: bytes, delivery: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """What a sender puts on a delivery."""
+    mac = sign(secret, delivery, timestamp, body)
+    return {DELIVERY: delivery, TIMESTAMP: str(timestamp), SIGNATURE: mac}
+
+
 def verify(
-    delivery: Delivery,
-    *,
-    secrets: Collection[bytes],
-    personas: Iterable[str],
-    now: datetime,
-    replays: Replays,
-) -> list[Firing] | Refused:
-    """One firing for each persona, or why there is none: `rule` is the machine's word for it.
+    delivery: Delivery, *, secrets: Collection[bytes], personas: Iterable[str], now: datetime
+) -> list[Firing]:
+    """One firing for each persona; Refused when there is none: `rule` is the machine's word for why.
 
     Args:
-        secrets: of this hook; more than one while they are being changed. ConfigError for a short one.
+        secrets: of this hook; more than one while they are being changed.
         personas: those whose trigger is `on = "hook:<name>"`.
-        replays: remembers the delivery when it is good, and only then.
     """
-    if any(len(secret) < SHORTEST_SECRET for secret in secrets):
-        remedy = f"use at least {SHORTEST_SECRET} random bytes"
-        raise ConfigError(f"the secret of hook {delivery.hook!r} is too short", remedy=remedy)
-    try:
-        ident, stamp = _verified(delivery, secrets, now)
-        replays.check(ident, now.timestamp())
-    except Refused as refusal:
-        return refusal
-    replays.take(ident, now.timestamp())
+    ident, stamp = _verified(delivery, secrets, now)
     why, due = f"webhook {delivery.hook}", datetime.fromtimestamp(stamp, UTC)
-    return [Firing(hook_key(persona, ident), persona, why, due) for persona in personas]
+    return [Firing(hook_key(persona, delivery.hook, ident), persona, why, due) for persona in personas]
+
+
+def unfired(persona: Persona, hooks: Collection[str]) -> list[Skip]:
+    """Triggers of a persona that no delivery can fire, because their webhook is not configured."""
+    events = [trigger.on for trigger in persona.triggers if (trigger.on or "").startswith(EVENT)]
+    names = [str(event).removeprefix(EVENT) for event in events]
+    why = "no [hooks.{}] in fleet.toml: no delivery can fire it"
+    return [
+        Skip(persona.name, hook_key(persona.name, name, "-"), why.format(name))
+        for name in names
+        if name not in hooks
+    ]
 
 
 def _verified(delivery: Delivery, secrets: Collection[bytes], now: datetime) -> tuple[str, int]:

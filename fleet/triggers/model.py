@@ -109,8 +109,9 @@ def file_key(persona: str, digest: str, count: int) -> str:
     return f"{persona}@file:{digest[:12]}:{count}"
 
 
-def hook_key(persona: str, delivery: str) -> str:
-    return f"{persona}@hook:{delivery}"
+def hook_key(persona: str, hook: str, delivery: str) -> str:
+    """`qa-ux@hook:deploy:8f3a…`: with the hook's name, so that no sender can use up another one's ids."""
+    return f"{persona}@hook:{hook}:{delivery}"
 
 
 def manual_key(persona: str, ident: str) -> str:

@@ -61,7 +61,7 @@ def test_a_checkout_in_a_home_is_seen_by_the_service_alone(facts: Facts) -> None
 def test_it_starts_and_says_ready(facts: Facts) -> None:
     done, show = facts["start"]["done"], facts["start"]["show"]
     assert (done["code"], show["ActiveState"], show["SubState"]) == (0, "active", "running"), done
-    assert (show["WatchdogUSec"], show["TimeoutStopUSec"]) == ("8s", "1min 30s")
+    assert (show["WatchdogUSec"], show["TimeoutStopUSec"]) == ("8s", "3min 30s")
 
 
 def test_a_mistake_in_the_configuration_is_told_before_anything_starts(facts: Facts) -> None:

@@ -14,7 +14,9 @@ from typer.testing import CliRunner, Result
 
 from fleet.cli.service import app, may_replace
 from fleet.cli.unit import HIDDEN, MARK, TEMPLATE, Installation, installation, render
+from fleet.cli.up import GRACE_S, Options
 from fleet.errors import ConfigError, Refused, UsageError
+from fleet.service.daemon import LEAVE_S
 
 THRESHOLD = 27
 """Tenths: what security.md measured for a unit under which bubblewrap still makes jails."""
@@ -96,6 +98,11 @@ class TestRender:
         assert "ExecStart=/opt/qa-fleet/.venv/bin/fleet up" in got
         assert "ProtectHome=yes" in got
         assert "@" not in "".join(line for line in got if not line.startswith("SystemCallFilter="))
+
+    def test_it_waits_for_the_slowest_end_that_the_daemon_allows_itself(self) -> None:
+        (line,) = [line for line in settings(self.render()) if line.startswith("TimeoutStopSec=")]
+        assert int(line.partition("=")[2]) >= GRACE_S + LEAVE_S
+        assert Options(Path(), Path()).grace_s == GRACE_S
 
     @pytest.mark.parametrize("folder", HIDDEN)
     def test_a_checkout_below_a_hidden_folder_is_bound_back(self, folder: str) -> None:

@@ -1,0 +1,28 @@
+"""Secrets of webhooks: private files under the rules of key files, read anew for each delivery.
+
+So a secret is changed by writing the file, and one that others may read is good for nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fleet.chain.keys import read_private
+from fleet.config import FleetConfig, hook_files
+from fleet.errors import ConfigError
+
+SHORTEST = 16
+"""Bytes; as hex of so many, 32 characters."""
+
+
+def hook_secrets(config: FleetConfig, name: str, state: Path) -> tuple[bytes, ...]:
+    """The secrets that a delivery may be signed with, the newest first; ConfigError names what to fix."""
+    return tuple(_secret(path) for path in hook_files(config, name, state))
+
+
+def _secret(path: Path) -> bytes:
+    secret = read_private(path).strip(b"\r\n")
+    if len(secret) < SHORTEST:
+        remedy = f"openssl rand -hex 32 > {path}"
+        raise ConfigError(f"{path}: a secret of a webhook has at least {SHORTEST} bytes", remedy=remedy)
+    return secret

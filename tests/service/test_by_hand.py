@@ -1,0 +1,180 @@
+"""A daemon at work, and a person beside it: `fleet run --queue`, `fleet hook`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from fleet.cli import config, hook
+from fleet.cli import run as run_command
+from fleet.errors import ConfigError, FleetError, Refused, TryAgain, UsageError
+from fleet.service.health import SOCKET
+from tests.service.conftest import CREATE, FETCH, Up, persona
+
+NEVER = 'every = "24h"'
+FINDS = persona("qa-finds", FETCH, trigger=NEVER).replace(
+    'result.ok || result.error_class != "0"', "!result.ok"
+)
+
+
+def say(app: typer.Typer, *words: str) -> Result:
+    return CliRunner().invoke(app, [*words, "--json"])
+
+
+def data(app: typer.Typer, *words: str) -> Any:
+    said = say(app, *words)
+    assert said.exit_code == 0, said.output or said.exception
+    return json.loads(said.stdout)
+
+
+def refusal(app: typer.Typer, *words: str) -> FleetError:
+    error = say(app, *words).exception
+    assert isinstance(error, FleetError), error
+    return error
+
+
+def at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of this process work there."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(folder / "state"))
+    monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(folder / "config"))
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory without a daemon, with one webhook configured."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "fleet.toml").write_text('platform = "example"\n[hooks.deploy]\n')
+    at(tmp_path, monkeypatch)
+    return tmp_path / "state"
+
+
+class TestWithoutADaemon:
+    def test_the_configuration_is_wrong_until_the_webhook_has_its_secret(self, alone: Path) -> None:
+        assert "keys/hook.deploy" in str(refusal(config.app, "check"))
+        assert data(hook.app, "list")[0]["secret"].startswith("bad: ")
+        planned = data(hook.app, "new", "deploy", "--dry-run")
+        path = alone / "keys" / "hook.deploy"
+        assert (planned["secret_file"], planned["written"], path.exists()) == (str(path), False, False)
+        made = data(hook.app, "new", "deploy")
+        assert (made["written"], path.stat().st_mode & 0o777) == (True, 0o600)
+        assert len(path.read_text().strip()) == 64
+        assert isinstance(refusal(hook.app, "new", "deploy"), ConfigError)
+        assert data(config.app, "check")["ok"] is True
+        assert data(hook.app, "list") == [{"hook": "deploy", "secret": "good, 1", "personas": []}]
+
+    def test_a_name_that_is_not_configured_is_told_what_to_write(self, alone: Path) -> None:
+        said = say(hook.app, "new", "other")
+        assert "add to fleet.toml: [hooks.other]" in said.stderr
+        assert isinstance(refusal(hook.app, "new", "../x"), ConfigError)
+        assert isinstance(refusal(hook.app, "send", "other"), UsageError)
+
+    def test_there_is_nobody_to_ask(self, alone: Path) -> None:
+        data(hook.app, "new", "deploy")
+        for app, words in ((run_command.app, ("qa-smoke", "--queue")), (hook.app, ("send", "deploy"))):
+            error = refusal(app, *words)
+            assert isinstance(error, TryAgain)
+            assert error.remedy.startswith("fleet up")
+
+    def test_waiting_is_for_what_is_queued(self, alone: Path) -> None:
+        assert isinstance(refusal(run_command.app, "qa-smoke", "--wait"), UsageError)
+
+    def test_a_plan_is_the_same_with_queue(self, alone: Path) -> None:
+        plan = data(run_command.app, "qa-smoke", "--dry-run")
+        assert plan == data(run_command.app, "qa-smoke", "--queue", "--dry-run")
+        assert plan[0]["probe"]
+
+    def test_paused_is_paused(self, alone: Path) -> None:
+        (alone / "STOP").write_text("hold it")
+        assert isinstance(refusal(run_command.app, "qa-smoke", "--queue"), Refused)
+
+    def test_a_body_is_read_and_a_dry_run_shows_what_a_sender_sends(
+        self, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        data(hook.app, "new", "deploy")
+        (tmp_path / "body").write_bytes(b"12345")
+        shown = data(hook.app, "send", "deploy", "--file", str(tmp_path / "body"), "--dry-run")
+        assert (shown["path"], shown["bytes"]) == ("/hooks/deploy", 5)
+        assert sorted(shown["headers"]) == ["x-qa-delivery", "x-qa-signature", "x-qa-timestamp"]
+        assert isinstance(refusal(hook.app, "send", "deploy", "--file", "/missing"), UsageError)
+        piped = CliRunner().invoke(
+            hook.app, ["send", "deploy", "--file", "-", "--dry-run", "--json"], input=b"x" * 7
+        )
+        assert json.loads(piped.stdout)["bytes"] == 7
+
+
+@pytest.mark.anyio
+@pytest.mark.devnet
+@pytest.mark.jail
+async def test_a_person_and_a_webhook_put_runs_into_a_daemons_queue(
+    up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(tmp_path, monkeypatch)
+    (tmp_path / "config" / "fleet.toml").write_text("[hooks.deploy]\n")
+    secret = Path(data(hook.app, "new", "deploy")["secret_file"])
+    up.drop("qa-finds", FINDS)
+    up.drop("qa-hook", persona("qa-hook", FETCH, trigger='on = "hook:deploy"'))
+    up.drop("qa-deaf", persona("qa-deaf", FETCH, trigger='on = "hook:gone"'))
+    process = up.start()
+    await up.until(lambda: up.told("daemon.started") and (up.state / SOCKET).exists())
+    (deaf,) = await up.until(lambda: up.told("trigger.skipped"))
+    assert (deaf.persona, "no [hooks.gone]" in deaf.reason) == ("qa-deaf", True)
+
+    beside = refusal(run_command.app, "qa-smoke")
+    assert (beside.exit_code, str(beside)) == (75, f"the daemon (pid {process.pid}) is at work here")
+    assert beside.remedy == "fleet run qa-smoke --queue"
+    assert await up.runs() == []
+
+    waited = up.fleet("run", "qa-finds", "--queue", "--wait", "--json")
+    assert waited.returncode == 1, waited.stderr
+    got = json.loads(waited.stdout)
+    (row,) = await up.runs()
+    (end,) = up.footers(row.run_id)
+    assert (got["run"], got["outcome"], got["calls"]) == (row.run_id, "done", end["calls"])
+    assert [finding["state"] for finding in got["findings"]] == ["posted"]
+    assert "saw: never seen: qa-finds 0" in waited.stderr
+    assert f"posted {got['findings'][0]['fingerprint']}" in waited.stderr
+
+    typo = refusal(run_command.app, "qa-typo", "--queue")
+    assert (typo.exit_code, "known: qa-deaf, qa-finds, qa-hook" in str(typo)) == (2, True)
+    other = refusal(run_command.app, "qa-hook", "--queue", "--platform", "other")
+    assert (other.exit_code, "at work on devnet" in str(other)) == (2, True)
+
+    words = ("send", "deploy", "--delivery", "delivery-1")
+    first, again = data(hook.app, *words), data(hook.app, *words)
+    assert (first["status"], again["status"], again["runs"]) == (202, 200, first["runs"])
+    (run,) = first["runs"]
+    assert run["key"] == "qa-hook@hook:deploy:delivery-1"
+    secret.write_text("another secret of some length")
+    await up.until(lambda: up.footers(run["run"]) if (up.state / "runs" / run["run"]).exists() else ())
+    assert data(hook.app, "send", "deploy")["status"] == 202
+    assert await up.end(process) == 0
+    assert len(await up.runs()) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.devnet
+@pytest.mark.jail
+async def test_what_a_person_queued_outlives_the_daemon_that_took_it(
+    up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unlike a run of `fleet run`, whose process was its owner."""
+    at(tmp_path, monkeypatch)
+    up.drop("qa-busy", persona("qa-busy", CREATE, *[FETCH] * 15, trigger=NEVER, times=3))
+    process = up.start("--grace", "0")
+    await up.until(lambda: up.told("daemon.started") and (up.state / SOCKET).exists())
+    runs = [data(run_command.app, "qa-busy", "--queue")["run"] for _ in range(2)]  # of one persona: in turn
+    await up.minted()
+    assert await up.end(process) == 0
+    assert {row.run_id: row.state for row in await up.runs()} == {runs[0]: "ended", runs[1]: "queued"}
+    up.drop("qa-busy", persona("qa-busy", FETCH, trigger=NEVER))
+    again = up.start()
+    (end,) = await up.until(lambda: (up.state / "runs" / runs[1]).exists() and up.footers(runs[1]))
+    assert end["outcome"] == "done"
+    assert await up.end(again) == 0

@@ -1,0 +1,348 @@
+"""What may be put into the queue from outside: over a real journal, a real queue and a real HTTP server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import httpx
+import pytest
+
+from fleet.clock import SystemClock
+from fleet.config import FleetConfig, HookSection
+from fleet.errors import TryAgain
+from fleet.events.feed import Feed
+from fleet.personas.load import LoadedPersona
+from fleet.runs.queue import ROOM, Queue
+from fleet.service import intake
+from fleet.service.doors import BY_HAND, Doors
+from fleet.service.health import LIFE_S, application, listeners, serve
+from fleet.service.intake import Intake
+from fleet.service.metrics import Reading
+from fleet.store.journal import Journal
+from fleet.store.rows import RunRow, SkipRow
+from fleet.triggers.hook import LARGEST, headers
+from fleet.triggers.model import Firing
+from tests.runs.conftest import persona
+
+pytestmark = pytest.mark.anyio
+SECRET = b"s" * 32
+WISH = {"persona": "qa-a", "ident": "abcdefgh", "platform": ""}
+
+
+class Well:
+    """A daemon that takes work until told otherwise."""
+
+    is_ready, beat_age_s = True, 0.1
+
+    async def reading(self) -> Reading:
+        raise NotImplementedError
+
+    async def metrics(self) -> bytes:
+        return b""
+
+
+@dataclass
+class Door:
+    """The doors of one state directory, and senders in front of them."""
+
+    state: Path
+    journal: Journal
+    feed: Feed
+    well: Well = field(default_factory=Well)
+    on: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"hook:deploy": ("qa-a", "qa-b")})
+
+    def __post_init__(self) -> None:
+        people: dict[str, LoadedPersona] = {name: persona(name) for name in ("qa-a", "qa-b")}
+        people["qa-model"] = persona("qa-model", driver="model")
+        hooks = {"deploy": HookSection(), "other": HookSection(secret_file="keys/hook.deploy")}
+        self.queue = Queue(self.journal, "devnet", people, self.feed)
+        self.doors = Doors(
+            queue=self.queue, book=self.journal, platform="devnet", personas=people,
+            config=lambda: FleetConfig(hooks=hooks), subscribers=lambda event: self.on.get(event, ()),
+            state=self.state, clock=SystemClock(),
+        )  # fmt: skip
+
+    async def knock(
+        self, path: str, body: bytes, pairs: dict[str, str] | None = None, *, base: str = "http://fleet"
+    ) -> httpx.Response:
+        line = httpx.ASGITransport(app=application(self.well, self.doors))
+        async with httpx.AsyncClient(transport=line, base_url=base) as client:
+            return await client.post(path, content=body, headers=pairs)
+
+    async def send(
+        self, ident: str = "delivery-1", body: bytes = b"{}", *, hook: str = "deploy", secret: bytes = SECRET,
+        off_s: int = 0, base: str = "http://127.0.0.1:9",
+    ) -> httpx.Response:  # fmt: skip
+        signed = headers(secret, ident, int(time.time()) + off_s, body)
+        return await self.knock(f"/hooks/{hook}", body, signed, base=base)
+
+    async def ask(self, **wish: Any) -> httpx.Response:
+        return await self.knock("/runs", json.dumps(WISH | wish).encode())
+
+    async def rows(self) -> list[RunRow]:
+        return await self.journal.queued_runs()
+
+    async def skips(self) -> list[SkipRow]:
+        return await self.journal.skips()
+
+
+@pytest.fixture
+async def door(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Door]:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    (tmp_path / "keys").mkdir(mode=0o700)
+    secret = tmp_path / "keys" / "hook.deploy"
+    secret.write_bytes(SECRET)
+    secret.chmod(0o600)
+    feed = Feed(tmp_path / "events.jsonl", clock=SystemClock())
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        yield Door(tmp_path, journal, feed)
+    feed.close()
+
+
+class TestDeliveries:
+    async def test_a_signed_one_is_one_run_of_each_persona_that_is_on_it(self, door: Door) -> None:
+        said = await door.send()
+        rows = {row.persona: row for row in await door.rows()}
+        assert said.status_code == 202
+        assert said.json() == {
+            "runs": [
+                {"persona": name, "run": rows[name].run_id, "key": f"{name}@hook:deploy:delivery-1"}
+                for name in ("qa-a", "qa-b")
+            ]
+        }
+        assert {row.trigger for row in rows.values()} == {"webhook deploy"}
+
+    async def test_a_replay_is_known_even_after_a_restart_and_after_its_run_ended(self, door: Door) -> None:
+        first = await door.send()
+        for row in await door.rows():
+            await door.journal.finish(row.run_id, "done")
+        reborn = Door(door.state, door.journal, door.feed)
+        again = await reborn.send()
+        assert (again.status_code, again.json()) == (200, first.json())
+        assert await door.rows() == []
+
+    async def test_the_same_id_at_another_webhook_is_another_delivery(self, door: Door) -> None:
+        door.on["hook:other"] = ("qa-a",)
+        assert [(await door.send(hook=hook)).status_code for hook in ("deploy", "other")] == [202, 202]
+        assert len(await door.rows()) == 3
+
+    @pytest.mark.parametrize(("change", "status"), [
+        ({"secret": b"o" * 32}, 401),
+        ({"off_s": -400}, 401),
+        ({"off_s": 400}, 401),
+        ({"ident": "short"}, 400),
+        ({"body": b"x" * (LARGEST + 1)}, 413),
+        ({"hook": "unknown"}, 404),
+        ({"hook": "..%2fruns"}, 404),
+        ({"base": "http://evil.example:9"}, 421),
+    ])  # fmt: skip
+    async def test_each_way_to_be_wrong_has_its_status_and_starts_nothing(
+        self, door: Door, change: dict[str, Any], status: int
+    ) -> None:
+        assert (await door.send(**change)).status_code == status
+        assert (await door.rows(), await door.skips()) == ([], [])
+        assert (await door.send()).status_code == 202  # and uses up nothing
+
+    async def test_without_headers_or_with_another_method_it_is_no_delivery(self, door: Door) -> None:
+        assert (await door.knock("/hooks/deploy", b"{}")).status_code == 400
+        line = httpx.ASGITransport(app=application(door.well, door.doors))
+        async with httpx.AsyncClient(transport=line, base_url="http://fleet") as client:
+            assert (await client.get("/hooks/deploy")).status_code == 405
+            assert (await client.get("/runs")).status_code == 405
+
+    async def test_a_secret_that_cannot_be_read_closes_the_webhook_and_a_new_one_opens_it(
+        self, door: Door, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        secret = door.state / "keys" / "hook.deploy"
+        secret.chmod(0o644)
+        said = await door.send()
+        assert (said.status_code, said.headers["retry-after"]) == (503, "60")
+        assert "lets others in" in caplog.text
+        assert "keys" not in said.text
+        secret.write_bytes(b"n" * 32)
+        secret.chmod(0o600)
+        assert [(await door.send(secret=key)).status_code for key in (SECRET, b"n" * 32)] == [401, 202]
+
+    async def test_when_nobody_is_on_it_that_is_recorded(self, door: Door) -> None:
+        door.on.clear()
+        said = await door.send()
+        assert (said.status_code, said.json()) == (202, {"runs": []})
+        (skip,) = await door.skips()
+        assert (skip.key, skip.reason) == ("*@hook:deploy:delivery-1", "no persona is on this webhook now")
+
+    async def test_a_crowd_is_refused_and_what_was_refused_is_taken_later(self, door: Door) -> None:
+        now = datetime.now(UTC)
+        for number in range(ROOM):
+            assert await door.queue.fire(Firing(f"qa-a@hook:deploy:x{number}", "qa-a", "test", now))
+        said = await door.send()
+        assert (said.status_code, said.headers["retry-after"]) == (429, "60")
+        assert [row["persona"] for row in said.json()["runs"]] == ["qa-b"]
+        (skip,) = await door.skips()
+        assert (skip.persona, skip.reason) == ("qa-a", f"{ROOM} runs of it wait already")
+        for row in await door.rows():
+            await door.journal.finish(row.run_id, "done")
+        assert (await door.send()).status_code == 202
+        assert [row.key for row in await door.rows()] == ["qa-a@hook:deploy:delivery-1"]
+
+    async def test_a_daemon_that_drains_takes_nothing(self, door: Door) -> None:
+        door.well.is_ready = False
+        assert [(await door.send()).status_code, (await door.ask()).status_code] == [503, 503]
+        assert await door.rows() == []
+
+
+class TestByHand:
+    async def test_it_goes_before_what_a_clock_does_and_once(self, door: Door) -> None:
+        await door.queue.fire(
+            Firing("qa-b@2026-11-21T18:00:00Z", "qa-b", "a tick", datetime(2026, 1, 1, tzinfo=UTC))
+        )
+        first, again = await door.ask(), await door.ask()
+        assert (first.status_code, again.status_code, again.json()) == (202, 200, first.json())
+        (run,) = first.json()["runs"]
+        claimed = await door.journal.claim_next("devnet", pid=1, pid_start=1)
+        assert claimed is not None
+        assert (claimed.run_id, claimed.key, claimed.trigger) == (
+            run["run"],
+            "qa-a@manual:abcdefgh",
+            "manual",
+        )
+        assert claimed.priority == BY_HAND
+
+    @pytest.mark.parametrize(("wish", "status", "words"), [
+        ({"persona": "qa-typo"}, 404, "known: qa-a, qa-b, qa-model"),
+        ({"platform": "localharness"}, 409, "at work on devnet"),
+        ({"ident": "a:b"}, 400, "ident"),
+        ({"ident": ""}, 400, "ident"),
+        ({"persona": "qa-model"}, 429, "cannot drive a run here"),
+    ])  # fmt: skip
+    async def test_what_cannot_be_is_told(
+        self, door: Door, wish: dict[str, str], status: int, words: str
+    ) -> None:
+        said = await door.ask(**wish)
+        assert said.status_code == status
+        assert words in said.json()["error"]
+        assert await door.rows() == []
+
+    @pytest.mark.parametrize("body", [b"", b"[]", b"7", b"{", b"[" * 100_000, b"\xff"])
+    async def test_garbage_is_no_wish(self, door: Door, body: bytes) -> None:
+        assert (await door.knock("/runs", body)).status_code == 400
+
+    async def test_only_who_can_open_the_socket_may_ask(self, door: Door) -> None:
+        body = json.dumps(WISH).encode()
+        assert (await door.knock("/runs", body, base="http://127.0.0.1:9")).status_code == 404
+        assert await door.rows() == []
+
+
+@asynccontextmanager
+async def served(door: Door, life_s: float = LIFE_S) -> AsyncIterator[int]:
+    """The pages as the daemon serves them; the port on loopback."""
+    sockets = listeners(door.state, 0)
+    port = int(sockets[1].getsockname()[1])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(serve, door.well, door.state, sockets, door.doors, life_s=life_s))
+        for _ in range(200):
+            if await _answers(port):
+                break
+            await anyio.sleep(0.02)
+        yield port
+        tasks.cancel_scope.cancel()
+
+
+async def _answers(port: int) -> bool:
+    try:
+        async with httpx.AsyncClient() as client:
+            return (await client.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+async def test_over_real_sockets_the_port_takes_deliveries_and_only_the_socket_takes_wishes(
+    door: Door,
+) -> None:
+    body = json.dumps(WISH).encode()
+    async with served(door) as port:
+        signed = headers(SECRET, "delivery-1", int(time.time()), b"{}")
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            assert (await client.post("/hooks/deploy", content=b"{}", headers=signed)).status_code == 202
+            assert (await client.post("/runs", content=body)).status_code == 404
+            evil = {"host": "evil.example"}
+            assert (
+                await client.post("/hooks/deploy", content=b"{}", headers=signed | evil)
+            ).status_code == 421
+        line = httpx.AsyncHTTPTransport(uds=str(door.state / "fleet.sock"))
+        async with httpx.AsyncClient(transport=line, base_url="http://fleet") as client:
+            assert (await client.post("/runs", content=body)).status_code == 202
+            assert (await client.post("/hooks/deploy", content=b"{}", headers=signed)).status_code == 200
+    assert sorted(row.key for row in await door.rows()) == [
+        "qa-a@hook:deploy:delivery-1", "qa-a@manual:abcdefgh", "qa-b@hook:deploy:delivery-1",
+    ]  # fmt: skip
+
+
+async def test_a_body_without_a_length_is_cut_off_at_the_limit(door: Door) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b"x" * 65_536
+
+    async with served(door) as port, httpx.AsyncClient() as client:
+        said = await client.post(f"http://127.0.0.1:{port}/hooks/deploy", content=endless())
+        assert said.status_code == 413
+
+
+async def test_slow_senders_are_given_up_and_no_more_than_a_few_are_listened_to(
+    door: Door, anyio_backend: str
+) -> None:
+    """Over ASGI: bodies that never come, as many as are listened to, and one more."""
+    slow = Intake(door.doors, lambda: True, deadline_s=0.4)
+    answers: list[int] = []
+
+    async def one() -> None:
+        answers.append((await slow.hook(_never())).status_code)
+
+    began = time.monotonic()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(intake.CROWD):
+            tasks.start_soon(one)
+        await anyio.sleep(0.05)
+        assert (await slow.hook(_never())).status_code == 429
+    assert answers == [408] * intake.CROWD
+    assert 0.3 < time.monotonic() - began < 5
+    assert (await slow.hook(_never())).status_code == 408  # there is room again
+
+
+def _never() -> Any:
+    from starlette.requests import Request
+
+    async def receive() -> Any:
+        await anyio.sleep_forever()
+
+    scope = {"type": "http", "method": "POST", "headers": [], "path_params": {"name": "deploy"}, "path": "/"}
+    return Request(scope, receive)
+
+
+async def test_a_connection_that_never_finishes_its_headers_is_ended(door: Door) -> None:
+    async with served(door, life_s=0.5) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /hooks/deploy HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        with anyio.fail_after(10):
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_journal_that_refuses_is_no_lost_delivery(door: Door) -> None:
+    class Full:
+        async def fire(self, firing: Firing, *, priority: int = 0) -> bool:
+            raise TryAgain("the disk is full")
+
+    door.doors = replace(door.doors, queue=cast(Queue, Full()))
+    said = await door.send()
+    assert (said.status_code, said.headers["retry-after"]) == (503, "5")
