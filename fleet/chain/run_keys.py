@@ -24,12 +24,15 @@ class RunKeys:
 
     def new(self, label: str) -> str:
         """A fresh key, durable before this returns; its address. ConfigError when the label is taken."""
+        return self.keep(label, fresh())
+
+    def keep(self, label: str, key: Secret) -> str:
+        """The same for a key that is there already."""
         path = self._path(label)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = self.folder.lstat()
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
             raise ConfigError(f"{self.folder}: not a private folder", remedy=f"remove {self.folder}")
-        key = fresh()
         write_new(path, key.reveal().hex().encode() + b"\n")
         return address_of(key)
 

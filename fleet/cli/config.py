@@ -13,6 +13,7 @@ from fleet.cli.shell import Json, make_app, put, state
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
+from fleet.store.place import shown, store_place
 
 app = make_app(group=True)
 
@@ -57,6 +58,7 @@ def check(
         "ok": True,
         "platform": profile.name,
         "profile": str(path),
+        "journal": shown(store_place(config.store, state())),
         "personas": sorted(found),
     }
     put(data, as_json=as_json, text=lambda: print(f"ok: {profile.name} ({path}), {len(found)} personas"))

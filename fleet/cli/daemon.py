@@ -16,10 +16,10 @@ from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
 from fleet.chain.sponsor import Sponsor
+from fleet.cli.journal import at_work
 from fleet.cli.lock import only_one
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
-from fleet.errors import ConfigError
 from fleet.events.stream import Reader
 from fleet.findings.redact import Redactor
 from fleet.gate.dial import DIAL, read_dial
@@ -33,6 +33,7 @@ from fleet.jail.selfcheck import require
 from fleet.personas.load import LoadedPersona
 from fleet.runs.world import World
 from fleet.store.journal import Journal
+from fleet.store.place import store_place
 
 POOL = 2
 """Jails that wait with their imports done: one per core of the smallest machine."""
@@ -76,18 +77,14 @@ async def open_world(
     personas: Mapping[str, LoadedPersona],
     platform: str | None = None,
     watch: tuple[Reader, ...] = (),
+    alone: bool = False,
 ) -> AsyncIterator[World]:
     """Everything a run needs, in the order in which it can fail: configuration, target, jail.
 
-    Holds the state directory's lock. Raises ConfigError, UsageError, Unreachable, WrongTarget, JailError,
-    TryAgain.
+    Holds the state directory's lock. `alone`: the journal is a file there, whatever is configured. Raises
+    ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
     """
     config = load_fleet()
-    if config.store.url or config.store.url_file:
-        raise ConfigError(
-            "store: no command opens a journal on PostgreSQL yet",
-            remedy="leave store.url and store.url_file empty: the journal is fleet.db",
-        )
     profile, path = load_platform(platform or config.platform, state)
     async with AsyncExitStack() as stack:
         stack.enter_context(only_one(state))
@@ -95,7 +92,10 @@ async def open_world(
         sponsor = load_key(key_file(config, "sponsor", state))
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         await rpc.check_target(profile)
-        journal = await stack.enter_async_context(await Journal.open(state / "fleet.db"))
+        place = state / "fleet.db" if alone else store_place(config.store, state)
+        journal, source = await stack.enter_async_context(
+            at_work(place, profile.name, stalled_s=config.store.stalled_s)
+        )
         spool = state / "jails"
         spool.mkdir(mode=0o700, exist_ok=True)
         reap_stale(spool)
@@ -118,6 +118,7 @@ async def open_world(
             config=config,
             platform=profile,
             journal=journal,
+            source=source,
             jail=jail,
             tier=tier,
             signer=signer,

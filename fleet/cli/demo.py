@@ -113,7 +113,9 @@ async def _demo(folder: Path, seeded: frozenset[str], rung: Rung) -> Summary:
         personas, errors = roster()
         if errors:
             raise errors[0]
-        async with open_world(folder, personas=personas, platform="devnet", watch=(Progress(),)) as world:
+        async with open_world(
+            folder, personas=personas, platform="devnet", watch=(Progress(),), alone=True
+        ) as world:
             for old in await recover(world):
                 note(f"demo: recovered run {old.run} of {old.persona}: {old.detail}")
             await _fire_all(world, personas)

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.cli.journal import known_journal
 from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.errors import FleetError, UsageError
 from fleet.findings.evidence import load
-from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.text import clean
 
@@ -46,10 +46,10 @@ def show(
 
 
 async def _all() -> list[FindingRow]:
-    path = state() / "fleet.db"
-    if not path.exists():
+    journal = await known_journal(state())
+    if journal is None:
         return []
-    async with await Journal.open(path) as journal:
+    async with journal:
         return await journal.findings()
 
 

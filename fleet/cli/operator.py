@@ -14,10 +14,10 @@ from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
 from fleet.cli.daemon import JournalledTx, fences
+from fleet.cli.journal import open_journal
 from fleet.cli.lock import only_one
 from fleet.config import Platform, key_file, load_fleet, load_platform
 from fleet.errors import Refused, TxFailed
-from fleet.store.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ async def open_operator(state: Path, *, platform: str | None) -> AsyncIterator[O
     profile, _ = load_platform(platform or config.platform, state)
     with only_one(state):
         key = load_key(key_file(config, "identity", state))
-        async with Rpc(profile.chain.rpc) as rpc, await Journal.open(state / "fleet.db") as journal:
+        async with Rpc(profile.chain.rpc) as rpc, await open_journal(state) as journal:
             await rpc.check_target(profile)
             signer = Signer(
                 rpc, profile.chain, JournalledTx(journal), keys=Keys(operator=key),

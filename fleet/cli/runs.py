@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.cli.journal import known_journal
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.errors import UsageError
 from fleet.events.trajectory import read
@@ -88,10 +89,10 @@ async def _cancel(run_id: str, reason: str, dry_run: bool) -> dict[str, Any]:
 
 
 async def _journal() -> Journal:
-    path = state() / "fleet.db"
-    if not path.exists():
+    journal = await known_journal(state())
+    if journal is None:
         raise UsageError("no journal yet", remedy="fleet run PERSONA, or fleet up")
-    return await Journal.open(path)
+    return journal
 
 
 def _trajectory(run_id: str) -> Any:

@@ -6,11 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from fleet.cli.dial import show as show_dial
+from fleet.cli.journal import known_journal
 from fleet.cli.lock import holder
 from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import load_fleet
 from fleet.gate.stop import stopped
-from fleet.store.journal import Journal
+from fleet.store.place import shown, store_place
 from fleet.text import clean
 
 app = make_app()
@@ -25,12 +26,13 @@ def status(as_json: Json = False) -> None:
 
 async def gather() -> dict[str, Any]:
     """Dial, STOP, the latest runs and the findings by state."""
-    folder = state()
+    folder, config = state(), load_fleet()
     pause = stopped(folder)
     data: dict[str, Any] = {
         "dial": show_dial(),
         "stop": clean(pause.why) if pause else "",
-        "platform": load_fleet().platform,
+        "platform": config.platform,
+        "journal": shown(store_place(config.store, folder)),
         "state": str(folder),
         "daemon": holder(folder),
         "waiting": {},
@@ -38,8 +40,8 @@ async def gather() -> dict[str, Any]:
         "skips": [],
         "findings": {},
     }
-    if (folder / "fleet.db").exists():
-        async with await Journal.open(folder / "fleet.db") as journal:
+    if (known := await known_journal(folder)) is not None:
+        async with known as journal:
             data["waiting"] = await journal.waiting(data["platform"])
             data["skips"] = [asdict(row) for row in await journal.skips(limit=5)]
             data["runs"] = [asdict(row) for row in await journal.runs(limit=10)]
@@ -54,6 +56,7 @@ def _print(data: dict[str, Any]) -> None:
     print(f"dial      {dial['rung']}{by}  {dial['why']}".rstrip())
     print(f"stop      {data['stop'] or 'no'}")
     print(f"platform  {data['platform']}")
+    print(f"journal   {data['journal']}")
     print(f"at work   {'pid ' + str(data['daemon']) if data['daemon'] else 'nobody'}")
     if data["waiting"]:
         print("waiting   " + ", ".join(f"{count} {name}" for name, count in sorted(data["waiting"].items())))

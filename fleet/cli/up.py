@@ -149,7 +149,7 @@ def make(
     notifier: Notifier, tally: Tally,
 ) -> Daemon:  # fmt: skip
     """The daemon over an opened world, without its health pages."""
-    queue = Queue(world.journal, world.platform.name, personas, feed)
+    queue = Queue(world.journal, world.platform.name, personas, feed, enqueue=world.source.trigger)
     sponsor = world.signer.address(Role.SPONSOR)
     triggers = Triggers(queue, world.journal, rpc, world.platform, sponsor, world.state, world.clock)
 

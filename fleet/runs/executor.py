@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from fleet.errors import FleetError
 from fleet.events.feed import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
-from fleet.runs.life import own_start, waits_key
+from fleet.runs.life import waits_key
 from fleet.runs.world import World
 from fleet.store.rows import NEWS, RunRow
 
@@ -87,12 +86,8 @@ class Executor:
 
     async def left(self) -> list[RunRow]:
         """Runs without an outcome that nobody is at work on."""
-        journal, own = self._world.journal, (os.getpid(), own_start())
         async with self._claiming:  # between a claim in the journal and its flight here
-            rows = [row for row in await journal.open_runs() if row.platform == self._world.platform.name]
-            if journal.shared:  # others are at work there: what a dead one left is theirs to find
-                rows = [row for row in rows if (row.pid, row.pid_start) == own]
-            return [row for row in rows if row.run_id not in self._flights]
+            return [row for row in await self._world.source.left() if row.run_id not in self._flights]
 
     async def run(self) -> None:
         """Work until drained."""
@@ -127,7 +122,7 @@ class Executor:
             await self._cancel_asked()
         if self._deadline is not None or self._is_paused():
             return
-        while len(self._flights) < self.limit and self.waiting.keys() - set(self.live.values()):
+        while len(self._flights) < self.limit:
             row = await self._claim()
             if row is None:
                 return
@@ -137,8 +132,7 @@ class Executor:
     async def _claim(self) -> RunRow | None:
         journal, platform = self._world.journal, self._world.platform.name
         async with self._claiming:
-            busy = set(self.live.values())
-            row = await journal.claim_next(platform, pid=os.getpid(), pid_start=own_start(), apart=busy)
+            row = await self._world.source.take(self.waiting, set(self.live.values()))
             if row is not None:
                 self._flights[row.run_id] = _Flight(row.persona)
             return row
@@ -202,6 +196,7 @@ class Executor:
             findings = await self._world.journal.findings(run)
             self._ended(row, found=any(finding.state in NEWS for finding in findings))
         else:
+            await self._world.source.done(run)
             self.left_behind()
 
     @property

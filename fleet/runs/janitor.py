@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from functools import partial
 
 import anyio
 
-from fleet.errors import FleetError
+from fleet.chain.run_keys import RunKeys
+from fleet.errors import FleetError, UsageError
 from fleet.events.feed import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
@@ -76,11 +78,29 @@ class Janitor:
                 continue  # only a name that a key of ours holds can be released
             await self._try(run, partial(self._release, run))
 
+        if self._world.journal.shared:
+            await self._try("", self._shred)
+
+    async def _shred(self) -> None:
+        """Destroy the keys of runs that a peer settled while it took this machine for dead."""
+        for folder in self._world.state.glob("runs/*/keys"):
+            run = folder.parent.name
+            with suppress(UsageError):  # of another journal
+                row = await self._world.journal.run(run)
+                if row.state == "ended" and not await self._world.journal.effects(run, ["key"], ["open"]):
+                    RunKeys(folder.parent).destroy()
+
+    def _forget(self, left: Collection[str]) -> None:
+        """What others settled meanwhile is nobody's failure any more, and no reason to look again soon."""
+        for run in self._failed.keys() - set(left):
+            del self._failed[run]
+            self._told.pop(run, None)
     async def _settle(self, row: RunRow) -> None:
         report = await resettle(self._world, row)
         if not report.settled:
             raise _Waits(report.detail)
         self._feed.tell(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
+        await self._world.source.done(row.run_id)
         found = any(finding.state in NEWS for finding in report.findings)
         self._ended(await self._world.journal.run(row.run_id), found=found)
 

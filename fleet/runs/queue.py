@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC
+from typing import Any, Protocol
 
 from fleet.errors import ConfigError
 from fleet.events.feed import Feed, TriggerFired, TriggerSkipped
@@ -19,13 +20,27 @@ TRIAGE = "triage"
 """The driver of a run that reads the log instead of the platform."""
 
 
+class Enqueue(Protocol):
+    """Queues a run: the journal's `trigger`, or a source's, which also sends for somebody to run it."""
+
+    async def __call__(
+        self, run_id: str, *, persona: str, key: str, platform: str, trigger: str, rung: str,
+        budget: dict[str, Any], priority: int = 0, due: str = "",
+    ) -> bool: ...  # fmt: skip
+
+
 class Queue:
-    """The triggers' Sink over the journal. `nudge` is called when something new waits."""
+    """The triggers' Sink over the journal. `nudge` is called when something new waits.
+
+    What is queued by the journal's own `trigger` is found on a shared journal too, some seconds later.
+    """
 
     def __init__(
-        self, journal: Journal, platform: str, personas: Mapping[str, LoadedPersona], feed: Feed
-    ) -> None:
+        self, journal: Journal, platform: str, personas: Mapping[str, LoadedPersona], feed: Feed, *,
+        enqueue: Enqueue | None = None,
+    ) -> None:  # fmt: skip
         self._journal, self._platform = journal, platform
+        self._enqueue: Enqueue = enqueue or journal.trigger
         self._personas, self._feed = personas, feed
         self.nudge = _nobody
 
@@ -43,7 +58,7 @@ class Queue:
             await self.skip(Skip(firing.persona, firing.key, refusal))
             return False
         run = new_run_id()
-        queued = await self._journal.trigger(
+        queued = await self._enqueue(
             run,
             persona=firing.persona,
             key=firing.key,

@@ -58,6 +58,8 @@ class RunSession:
         return self._history
 
     async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
+        if not await self._world.source.mine(self._run):
+            raise RunOver("crashed", "a peer took this process for dead, and settles this run")
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
         verdict = await self._decide(tool, spec, args)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fleet.chain.keys import auth_token
+from fleet.chain.keys import Secret, auth_token, fresh
 from fleet.chain.ports import Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.errors import BudgetExceeded, Refused
@@ -38,10 +38,18 @@ class Wallet:
     async def _key(self, label: str, *, minting: bool) -> None:
         if label in self.keys.labels():
             return
-        await self._world.journal.intend(self._run, "key", label, {})
-        address = self.keys.new(label)
+        key = fresh()
+        copy = {"key": key.reveal().hex()} if self._world.journal.shared else {}
+        await self._world.journal.intend(self._run, "key", label, copy)
+        address = self.keys.keep(label, key)
         if minting:
             await self._world.journal.intend(self._run, "name", label, {"owner": address})
+
+    async def inherit(self) -> None:
+        """Keep the keys that a dead peer made: a shared journal has a copy while they are needed."""
+        for effect in await self._world.journal.effects(self._run, ["key"], ["open", "done"]):
+            if effect.data.get("key") and effect.ref not in self.keys.labels():
+                self.keys.keep(effect.ref, Secret(bytes.fromhex(effect.data["key"])))
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
         """One transaction of a throwaway key, paid by a stipend; Refused, TxFailed, Unreachable pass on."""

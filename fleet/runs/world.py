@@ -21,6 +21,7 @@ from fleet.jail.broker import TxPort
 from fleet.jail.model import Egress, Jail, Tier
 from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
+from fleet.store.source import Source
 from sandbox.spec import Context
 
 
@@ -38,6 +39,7 @@ class World:
     config: FleetConfig
     platform: Platform
     journal: Journal
+    source: Source
     jail: Jail
     tier: Tier
     signer: Signer

@@ -81,7 +81,7 @@ class Daemon:
             ended=self._ended, beat=self._beat, limit=limit,
         )  # fmt: skip
         self.janitor = Janitor(self.world, self.executor, self.feed, ended=self._ended)
-        self.executor.left_behind = self.janitor.nudge
+        self.executor.left_behind = self.world.source.found = self.janitor.nudge
         self.queue.nudge = self.executor.nudge
         self._firing = anyio.CancelScope()
         self.vitals = Vitals(self.world, self.executor, self.personas, self.tally)

@@ -1,196 +1,205 @@
 """Several daemons, one journal: Procrastinate says who looks at which run, the journal what may be done.
 
-A job means "somebody look at this run". `execute(run_id)` claims the run or, when it was claimed before,
-settles it; so a job may be delivered twice and a run is exercised at most once.
+A job means "somebody look at this run": whoever gets it claims the run, or takes it over when it was claimed
+before, and then only settles it. So a job may be delivered twice, and a run is exercised at most once. A
+daemon answers for the runs whose jobs it holds; it holds a job until its run has an outcome.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol, TypeAlias
+from datetime import datetime
+from typing import Any, Self
 
 import anyio
-import psycopg
-from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
-from procrastinate.exceptions import ConnectorException
-from psycopg_pool import PoolClosed, PoolTimeout
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from fleet.errors import ConfigError
+from fleet.errors import ConfigError, TryAgain
+from fleet.store.jobs import RESCUE, Job, Jobs, run_of
 from fleet.store.journal import Journal
-
-Execute: TypeAlias = Callable[[str], Awaitable[object]]
+from fleet.store.rows import OPEN_RUNS, RunRow
+from fleet.store.source import Owner, nobody
 
 STALLED_S = 120.0
 """A daemon that was not heard of for so long is dead; its runs are settled by the others."""
-_RESCUE, _SCHEMA = 7163399, 7163400
-"""Advisory locks: one rescuer, one maker of tables at a time."""
-_AWAY = (ConnectorException, psycopg.OperationalError, PoolTimeout, PoolClosed)
 
-
-class Stop(Protocol):
-    """An event of asyncio or of anyio."""
-
-    def is_set(self) -> bool: ...
-    async def wait(self) -> object: ...
+_LOG = logging.getLogger("fleet.queue")
 
 
 class Dispatcher:
-    """One daemon's part: `trigger` queues, `work` executes until told to stop.
+    """One daemon's part: a Source over the queue that several daemons share.
 
-    Runs of one persona do not overlap, on whatever machine. `execute` must never block the event loop
-    for as long as `stalled_s`, and must settle a run that is claimed already.
+    Runs of one persona do not overlap, on whatever machine. The event loop must never stand still for as
+    long as `stalled_s`.
     """
 
     def __init__(
-        self,
-        url: str,
-        journal: Journal,
-        platform: str,
-        execute: Execute,
-        *,
-        concurrency: int = 2,
-        stalled_s: float = STALLED_S,
+        self, url: str, journal: Journal, platform: str, owner: Owner, *, stalled_s: float = STALLED_S
     ) -> None:
         if not journal.shared:
             raise ConfigError(
                 "a queue for several daemons needs the journal on PostgreSQL", remedy="store.url"
             )
-        self._journal, self._platform, self._execute = journal, platform, execute
-        self._concurrency, self._stalled_s = concurrency, stalled_s
-        self._live: dict[int, tuple[asyncio.Task[Any], int | None]] = {}
-        connector = PsycopgConnector(conninfo=url, min_size=1, max_size=4, timeout=5.0)
-        self._app = App(connector=connector)
-        self._connector = connector
-        again = RetryStrategy(
-            wait=max(1, int(stalled_s / 4))
-        )  # for ever: a run that is not settled stays one
-        self._task = self._app.task(name="run", queue=platform, pass_context=True, retry=again)(self._run)
+        self._journal, self._platform, self._owner = journal, platform, owner
+        self._stalled_s = stalled_s
+        self._jobs = Jobs(url, platform)
+        self._keeper: asyncio.Task[None] | None = None
+        self._fetching = anyio.Lock()
+        self._fetched: Job | None = None
+        self._held: dict[str, Job] = {}
+        self._over: list[Job] = []
+        self._looked = time.monotonic()
+        self.found: Callable[[], None] = nobody
 
-    async def prepare(self) -> None:
-        """Make the queue's tables where there are none."""
-        async with self._app.open_async(), self._alone("SELECT pg_advisory_xact_lock(%s)", _SCHEMA):
-            if not await self._app.job_manager.check_connection_async():
-                await self._app.schema_manager.apply_schema_async()
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Self]:
+        """Be known as alive while this lasts; then peers have at once what is not settled."""
+        async with self._jobs.open():
+            self._keeper = asyncio.create_task(self._keep())
+            try:
+                yield self
+            finally:
+                with anyio.CancelScope(shield=True):
+                    self._keeper.cancel()
+                    await asyncio.wait({self._keeper})
+                    with suppress(TryAgain):
+                        await self._hand_over()
 
-    async def trigger(self, run_id: str, *, persona: str, priority: int = 0, **run: Any) -> bool:
+    async def trigger(
+        self, run_id: str, *, persona: str, hand: bool = False, priority: int = 0, **run: Any
+    ) -> bool:
         """`Journal.trigger`, with the job in the same transaction; False for a firing that is known."""
 
         async def defer(connection: AsyncConnection) -> None:
-            raw = (await connection.get_raw_connection()).driver_connection
-            job = self._task.configure(connection=raw, lock=persona, priority=priority)
-            try:
-                await job.defer_async(run_id=run_id)
-            except ConnectorException as error:
-                if isinstance(error.__cause__, Exception):
-                    raise DBAPIError("defer", None, error.__cause__) from error
-                raise
+            await self._jobs.defer(run_id, persona, priority=priority, hand=hand, within=connection)
 
         return await self._journal.trigger(run_id, persona=persona, priority=priority, also=defer, **run)
 
-    async def work(self, stop: Stop) -> None:
-        """Execute runs until `stop`; then those that run end first. Cancelled, they are cancelled too."""
-        while not stop.is_set():
+    async def begin(self, run_id: str) -> bool:
+        async with self._fetching:
+            if job := await self._jobs.fetch(run_id):
+                return await self._judged(job) is not None
+        await self._journal.finish(run_id, "cancelled", "another daemon is at work on its persona")
+        await self._jobs.drop(run_id)
+        return False
+
+    async def take(self, waiting: Mapping[str, int], busy: Collection[str]) -> RunRow | None:
+        """The next run, claimed. Those of dead peers that come first are taken over, and are `left`."""
+        if self._keeper is not None and self._keeper.done():
+            self._keeper.result()  # it never ends by itself: a fault of ours, and not a silent one
+        await self._finish_jobs()
+        async with self._fetching:
+            while job := self._fetched or await self._jobs.fetch():
+                self._fetched = job  # until the journal has answered
+                row = await self._judged(job)
+                self._fetched = None
+                if row is not None:
+                    return row
+        if waiting.keys() - set(busy) and time.monotonic() - self._looked > self._stalled_s / 24:
+            await self._defer_jobless()
+        return None
+
+    async def left(self) -> list[RunRow]:
+        rows = [await self._journal.run(run_id) for run_id in list(self._held)]
+        for row in rows:
+            if row.state == "ended":
+                await self.done(row.run_id)
+            elif row.daemon != self._owner.daemon:
+                self._held.pop(row.run_id, None)  # we were taken for dead: a peer answers for it now
+        return [row for row in rows if row.run_id in self._held and row.state in OPEN_RUNS]
+
+    async def done(self, run_id: str) -> None:
+        if job := self._held.pop(run_id, None):
+            self._over.append(job)
+        with suppress(TryAgain):  # what stays is tried again at the next look
+            await self._finish_jobs()
+
+    async def mine(self, run_id: str) -> bool:
+        return (await self._journal.run(run_id)).daemon == self._owner.daemon
+
+    async def _judged(self, job: Job) -> RunRow | None:
+        """The run of a job, when it is to begin; it is held from now on, unless it has ended."""
+        run_id, owner = run_of(job), self._owner._asdict()
+        fresh = await self._journal.claim(run_id, **owner)
+        if not fresh and not await self._journal.adopt(run_id, **owner):
+            self._over.append(job)
+            await self._finish_jobs()
+            return None
+        self._held[run_id] = job
+        if fresh:
+            return await self._journal.run(run_id)
+        self.found()
+        return None
+
+    async def _finish_jobs(self) -> None:
+        while self._over:
+            job = self._over.pop()
             try:
-                async with self._app.open_async():
-                    await self._round(stop)
-            except _AWAY:
-                await self._app.close_async()
-            with suppress(
-                TimeoutError
-            ):  # a worker returns after a restart of the server: it is started again
-                await asyncio.wait_for(stop.wait(), 0.5)
-
-    async def _round(self, stop: Stop) -> None:
-        """One life of a worker. It is cancelled once: it then ends its jobs, and beats no more by itself."""
-        worker = asyncio.create_task(self._app.run_worker_async(**self._options()))
-        keeper = asyncio.create_task(self._keep())
-        stopping = asyncio.create_task(_wait(stop))
-        try:
-            await asyncio.wait({worker, keeper, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not keeper.done():
-                worker.cancel()
-                await asyncio.wait({worker, keeper}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await _ended(worker, *(task for task, _ in self._live.values()), stopping)
-                await _ended(keeper)
-        for task in (keeper, worker):
-            if not task.cancelled():
-                task.result()
-
-    def _options(self) -> Any:
-        return {
-            "queues": [self._platform],
-            "concurrency": self._concurrency,
-            "install_signal_handlers": False,
-            "delete_jobs": "successful",
-            "fetch_job_polling_interval": min(5.0, self._stalled_s / 6),
-            "update_heartbeat_interval": self._stalled_s / 6,
-            "stalled_worker_timeout": self._stalled_s,
-        }
-
-    async def _run(self, context: JobContext, run_id: str) -> None:
-        task, job = asyncio.current_task(), context.job
-        assert task is not None
-        assert job.id is not None
-        self._live[job.id] = task, job.worker_id
-        try:
-            await self._execute(run_id)
-        finally:
-            del self._live[job.id]
+                await self._jobs.finish(job)
+            except BaseException:
+                self._over.append(job)
+                raise
 
     async def _keep(self) -> None:
-        """Beat for the jobs of this daemon, also while it drains; look after those of dead ones.
+        """Be known as alive; look after the runs of those that are not.
 
         After an outage everybody looks dead: nobody is rescued before the living had time to beat again.
         """
         steady = None
         while True:
             try:
-                for worker_id in {worker for _, worker in self._live.values() if worker is not None}:
-                    await self._app.job_manager.update_heartbeat(worker_id)
+                await self._jobs.beat()
                 if steady is not None and time.monotonic() - steady >= self._stalled_s / 2:
                     await self._rescue()
-                elif not await self._app.job_manager.check_connection_async():
-                    raise ConfigError("the queue's tables are gone", remedy="restore the database")
                 steady = steady or time.monotonic()
-            except _AWAY:
+            except TryAgain as error:
                 steady = None
+                _LOG.warning("the queue waits: %s", error)
             await asyncio.sleep(self._stalled_s / 6)
 
     async def _rescue(self) -> None:
         """Put stalled jobs back; one daemon at a time, or two would put back what a third has just begun."""
-        manager = self._app.job_manager
-        async with self._alone("SELECT pg_try_advisory_xact_lock(%s)", _RESCUE) as mine:
+        await self._put_back_strays()
+        async with self._jobs.alone(RESCUE, wait=False) as mine:
             if not mine:
                 return
-            stalled = await manager.get_stalled_jobs(
-                queue=self._platform, seconds_since_heartbeat=self._stalled_s
-            )
-            for job in stalled:
-                if job.id not in self._live:
-                    with suppress(ConnectorException):  # it ended meanwhile
-                        await manager.retry_job(job)
+            for job in await self._jobs.stalled(self._stalled_s):
+                await self._jobs.put_back(job)
+            for run_id in await self._jobs.unbegun():
+                await self._forget_unbegun(run_id)
+            await self._defer_jobless()
 
-    @asynccontextmanager
-    async def _alone(self, query: str, number: int) -> AsyncIterator[bool]:
-        async with self._connector.pool.connection() as connection, connection.transaction():
-            row = await (await connection.execute(query.encode(), (number,))).fetchone()
-            yield bool(row and row[0] is not False)
+    async def _put_back_strays(self) -> None:
+        """Jobs that were handed to us in an answer that never came."""
+        async with self._fetching:
+            known = {job.id for job in (*self._held.values(), *self._over, self._fetched) if job}
+            for job in await self._jobs.own():
+                if job.id not in known:
+                    await self._jobs.put_back(job)
 
+    async def _forget_unbegun(self, run_id: str) -> None:
+        """A run by hand whose process ended before it began: nobody else would begin it."""
+        made = datetime.fromisoformat((await self._journal.run(run_id)).created)
+        if time.time() - made.timestamp() > self._stalled_s:
+            await self._journal.finish(run_id, "cancelled", "the process ended before it began")
+            await self._jobs.drop(run_id)
 
-async def _wait(stop: Stop) -> None:
-    await stop.wait()
+    async def _defer_jobless(self) -> None:
+        """Runs that were queued without a job, or that lost it: a second job for one finds it ended."""
+        rows = [*await self._journal.queued_runs(), *await self._journal.open_runs()]
+        known = await self._jobs.known()
+        for row in rows:
+            if row.platform == self._platform and row.run_id not in known:
+                await self._jobs.defer(row.run_id, row.persona, priority=row.priority)
+        self._looked = time.monotonic()
 
-
-async def _ended(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel what still runs, once, and see it end."""
-    for task in tasks:
-        if not task.cancelling():
-            task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async def _hand_over(self) -> None:
+        await self.left()
+        await self._finish_jobs()
+        for job in (*self._held.values(), self._fetched):
+            if job is not None:
+                await self._jobs.put_back(job)

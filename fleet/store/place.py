@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from fleet.config import StoreSection, read_text
 from fleet.errors import ConfigError
@@ -22,6 +23,15 @@ def store_place(store: StoreSection, state: Path) -> Path | str:
     if not store.url and credential.exists():
         return _store_url(credential, private=False)
     return store.url or state / "fleet.db"
+
+
+def shown(place: Path | str) -> str:
+    """Where the journal is, for people: a file, or host and database without user, password and options."""
+    if isinstance(place, Path):
+        return str(place)
+    parts = urlsplit(place)
+    host = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", [""])[0]
+    return f"postgresql://{host}{parts.path}"
 
 
 def _store_url(path: Path, *, private: bool) -> str:

@@ -22,7 +22,7 @@ LOOK_BACK = 64
 
 class Queue(Part):
     async def claim_next(
-        self, platform: str, *, pid: int, pid_start: int, apart: Collection[str] = ()
+        self, platform: str, *, pid: int, pid_start: int, daemon: str = "", apart: Collection[str] = ()
     ) -> RunRow | None:
         """Take the next run that may start, in one statement: no persona runs twice at a time.
 
@@ -47,7 +47,7 @@ class Queue(Part):
         statement = (
             update(RUNS)
             .where(RUNS.c.run_id == first, RUNS.c.state == "queued")
-            .values(state="running", pid=pid, pid_start=pid_start, started=self._now())
+            .values(state="running", pid=pid, pid_start=pid_start, daemon=daemon, started=self._now())
             .returning(RUNS)
         )
 

@@ -54,7 +54,8 @@ EFFECT_MOVES: Mapping[EffectState, frozenset[EffectState]] = MappingProxyType(
 class RunRow:
     """One firing of one persona. `pid_start` is the process start time that tells a reused pid apart.
 
-    `due` is when it was due (ISO with microseconds), `cancel` who asked for its end, and why.
+    `due` is when it was due (ISO with microseconds), `cancel` who asked for its end, and why. `daemon` tells
+    the processes apart that share a journal; "" where only one works on it.
     """
 
     run_id: str
@@ -75,6 +76,7 @@ class RunRow:
     priority: int = 0
     due: str = ""
     cancel: str = ""
+    daemon: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,11 +56,20 @@ class Runs(Part):
 
         return await self._db.write("run.trigger", work)
 
-    async def claim(self, run_id: str, *, pid: int, pid_start: int) -> bool:
+    async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "") -> bool:
         """Queued to running, by compare-and-set: exactly one caller gets True, ever."""
-        return await self._move(
-            "run.claim", run_id, ("queued",), "running", pid=pid, pid_start=pid_start, started=self._now()
+        owner = {"pid": pid, "pid_start": pid_start, "daemon": daemon}
+        return await self._move("run.claim", run_id, ("queued",), "running", **owner, started=self._now())
+
+    async def adopt(self, run_id: str, *, pid: int, pid_start: int, daemon: str) -> bool:
+        """Take over the open run of a process that is gone; should it live after all, it sees that."""
+        statement = (
+            update(RUNS)
+            .where(RUNS.c.run_id == run_id, RUNS.c.state.in_(OPEN_RUNS))
+            .values(pid=pid, pid_start=pid_start, daemon=daemon)
+            .returning(RUNS.c.run_id)
         )
+        return await self._db.write("run.adopt", lambda c: c.scalar(statement)) is not None
 
     async def start_settling(self, run_id: str) -> bool:
         """Running to settling: no more acting, only looking and cleaning up. True when it is settling now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import anyio
 import pytest
 
+from fleet.cli.journal import at_work
 from fleet.clock import SystemClock
 from fleet.events.feed import Feed, read_feed
 from fleet.personas.load import LoadedPersona
@@ -21,8 +22,11 @@ from fleet.runs.queue import Queue
 from fleet.runs.world import World
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
+from fleet.store.source import Source
 from fleet.triggers.model import Firing, Skip
+from tests.store.cluster import Cluster, running
 
+STALLED_S = 2.0
 DUE = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
@@ -43,7 +47,9 @@ class Shop:
     """The queue and the executor of one state directory. `work` is what every run does."""
 
     state: Path
+    place: Path | str
     journal: Journal
+    source: Source
     personas: dict[str, LoadedPersona]
     feed: Feed
     work: Callable[[RunRow], Awaitable[None]]
@@ -53,11 +59,11 @@ class Shop:
     beats: int = 0
 
     def __post_init__(self) -> None:
-        self.queue = Queue(self.journal, "devnet", self.personas, self.feed)
+        self.queue = Queue(self.journal, "devnet", self.personas, self.feed, enqueue=self.source.trigger)
         self.world = cast(
             World,
             SimpleNamespace(
-                journal=self.journal, state=self.state, clock=SystemClock(), asked={},
+                journal=self.journal, source=self.source, state=self.state, clock=SystemClock(), asked={},
                 platform=SimpleNamespace(name="devnet"),
             ),
         )  # fmt: skip
@@ -94,10 +100,25 @@ async def nothing(_row: RunRow) -> None:
     """A run that does nothing."""
 
 
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with running() as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["embedded", "shared"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the journal is: what holds for one daemon's executor holds for one of several."""
+    if request.param == "embedded":
+        return tmp_path / "fleet.db"
+    cluster: Cluster = request.getfixturevalue("cluster")
+    return cluster.place()
+
+
 @pytest.fixture
-async def shop(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Shop]:
+async def shop(place: Path | str, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Shop]:
     feed = Feed(tmp_path / "events.jsonl", clock=SystemClock())
-    async with await Journal.open(tmp_path / "fleet.db") as journal:
+    async with at_work(place, "devnet", stalled_s=STALLED_S) as (journal, source):
         personas = {name: persona(name) for name in ("qa-a", "qa-b", "qa-c", "qa-d")}
-        yield Shop(tmp_path, journal, personas, feed, nothing)
+        yield Shop(tmp_path, place, journal, source, personas, feed, nothing)
     feed.close()

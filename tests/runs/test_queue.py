@@ -34,7 +34,7 @@ async def test_one_key_is_one_run_across_a_restart_even_after_it_ended(shop: Sho
     assert await shop.queue.fire(firing("qa-a"))
     (row,) = await shop.journal.runs()
     await shop.journal.finish(row.run_id, "done")
-    async with await Journal.open(shop.state / "fleet.db") as journal:
+    async with await Journal.open(shop.place) as journal:
         later = Queue(journal, "devnet", shop.personas, shop.feed)
         assert not await later.fire(firing("qa-a"))
         assert [row.state for row in await journal.runs()] == ["ended"]
@@ -92,7 +92,7 @@ async def test_two_claimers_never_get_two_runs_of_one_persona(shop: Shop) -> Non
     async def claim(journal: Journal) -> None:
         claimed.append(await journal.claim_next("devnet", pid=1, pid_start=1))
 
-    async with await Journal.open(shop.state / "fleet.db") as other, anyio.create_task_group() as tasks:
+    async with await Journal.open(shop.place) as other, anyio.create_task_group() as tasks:
         for journal in (shop.journal, other) * 4:
             tasks.start_soon(claim, journal)
     got = [row for row in claimed if row]

@@ -240,6 +240,7 @@ class Refusing:
         return refuse
 
 
+@pytest.mark.parametrize("place", ["embedded"], indirect=True)
 async def test_what_a_trigger_queued_outlives_a_run_by_hand(shop: Shop) -> None:
     """`fleet run` ends what a person began and nobody claimed, and nothing else."""
     await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:00Z"))

@@ -12,10 +12,13 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+import pytest
 
 ABSENT = "PostgreSQL's server is not installed (Debian: apt install postgresql)"
 USER = "qa"
@@ -110,3 +113,17 @@ class Cluster:
         with psycopg.connect(url or self.url(), autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def running() -> Iterator[Cluster]:
+    """One for a session of tests; where there is no server they are skipped, and say so."""
+    folder = binaries()
+    if folder is None:
+        pytest.skip(ABSENT)
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.remove()

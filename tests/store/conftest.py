@@ -8,22 +8,15 @@ from pathlib import Path
 import pytest
 
 from fleet.store.journal import MEMORY, Journal
-from tests.store.cluster import ABSENT, Cluster, binaries
+from tests.store.cluster import Cluster, running
 
 Places = Callable[[], Path | str]
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    folder = binaries()
-    if folder is None:
-        pytest.skip(ABSENT)
-    cluster = Cluster(folder)
-    try:
-        cluster.start()
+    with running() as cluster:
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])

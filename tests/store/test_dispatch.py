@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -20,8 +19,8 @@ from fleet.errors import ConfigError
 from fleet.store.dispatch import Dispatcher
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import RunRow
+from fleet.store.source import Owner
 from tests.store.cluster import Cluster
-from tests.store.worker import Daemon
 
 pytestmark = pytest.mark.anyio
 WORKER = Path(__file__).with_name("worker.py")
@@ -73,6 +72,28 @@ async def _all_ended(journal: Journal, count: int, within: float = 40) -> list[R
             await anyio.sleep(0.1)
 
 
+def _made(journal: Journal, place: str, me: str, *, stalled_s: float = 1.0) -> Dispatcher:
+    return Dispatcher(place, journal, "d", Owner(1, 1, me), stalled_s=stalled_s)
+
+
+async def _until_taken(source: Dispatcher) -> RunRow:
+    with anyio.fail_after(20):
+        while True:
+            if row := await source.take({"p": 1}, ()):
+                return row
+            await anyio.sleep(0.05)
+
+
+async def _until_left(source: Dispatcher) -> RunRow:
+    """Runs come to a peer only by looking."""
+    with anyio.fail_after(20):
+        while True:
+            assert await source.take({}, ()) is None
+            if rows := await source.left():
+                return rows[0]
+            await anyio.sleep(0.05)
+
+
 async def _begun(journal: Journal) -> None:
     with anyio.fail_after(20):
         while True:
@@ -81,9 +102,9 @@ async def _begun(journal: Journal) -> None:
             await anyio.sleep(0.02)
 
 
-async def _queue(dispatcher: Dispatcher, run_id: str, persona: str = "p") -> bool:
+async def _queue(dispatcher: Dispatcher, run_id: str, persona: str = "p", *, hand: bool = False) -> bool:
     return await dispatcher.trigger(
-        run_id, persona=persona, key=run_id, platform="d", trigger="t", rung="observe", budget={}
+        run_id, persona=persona, key=run_id, platform="d", trigger="t", rung="observe", budget={}, hand=hand
     )
 
 
@@ -152,72 +173,134 @@ async def test_both_go_on_after_a_restart_of_the_server(
 
 
 async def test_a_daemon_that_drains_is_not_a_dead_one(journal: Journal, place: str) -> None:
-    slow, other = Daemon(journal, "slow", 3.5), Daemon(journal, "other", 0)
-    draining = Dispatcher(place, journal, "d", slow.execute, stalled_s=1.0)
-    await draining.prepare()
-    await _queue(draining, "r1")
-    stop, end = asyncio.Event(), asyncio.Event()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(draining.work, stop)
-        await _begun(journal)
-        stop.set()
-        tasks.start_soon(Dispatcher(place, journal, "d", other.execute, stalled_s=1.0).work, end)
-        rows = await _all_ended(journal, 1)
-        end.set()
-    assert [(row.outcome, row.detail) for row in rows] == [("completed", "slow")]
+    """It takes nothing more for longer than the dead are waited for, and is still known as alive."""
+    async with (
+        _made(journal, place, "slow").open() as slow,
+        _made(journal, place, "other").open() as other,
+    ):
+        await _queue(slow, "r1")
+        row = await _until_taken(slow)
+        for _ in range(35):
+            assert await other.take({}, ()) is None
+            await anyio.sleep(0.1)
+        assert await other.left() == []
+        assert await slow.mine(row.run_id)
+        assert [left.run_id for left in await slow.left()] == ["r1"]
 
 
-async def test_a_cancelled_daemon_hands_its_runs_over(journal: Journal, place: str) -> None:
-    aborted = Dispatcher(place, journal, "d", Daemon(journal, "aborted", 60).execute, stalled_s=1.0)
-    await aborted.prepare()
-    await _queue(aborted, "r1")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(aborted.work, asyncio.Event())
-        await _begun(journal)
-        tasks.cancel_scope.cancel()
-    end = asyncio.Event()
-    async with anyio.create_task_group() as tasks:
-        heir = Daemon(journal, "heir", 0)
-        tasks.start_soon(Dispatcher(place, journal, "d", heir.execute, stalled_s=1.0).work, end)
-        rows = await _all_ended(journal, 1)
-        end.set()
-    assert [(row.outcome, row.detail) for row in rows] == [("interrupted", "heir")]
+async def test_what_a_daemon_leaves_is_a_peers_at_once(journal: Journal, place: str) -> None:
+    async with _made(journal, place, "heir", stalled_s=60).open() as heir:
+        async with _made(journal, place, "first", stalled_s=60).open() as first:
+            await _queue(first, "r1")
+            assert (await _until_taken(first)).daemon == "first"
+        assert (await _until_left(heir)).daemon == "heir"
+        assert not await first.mine("r1")
 
 
-async def test_a_run_that_could_not_be_settled_is_looked_at_again(journal: Journal, place: str) -> None:
-    looks = 0
+async def test_a_zombie_learns_that_its_run_is_a_peers(journal: Journal, place: str) -> None:
+    """The loop stood still for longer than the others wait: they have the run, and it lets go."""
+    found: list[int] = []
+    async with _made(journal, place, "zombie").open() as zombie:
+        await _queue(zombie, "r1")
+        await _until_taken(zombie)
+        assert zombie._keeper is not None
+        zombie._keeper.cancel()  # as if the loop stood still
+        async with _made(journal, place, "peer").open() as peer:
+            peer.found = lambda: found.append(1)
+            assert (await _until_left(peer)).run_id == "r1"
+            assert found == [1]
+            assert not await zombie.mine("r1")
+            assert await zombie.left() == []
+            assert [row.run_id for row in await peer.left()] == ["r1"]
 
-    async def execute(run_id: str) -> None:
-        nonlocal looks
-        looks += 1
-        if looks < 3:
-            raise OSError("the chain is away")
-        await journal.finish(run_id, "failed")
 
-    dispatcher = Dispatcher(place, journal, "d", execute, stalled_s=1.0)
-    await dispatcher.prepare()
-    await _queue(dispatcher, "r1")
-    end = asyncio.Event()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(dispatcher.work, end)
-        await _all_ended(journal, 1)
-        end.set()
-    assert looks == 3
+async def test_a_run_that_is_held_keeps_its_persona_until_it_is_done(journal: Journal, place: str) -> None:
+    async with _made(journal, place, "one").open() as one, _made(journal, place, "two").open() as two:
+        await _queue(one, "r1")
+        await _queue(one, "r2")
+        await _queue(one, "r3", persona="q")
+        assert (await _until_taken(one)).run_id == "r1"
+        assert (await _until_taken(two)).run_id == "r3"
+        assert await one.take({"p": 1}, ()) is None
+        assert await two.take({"p": 1}, ()) is None
+        await journal.finish("r1", "done")
+        await one.done("r1")
+        assert (await _until_taken(two)).run_id == "r2"
+
+
+async def test_a_run_without_a_job_gets_one(journal: Journal, place: str) -> None:
+    """Somebody queued it by the journal alone, or its job was lost with a run that had begun."""
+    for run_id in ("queued", "begun", "elsewhere"):
+        await journal.trigger(
+            run_id, persona=run_id, key=run_id, platform="e" if run_id == "elsewhere" else "d", trigger="t",
+            rung="observe", budget={},
+        )  # fmt: skip
+    await journal.claim("begun", pid=1, pid_start=1, daemon="dead")
+    async with _made(journal, place, "one").open() as one:
+        assert (await _until_taken(one)).run_id == "queued"
+        with anyio.fail_after(10):
+            while [row.run_id for row in await one.left()] != ["queued", "begun"]:
+                assert await one.take({}, ()) is None
+                await anyio.sleep(0.05)
+    assert (await journal.run("elsewhere")).state == "queued"
+
+
+async def test_a_run_by_hand_is_its_makers(journal: Journal, place: str) -> None:
+    async with _made(journal, place, "hand").open() as hand, _made(journal, place, "peer").open() as peer:
+        await _queue(hand, "r1", hand=True)
+        assert await peer.take({"p": 1}, ()) is None
+        assert await hand.begin("r1")
+        await _queue(hand, "r2", hand=True)
+        assert not await hand.begin("r2")  # its persona is at work
+        row = await journal.run("r2")
+        assert (row.outcome, row.detail) == ("cancelled", "another daemon is at work on its persona")
+        await journal.finish("r1", "done")
+        await hand.done("r1")
+
+
+async def test_a_run_by_hand_that_nobody_began_is_forgotten(
+    cluster: Cluster, journal: Journal, place: str
+) -> None:
+    async with _made(journal, place, "gone").open() as gone:
+        await _queue(gone, "r1", hand=True)
+    async with _made(journal, place, "peer").open():
+        (row,) = await _all_ended(journal, 1)
+        assert (row.outcome, row.detail) == ("cancelled", "the process ended before it began")
+        await anyio.sleep(0.3)
+        assert cluster.do("SELECT count(*) FROM procrastinate_jobs", place) == [(0,)]
+
+
+async def test_a_run_by_hand_of_a_dead_process_is_settled_by_a_daemon(journal: Journal, place: str) -> None:
+    async with _made(journal, place, "hand").open() as hand:
+        await _queue(hand, "r1", hand=True)
+        assert await hand.begin("r1")
+    async with _made(journal, place, "peer").open() as peer:
+        assert (await _until_left(peer)).run_id == "r1"
+
+
+async def test_a_job_whose_answer_was_lost_is_put_back(
+    cluster: Cluster, journal: Journal, place: str
+) -> None:
+    async with _made(journal, place, "one").open() as one:
+        await _queue(one, "r1")
+        await one._jobs.fetch()  # and nobody heard of it
+        assert cluster.do("SELECT status::text FROM procrastinate_jobs", place) == [("doing",)]
+        assert (await _until_taken(one)).run_id == "r1"
 
 
 async def test_a_run_without_its_job_is_not_queued(cluster: Cluster, journal: Journal, place: str) -> None:
-    dispatcher = Dispatcher(place, journal, "d", Daemon(journal, "x", 0).execute)
-    with pytest.raises(ConfigError, match="not those of this version"):
-        await _queue(dispatcher, "r1")
-    assert await journal.runs() == []
-    await dispatcher.prepare()
-    await dispatcher.prepare()
-    assert await _queue(dispatcher, "r1")
-    assert not await _queue(dispatcher, "r1")
-    assert cluster.do("SELECT count(*) FROM procrastinate_jobs", place) == [(1,)]
+    async with _made(journal, place, "one").open() as one:
+        cluster.do("ALTER TABLE procrastinate_jobs RENAME TO hidden", place)
+        with pytest.raises(ConfigError, match="not those of this version"):
+            await _queue(one, "r1")
+        assert await journal.runs() == []
+        cluster.do("ALTER TABLE hidden RENAME TO procrastinate_jobs", place)
+        assert await _queue(one, "r1")
+        assert not await _queue(one, "r1")
+        assert cluster.do("SELECT count(*) FROM procrastinate_jobs", place) == [(1,)]
 
 
 async def test_a_journal_in_a_file_has_one_daemon(place: str) -> None:
     async with await Journal.open(MEMORY) as journal:
         with pytest.raises(ConfigError, match="needs the journal on PostgreSQL"):
-            Dispatcher(place, journal, "d", Daemon(journal, "x", 0).execute)
+            _made(journal, place, "x")

@@ -1,0 +1,167 @@
+"""Procrastinate's tables as this fleet uses them: one job a run, handed out under a lock of its persona.
+
+The library's own worker is not used: it stops beating before the jobs that it drains have ended, returns
+without a word when the server restarts, and cannot be paused or resized. The work loop that can is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Self
+
+import anyio
+import psycopg
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job, Status
+from psycopg_pool import PoolClosed, PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from fleet.errors import TryAgain
+
+RESCUE, SCHEMA = 7163399, 7163400
+"""Advisory locks: one rescuer, one maker of tables at a time."""
+_TASK = "run"
+_AWAY = (ConnectorException, psycopg.OperationalError, PoolTimeout, PoolClosed)
+
+
+class Jobs:
+    """The jobs of one platform, as one worker sees them. TryAgain while the server is away."""
+
+    def __init__(self, url: str, platform: str) -> None:
+        self._platform = platform
+        self._connector = PsycopgConnector(conninfo=url, min_size=1, max_size=4, timeout=5.0)
+        self._app = App(connector=self._connector)
+        self._manager = self._app.job_manager
+        self._task = self._app.task(name=_TASK)(_nothing)
+        self._worker = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Self]:
+        """Make the tables where there are none, and be a worker; jobs that it has then are stalled ones."""
+        with _reached():
+            await self._app.open_async()
+        try:
+            async with self.alone(SCHEMA, wait=True):
+                if not await self._manager.check_connection_async():
+                    await self._app.schema_manager.apply_schema_async()
+            with _reached():
+                self._worker = await self._manager.register_worker()
+            yield self
+            with _reached():
+                await self._manager.unregister_worker(self._worker)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._app.close_async()
+
+    async def beat(self) -> None:
+        """Be known as alive."""
+        with _reached():
+            await self._manager.update_heartbeat(self._worker)
+
+    async def defer(
+        self, run_id: str, persona: str, *, priority: int = 0, hand: bool = False,
+        within: AsyncConnection | None = None,
+    ) -> None:  # fmt: skip
+        """A job for this run, `within` a transaction of the journal; one by `hand` is for its maker only."""
+        raw = (await within.get_raw_connection()).driver_connection if within else None
+        job = self._task.configure(
+            connection=raw,
+            lock=f"{self._platform}/{persona}",
+            priority=priority,
+            queue=self._queue(run_id if hand else ""),
+        )
+        try:
+            await job.defer_async(run_id=run_id)
+        except ConnectorException as error:
+            if within and isinstance(error.__cause__, Exception):
+                raise DBAPIError("defer", None, error.__cause__) from error
+            raise TryAgain("the queue's database does not answer") from error
+
+    async def fetch(self, hand: str = "") -> Job | None:
+        """The next job whose persona is free, or the one of a run by `hand`; it is this worker's then."""
+        with _reached():
+            return await self._manager.fetch_job([self._queue(hand)], self._worker)
+
+    async def finish(self, job: Job) -> None:
+        with _reached(), _unless_gone():
+            await self._manager.finish_job(job, Status.SUCCEEDED, delete_job=True)
+
+    async def put_back(self, job: Job) -> None:
+        """Whoever looks next may have it."""
+        with _reached(), _unless_gone():
+            await self._manager.retry_job(job, queue=self._queue())
+
+    async def drop(self, run_id: str) -> None:
+        """Forget a job by hand that nobody fetched."""
+        with _reached():
+            for job in await self._manager.list_jobs_async(queue=self._queue(run_id)):
+                await self._manager.cancel_job_by_id_async(job.id or 0, delete_job=True)
+
+    async def known(self) -> set[str]:
+        """Runs that have a job."""
+        with _reached():
+            return {run_of(job) for job in await self._manager.list_jobs_async(task=_TASK)}
+
+    async def own(self) -> list[Job]:
+        """Jobs that this worker has."""
+        with _reached():
+            jobs = await self._manager.list_jobs_async(task=_TASK, status="doing", worker_id=self._worker)
+            return list(jobs)
+
+    async def unbegun(self) -> list[str]:
+        """Runs by hand whose job nobody fetched."""
+        with _reached():
+            jobs = await self._manager.list_jobs_async(task=_TASK, status="todo")
+            return [run_of(job) for job in jobs if job.queue == self._queue(run_of(job))]
+
+    async def stalled(self, seconds: float) -> list[Job]:
+        """Jobs of workers that were not heard of for so long, this one excepted."""
+        with _reached():
+            found = await self._manager.get_stalled_jobs(task_name=_TASK, seconds_since_heartbeat=seconds)
+        ours = [job for job in found if job.queue in (self._queue(), self._queue(run_of(job)))]
+        return [job for job in ours if job.worker_id != self._worker]
+
+    @asynccontextmanager
+    async def alone(self, lock: int, *, wait: bool) -> AsyncIterator[bool]:
+        """Hold an advisory lock; False when somebody else does and it was not to `wait`."""
+        query = f"SELECT pg_{'' if wait else 'try_'}advisory_xact_lock(%s)"
+        with _reached():
+            async with self._connector.pool.connection() as connection, connection.transaction():
+                row = await (await connection.execute(query.encode(), (lock,))).fetchone()
+                yield bool(row and row[0] is not False)
+
+    def _queue(self, hand: str = "") -> str:
+        return f"{self._platform}:{hand}" if hand else self._platform
+
+
+def run_of(job: Job) -> str:
+    return str(job.task_kwargs["run_id"])
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """A queue that cannot be reached now is one that can in a while."""
+    try:
+        yield
+    except _AWAY as error:
+        raise TryAgain("the queue's database does not answer", remedy="is the server up?") from error
+
+
+@contextmanager
+def _unless_gone() -> Iterator[None]:
+    """A peer took this worker for dead, and has the job now or has ended it."""
+    try:
+        yield
+    except ConnectorException as error:
+        if not isinstance(error.__cause__, psycopg.errors.RaiseException):
+            raise
+
+
+async def _nothing(run_id: str) -> None:
+    """Never called: no worker of the library runs these jobs."""
+
+
+__all__ = ["RESCUE", "Job", "Jobs", "run_of"]

@@ -1,0 +1,76 @@
+"""Where work comes from, and which runs a process answers for: the journal, or a queue that several share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from fleet.store.journal import Journal
+from fleet.store.rows import RunRow
+
+
+class Owner(NamedTuple):
+    """Who claims. `pid` and `pid_start` say it on one machine, `daemon` across machines."""
+
+    pid: int
+    pid_start: int
+    daemon: str = ""
+
+
+class Source(Protocol):
+    """Queues, hands out and takes back runs. Raises TryAgain while the journal or the queue is away.
+
+    `found` is called when a run of a dead peer was taken over: it is among those `left` from then on.
+    """
+
+    found: Callable[[], None]
+
+    async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
+        """`Journal.trigger`, so that somebody comes for it; `hand`: nobody does but `begin`."""
+
+    async def begin(self, run_id: str) -> bool:
+        """Claim one run that was triggered by hand; False when its persona is at work elsewhere."""
+
+    async def take(self, waiting: Mapping[str, int], busy: Collection[str]) -> RunRow | None:
+        """Claim the next run that may start. `waiting` counts by persona; of `busy` ones none starts."""
+
+    async def left(self) -> list[RunRow]:
+        """Runs without an outcome that this process answers for: those in flight, and those to settle."""
+
+    async def done(self, run_id: str) -> None:
+        """This run has its outcome: nobody needs to look at it again."""
+
+    async def mine(self, run_id: str) -> bool:
+        """Whether a run that was claimed here is still this process's, and not settled by a peer."""
+
+
+class Embedded:
+    """The journal is the queue: one process holds it, so every open run without one at work is dead."""
+
+    def __init__(self, journal: Journal, platform: str, owner: Owner) -> None:
+        self._journal, self._platform, self._owner = journal, platform, owner
+        self.found = nobody
+
+    async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
+        return await self._journal.trigger(run_id, persona=persona, **run)
+
+    async def begin(self, run_id: str) -> bool:
+        return await self._journal.claim(run_id, **self._owner._asdict())
+
+    async def take(self, waiting: Mapping[str, int], busy: Collection[str]) -> RunRow | None:
+        if not waiting.keys() - set(busy):
+            return None
+        return await self._journal.claim_next(self._platform, **self._owner._asdict(), apart=busy)
+
+    async def left(self) -> list[RunRow]:
+        return [row for row in await self._journal.open_runs() if row.platform == self._platform]
+
+    async def done(self, run_id: str) -> None:
+        """The row says it all."""
+
+    async def mine(self, run_id: str) -> bool:
+        return True
+
+
+def nobody() -> None:
+    """Until somebody listens."""
