@@ -40,12 +40,21 @@ def _trigger(journal: Journal) -> Awaitable[Any]:
     )
 
 
+_HELD: dict[int, str] = {}
+
+
+async def _reserve(journal: Journal) -> None:
+    _HELD[id(journal)] = await journal.reserve("r1", {"tokens": 80}, {"run": {"tokens": 90}})
+
+
 STEPS: list[Callable[[Journal], Awaitable[Any]]] = [
     _trigger,
     lambda j: j.claim("r1", pid=1, pid_start=2),
     lambda j: j.spend("r1", "writes", 1, 3),
     lambda j: j.intend("r1", "name", "qa-r1-1", {"chain": 1}),
     lambda j: j.spend("r1", "writes", 1, 3),
+    lambda j: _reserve(j),
+    lambda j: j.settle(_HELD[id(j)], {"tokens": 30}),
     lambda j: j.resolve(1, "done", {"id": 7}),
     lambda j: j.add_finding(FindingRow(run_id="r1", fingerprint="ab", title="t")),
     lambda j: j.add_finding(FindingRow(run_id="r1", fingerprint="ab", title="t")),
@@ -72,6 +81,7 @@ async def _dump(journal: Journal) -> dict[str, Any]:
         "effects": [asdict(row) for row in await journal.effects(None)],
         "findings": [asdict(row) for row in await journal.findings()],
         "spent": await journal.spent("r1"),
+        "day": await journal.spent_today(),
         "cursor": await journal.mirror_cursor(),
         "entries": [asdict(row) for row in await journal.entries()],
         "fact": await journal.get("cursor"),
@@ -79,7 +89,11 @@ async def _dump(journal: Journal) -> dict[str, Any]:
 
 
 async def _dumps(path: str, count: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    async with await Journal.open(path) as killed, await Journal.open(MEMORY, clock=StillClock()) as clean:
+    clock = StillClock()
+    async with (
+        await Journal.open(path, clock=clock) as killed,
+        await Journal.open(MEMORY, clock=clock) as clean,
+    ):
         for step in STEPS[:count]:
             await step(clean)
         return await _dump(killed), await _dump(clean)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
 import anyio
 import pytest
 
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.journal import Journal
+from fleet.store.units import Limits, Scope
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +96,110 @@ async def test_two_openings_race_for_the_last_unit(places: Places) -> None:
         await one.trigger("r1", persona="p", key="k", platform="d", trigger="t", rung="observe", budget={})
         assert await _race([one, two], tries=30, limit=7) == 7
         assert await two.spent("r1") == {"writes": 7}
+
+
+class Days:
+    """A clock that a test sets to a day of January."""
+
+    day = 1
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, self.day, 23, 59, 59, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+async def _runs(journal: Journal) -> None:
+    for run, persona in (("r1", "qa-x"), ("r2", "qa-x"), ("r3", "qa-y")):
+        await journal.trigger(
+            run, persona=persona, key=run, platform="d", trigger="t", rung="observe", budget={}
+        )
+
+
+def _everywhere(**spent: int) -> dict[Scope, dict[str, int]]:
+    return {"run": spent, "persona": spent, "fleet": spent}
+
+
+async def test_one_spend_counts_three_times_or_not_at_all(place: Path | str) -> None:
+    clock = Days()
+    async with await Journal.open(place, clock=clock) as journal:
+        await _runs(journal)
+        day: Limits = {"persona": {"writes": 3}, "fleet": {"writes": 4}}
+        assert await journal.spend("r1", "writes", 1, 9, day=day) == 2
+        assert await journal.spend("r2", "writes", 2, 2, day=day) == 0
+        with pytest.raises(BudgetExceeded, match="the budget of 3 writes a day of qa-x") as refused:
+            await journal.spend("r1", "writes", 1, 9, day=day)
+        assert "budget.day.writes in the persona file, or wait" in refused.value.remedy
+        with pytest.raises(BudgetExceeded, match="the budget of 4 writes a day of the fleet") as refused:
+            await journal.spend("r3", "writes", 2, 9, day=day)
+        assert "budget.writes in fleet.toml, or wait" in refused.value.remedy
+        with pytest.raises(BudgetExceeded, match="the budget of 0 writes does not") as refused:
+            await journal.spend("r3", "writes", 1, 0, day=day)
+        assert refused.value.remedy == "raise budget.writes in the persona file"
+        assert await journal.spent("r3") == {}
+        assert await journal.spent_today() == {"": {"writes": 3}, "qa-x": {"writes": 3}}
+        clock.day = 2
+        assert await journal.spent_today() == {"": {}}
+        assert await journal.spend("r1", "writes", 1, 9, day=day) == 2
+        assert await journal.spent_in("r1") == {
+            "run": {"writes": 2}, "persona": {"writes": 1}, "fleet": {"writes": 1},
+        }  # fmt: skip
+
+
+async def test_a_reservation_is_handed_back_once(journal: Journal) -> None:
+    await _runs(journal)
+    limits: Limits = {"run": {"tokens": 100}, "fleet": {"tokens": 100}}
+    held = await journal.reserve("r1", {"tokens": 80}, limits)
+    await journal.settle(held, {"tokens": 30})
+    for _ in range(2):
+        await journal.settle(held, {"tokens": 0})
+    other = await journal.reserve("r1", {"tokens": 70}, limits)
+    assert held != other
+    await journal.settle(held, {"tokens": 0})
+    assert await journal.spent_in("r1") == _everywhere(tokens=100)
+    with pytest.raises(UsageError, match="no such run"):
+        await journal.reserve("nope", {"tokens": 1}, limits)
+    with pytest.raises(BudgetExceeded, match="the budget of 0 usd does not cover 1 more"):
+        await journal.reserve("r2", {"usd_micro": 1_000_000}, limits)
+
+
+async def test_many_settle_one_reservation_at_once(journal: Journal) -> None:
+    await _runs(journal)
+    held = await journal.reserve("r1", {"tokens": 80}, {"run": {"tokens": 100}})
+    async with anyio.create_task_group() as tasks:
+        for _ in range(12):
+            tasks.start_soon(journal.settle, held, {"tokens": 10})
+    assert await journal.spent_in("r1") == _everywhere(tokens=10)
+
+
+async def test_an_overshoot_stays_within_what_a_column_holds(journal: Journal) -> None:
+    await _runs(journal)
+    held = await journal.reserve("r1", {"tokens": 5}, {"run": {"tokens": 9}})
+    await journal.settle(held, {"tokens": 2**80})
+    assert await journal.spent("r1") == {"tokens": 2**63 - 1}
+    with pytest.raises(BudgetExceeded):
+        await journal.spend("r1", "tokens", 0, 9)
+
+
+@pytest.mark.parametrize("scope", ["persona", "fleet"])
+async def test_runs_race_for_the_last_unit_of_a_day(places: Places, scope: Scope) -> None:
+    """Over two connections; the runs' own limits would allow more."""
+    place, won = places(), []
+    day: Limits = {scope: {"writes": 7}}
+    async with await Journal.open(place, busy_s=30) as one, await Journal.open(place, busy_s=30) as two:
+        await _runs(one)
+
+        async def spend(journal: Journal, run: str) -> None:
+            try:
+                await journal.spend(run, "writes", 1, 5, day=day)
+            except BudgetExceeded:
+                return
+            won.append(run)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(24):
+                tasks.start_soon(spend, (one, two)[number % 2], ("r1", "r2")[number % 3 % 2])
+        assert len(won) == 7
+        assert (await two.spent_today())[""] == {"writes": 7}
+        assert sum([(await one.spent(run)).get("writes", 0) for run in ("r1", "r2")]) == 7

@@ -15,8 +15,8 @@ import pytest
 from tests.store.cluster import Cluster
 
 DYING = Path(__file__).with_name("dying.py")
-ROUNDS = 18
-"""Opening, 16 writes, and one round in which nothing dies."""
+ROUNDS = 20
+"""Opening, 18 writes, and one round in which nothing dies."""
 
 
 def _env() -> dict[str, str]:
@@ -52,6 +52,15 @@ def test_a_budget_is_not_reset_by_a_kill(rounds: dict[int, Any]) -> None:
     after_two_writes = rounds[6]
     assert after_two_writes["count"] == "6 budget.writes\n"
     assert after_two_writes["killed"]["spent"] == {"writes": 2}
+
+
+@pytest.mark.crash
+def test_a_reserve_is_kept_by_a_kill_until_it_is_settled(rounds: dict[int, Any]) -> None:
+    assert (rounds[7]["count"], rounds[8]["count"]) == ("7 budget.reserve\n", "8 budget.settle\n")
+    for number, tokens in ((7, 80), (8, 30)):
+        killed = rounds[number]["killed"]
+        assert killed["spent"] == {"writes": 2, "tokens": tokens}
+        assert killed["day"] == {"": killed["spent"], "qa-x": killed["spent"]}
 
 
 def test_the_room_is_cheap_to_import() -> None:

@@ -6,8 +6,9 @@ The rules are synchronous, so each machine owns an event loop and runs one step 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,10 +24,14 @@ from hypothesis.stateful import (
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
 from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
+from fleet.store.units import Limits, Scope
 from tests.store.conftest import Places
 
 T = TypeVar("T")
 RUNS = st.sampled_from(["r1", "r2"])
+ANY = st.sampled_from(["r1", "r2", "r3"])
+Account = tuple[Scope, str, str]
+"""Scope, whose, unit."""
 STATES = st.sampled_from(sorted(FINDING_MOVES))
 
 
@@ -42,10 +47,10 @@ class _Kept(RuleBasedStateMachine):
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run(work)
 
-    def queue(self, run_id: str, key: str) -> bool:
+    def queue(self, run_id: str, key: str, persona: str = "p") -> bool:
         return self.do(
             self.journal.trigger(
-                run_id, persona="p", key=key, platform="d", trigger="t", rung="observe", budget={}
+                run_id, persona=persona, key=key, platform="d", trigger="t", rung="observe", budget={}
             )
         )
 
@@ -60,45 +65,100 @@ class _Kept(RuleBasedStateMachine):
 
 
 class BudgetMachine(_Kept):
-    """Never beyond the limit, never handed back, survives reopening."""
+    """Three scopes agree; never beyond a limit but by what a settle found; never below 0, never handed back.
+
+    Reopening stands for a crash: what was reserved and not settled stays spent.
+    """
+
+    PERSONAS: ClassVar[dict[str, str]] = {"r1": "p", "r2": "p", "r3": "q"}
+    RUN: ClassVar[dict[str, int]] = {"tokens": 12, "writes": 4}
+    DAY: ClassVar[Limits] = {"persona": {"tokens": 16, "writes": 5}, "fleet": {"tokens": 20, "writes": 6}}
 
     def __init__(self) -> None:
         super().__init__()
-        self.limits = {"calls": 9, "writes": 3}
-        self.model: dict[tuple[str, str], int] = {}
-        for run_id in ("r1", "r2"):
-            self.queue(run_id, run_id)
+        self.model: Counter[Account] = Counter()
+        self.over: Counter[Account] = Counter()
+        self.held: list[tuple[str, str, int, bool]] = []  # run, reservation, tokens, still to settle
+        for run_id in self.PERSONAS:
+            self.queue(run_id, run_id, persona=self.PERSONAS[run_id])
 
-    @rule(run=RUNS, unit=st.sampled_from(["calls", "writes"]), amount=st.integers(0, 5))
+    def accounts(self, run: str, unit: str) -> dict[Account, int]:
+        return {
+            ("run", run, unit): self.RUN[unit],
+            ("persona", self.PERSONAS[run], unit): self.DAY["persona"][unit],
+            ("fleet", "", unit): self.DAY["fleet"][unit],
+        }
+
+    def fits(self, run: str, unit: str, amount: int) -> bool:
+        return all(
+            self.model[account] + amount <= limit for account, limit in self.accounts(run, unit).items()
+        )
+
+    def count(self, run: str, unit: str, amount: int) -> None:
+        for account in self.accounts(run, unit):
+            self.model[account] += amount
+
+    @rule(run=ANY, unit=st.sampled_from(["tokens", "writes"]), amount=st.integers(0, 5))
     def spend(self, run: str, unit: str, amount: int) -> None:
-        before = self.model.get((run, unit), 0)
-        work = self.journal.spend(run, unit, amount, self.limits[unit])
-        if before + amount > self.limits[unit]:
+        work = self.journal.spend(run, unit, amount, self.RUN[unit], day=self.DAY)
+        if not self.fits(run, unit, amount):
             with pytest.raises(BudgetExceeded):
                 self.do(work)
             return
-        assert self.do(work) == self.limits[unit] - before - amount
-        self.model[run, unit] = before + amount
+        left = self.do(work)
+        self.count(run, unit, amount)
+        assert left == min(limit - self.model[key] for key, limit in self.accounts(run, unit).items())
 
-    @rule(run=RUNS, amounts=st.lists(st.integers(1, 3), min_size=2, max_size=4))
-    def race(self, run: str, amounts: list[int]) -> None:
+    @rule(runs=st.lists(ANY, min_size=2, max_size=4), amount=st.integers(1, 3))
+    def race(self, runs: list[str], amount: int) -> None:
         async def all_at_once() -> list[int | BaseException]:
-            spending = (self.journal.spend(run, "writes", n, self.limits["writes"]) for n in amounts)
+            spending = (
+                self.journal.spend(r, "writes", amount, self.RUN["writes"], day=self.DAY) for r in runs
+            )
             return await asyncio.gather(*spending, return_exceptions=True)
 
         ends = self.do(all_at_once())
-        won = sum(n for n, end in zip(amounts, ends, strict=True) if isinstance(end, int))
         assert all(isinstance(end, int | BudgetExceeded) for end in ends)
-        self.model[run, "writes"] = self.model.get((run, "writes"), 0) + won
+        for run, end in zip(runs, ends, strict=True):
+            if isinstance(end, int):
+                assert self.fits(run, "writes", amount)
+                self.count(run, "writes", amount)
+        lost = [run for run, end in zip(runs, ends, strict=True) if not isinstance(end, int)]
+        assert not any(self.fits(run, "writes", amount) for run in lost)
+
+    @rule(run=ANY, tokens=st.integers(0, 9))
+    def reserve(self, run: str, tokens: int) -> None:
+        work = self.journal.reserve(run, {"tokens": tokens}, {"run": self.RUN, **self.DAY})
+        if not self.fits(run, "tokens", tokens):
+            with pytest.raises(BudgetExceeded):
+                self.do(work)
+            return
+        self.held.append((run, self.do(work), tokens, True))
+        self.count(run, "tokens", tokens)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), actual=st.none() | st.integers(0, 12))
+    def settle(self, data: st.DataObject, actual: int | None) -> None:
+        number = data.draw(st.integers(0, len(self.held) - 1))
+        run, held, tokens, waits = self.held[number]
+        self.do(self.journal.settle(held, {} if actual is None else {"tokens": actual}))
+        self.held[number] = (run, held, tokens, False)
+        if waits and actual is not None:
+            self.count(run, "tokens", actual - tokens)
+            for account in self.accounts(run, "tokens"):
+                self.over[account] += max(0, actual - tokens)
 
     @invariant()
     def holds(self) -> None:
-        for run in ("r1", "r2"):
-            spent = self.do(self.journal.spent(run))
-            assert all(amount <= self.limits[unit] for unit, amount in spent.items())
-            assert {unit: n for unit, n in spent.items() if n} == {
-                unit: n for (owner, unit), n in self.model.items() if owner == run and n
-            }
+        for run in self.PERSONAS:
+            spent = self.do(self.journal.spent_in(run))
+            for unit in self.RUN:
+                for account, limit in self.accounts(run, unit).items():
+                    scope = account[0]
+                    assert spent[scope].get(unit, 0) == self.model[account]
+                    assert 0 <= self.model[account] <= limit + self.over[account]
+                by_run = sum(self.model["run", one, unit] for one in self.PERSONAS)
+                assert self.model["fleet", "", unit] == by_run
 
 
 class RunMachine(_Kept):
