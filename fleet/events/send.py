@@ -1,0 +1,164 @@
+"""Delivery by sending: a run's messages and calls into a channel, as they come, without anyone asking."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from fleet.errors import FleetError
+from fleet.events.model import (
+    Event,
+    Footer,
+    GateDenied,
+    MessageDelta,
+    MessageDone,
+    MessageSaid,
+    MessageStarted,
+    ToolRequested,
+    ToolResponded,
+    TurnEnded,
+    TurnStarted,
+    TurnUsage,
+)
+from fleet.events.spans import Observer, Tracer
+from fleet.events.usage import total
+
+Kind = Literal["text", "reasoning", "tool_request", "tool_response"]
+
+
+class Context(Protocol):
+    """One delivery in progress."""
+
+    def add(self, text: str) -> None:
+        """More of it."""
+
+    def close(self, payload: Mapping[str, Any], *, is_complete: bool) -> None:
+        """The whole of it. Nothing comes after."""
+
+
+class Channel(Protocol):
+    """Where a run is sent to."""
+
+    def open(self, kind: Kind, identity: str) -> Context:
+        """A delivery begins. `identity` is a message's index, or the number of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a run came to."""
+
+    final_text: str
+    usage: TurnUsage | None
+
+
+@dataclass(slots=True)
+class _Open:
+    kind: Kind
+    context: Context | None
+    text: str = ""
+
+
+class AutoSend:
+    """A reader that sends one run's stream into a channel.
+
+    Messages have a context each, by index, from their start on; calls and answers are sent whole. The end of
+    a turn or of the run closes every context that is open, each by itself. A channel that raises loses that
+    delivery, and `failed` counts it: the run does not notice.
+    """
+
+    def __init__(self, channel: Channel, *, tracer: Tracer | None = None) -> None:
+        self._channel, self._observer = channel, Observer(tracer)
+        self._open: dict[int, _Open] = {}
+        self._final, self._usage, self._over = "", list[TurnUsage | None](), False
+        self.failed = 0
+
+    def __call__(self, event: Event) -> None:
+        self._observer.observe(event)
+        match event:
+            case MessageStarted() if event.kind in ("text", "reasoning") and event.index is not None:
+                self._start(event.index, event.kind, event.text)
+            case MessageDelta() if event.index in self._open:
+                self._add(self._open[event.index], event.text)
+            case MessageSaid():
+                self._said(event)
+            case MessageDone() if event.index in self._open:
+                message = self._open.pop(event.index)
+                self._close(message, {"text": message.text}, is_complete=True)
+            case ToolRequested():
+                self._whole("tool_request", event.call, {"tool": event.tool, "args": event.args})
+            case ToolResponded():
+                result = {"tool": event.tool, "result": event.result, "is_error": event.is_error}
+                self._whole("tool_response", event.call, result)
+            case GateDenied():
+                refusal = {"tool": event.tool, "denied": event.rule, "is_error": True}
+                self._whole("tool_response", event.call, refusal)
+            case TurnStarted() | TurnEnded() | Footer():
+                self._end(event)
+
+    def result(self) -> Sent:
+        """What the run came to; FleetError while it goes on, because usage is not known before."""
+        if not self._over:
+            raise FleetError("the run is not over: what it used is not known yet")
+        return Sent(self._final, total(self._usage))
+
+    def aclose(self) -> None:
+        """An early end: contexts and spans are closed as incomplete."""
+        self._teardown()
+        self._observer.flush()
+
+    def _start(self, index: int, kind: Kind, text: str) -> None:
+        if (earlier := self._open.pop(index, None)) is not None:
+            self._close(earlier, {"text": earlier.text}, is_complete=False)
+        message = self._open[index] = _Open(kind, self._context(kind, str(index)))
+        if text:
+            self._add(message, text)
+
+    def _add(self, message: _Open, text: str) -> None:
+        message.text += text
+        if message.context is not None:
+            with self._guarded():
+                message.context.add(text)
+
+    def _said(self, event: MessageSaid) -> None:
+        if event.kind == "text":
+            self._final = event.text
+        message = None if event.index is None else self._open.pop(event.index, None)
+        if message is None:
+            message = _Open(event.kind, self._context(event.kind, str(event.index)))
+        self._close(message, {"text": event.text}, is_complete=event.is_complete)
+
+    def _whole(self, kind: Kind, call: int, payload: Mapping[str, Any]) -> None:
+        self._close(_Open(kind, self._context(kind, str(call))), payload, is_complete=True)
+
+    def _end(self, event: TurnStarted | TurnEnded | Footer) -> None:
+        self._teardown()
+        if isinstance(event, TurnEnded):
+            self._usage.append(event.usage)
+        elif isinstance(event, Footer):
+            self._over = True
+            if event.usage is not None:
+                self._usage = [event.usage]
+
+    def _teardown(self) -> None:
+        while self._open:
+            message = self._open.pop(next(iter(self._open)))
+            self._close(message, {"text": message.text}, is_complete=False)
+
+    def _context(self, kind: Kind, identity: str) -> Context | None:
+        with self._guarded():
+            return self._channel.open(kind, identity)
+        return None
+
+    def _close(self, message: _Open, payload: Mapping[str, Any], *, is_complete: bool) -> None:
+        if message.context is not None:
+            with self._guarded():
+                message.context.close(payload, is_complete=is_complete)
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self.failed += 1
