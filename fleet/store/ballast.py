@@ -1,0 +1,79 @@
+"""Space kept back: a file in the state directory that is given up when the disk is full.
+
+On a full disk even the smallest write fails, so what is under way could not be brought to its recorded end.
+Like the dial and STOP this is a file and not a memory: while it is missing, a daemon begins nothing new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+BALLAST = "ballast"
+SIZE = 16 << 20
+"""Bytes: the journal's log at its largest (4 MiB) four times over."""
+LOW = 4 << 20
+"""Bytes free below which the disk counts as full."""
+
+
+def look(state: Path) -> str:
+    """One look at the disk: gives the ballast up when space is short, lays it when there is plenty.
+
+    "" when all is well, else one line that says why nothing new may begin. Never raises.
+    """
+    free = _free(state)
+    if _laid(state):
+        if free >= LOW:
+            return ""
+        give_up(state)
+    elif free >= SIZE + 2 * LOW and _lay(state):
+        return ""
+    return f"the disk is full: {_free(state) >> 20} MiB free"
+
+
+def relieve(state: Path) -> bool:
+    """Give the ballast up if the disk is full at this moment; whether it is."""
+    full = _free(state) < LOW
+    if full:
+        give_up(state)
+    return full
+
+
+def give_up(state: Path) -> None:
+    """Make room at once; nothing happens when there is no ballast."""
+    with contextlib.suppress(OSError):
+        (state / BALLAST).unlink()
+
+
+def _free(state: Path) -> int:
+    """Bytes that this user may still write; 0 when nobody can tell."""
+    try:
+        found = os.statvfs(state)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def _laid(state: Path) -> bool:
+    try:
+        return os.lstat(state / BALLAST).st_size == SIZE
+    except OSError:
+        return False
+
+
+def _lay(state: Path) -> bool:
+    """Reserved block by block: a file with holes would hold nothing back."""
+    path = state / BALLAST
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()  # a smaller one, of a process that was killed while it laid it
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, SIZE)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        give_up(state)
+        return False
+    return True
