@@ -257,6 +257,16 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+class OtelSection(Section):
+    """Where the spans of runs go: an OpenTelemetry collector (pip install 'qa-fleet[otel]')."""
+
+    endpoint: HttpUrl | Literal[""] = ""
+    """Base URL of its OTLP/HTTP receiver, such as `http://127.0.0.1:4318`.
+
+    While empty, the standard variables decide (`OTEL_EXPORTER_OTLP_ENDPOINT` and the others), and without
+    them nothing is sent."""
+
+
 class FleetConfig(Section):
     """`fleet.toml`; an environment variable `QA_FLEET_<KEY>` wins over a key of the file."""
 
@@ -280,6 +290,8 @@ class FleetConfig(Section):
     """What all runs together may spend on one day."""
     hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Webhooks by name: a persona is `on = "hook:<name>"`."""
+    otel: OtelSection = OtelSection()
+    """Where spans go."""
     model: ModelSection | None = None
     """The model that drives runs, if there is one."""
 
