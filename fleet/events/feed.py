@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +15,7 @@ from fleet.clock import Clock, iso
 _LOG = logging.getLogger("fleet.events")
 MAX_LINE = 1 << 20
 LARGEST = 64 << 20
-"""Bytes; a larger file is put aside at the next start, as `events.1.jsonl`."""
+"""Bytes; a larger file is put aside as `events.1.jsonl`, in the place of the one before."""
 
 
 class _Event(BaseModel):
@@ -184,12 +183,11 @@ class Feed:
     The journal is the truth of runs and skips; this file is what a person follows.
     """
 
-    def __init__(self, path: Path, *, clock: Clock, readers: Iterable[FeedReader] = ()) -> None:
-        with contextlib.suppress(OSError):
-            if path.stat().st_size > LARGEST:
-                path.replace(path.with_suffix(".1.jsonl"))
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._fd = os.open(path, flags, 0o600)
+    def __init__(
+        self, path: Path, *, clock: Clock, readers: Iterable[FeedReader] = (), largest: int = LARGEST
+    ) -> None:
+        self._path, self._largest = path, largest
+        self._fd = _open(path)
         self._clock = clock
         self._readers = list(readers)
         _mend(self._fd)
@@ -201,6 +199,7 @@ class Feed:
         try:
             os.write(self._fd, b"".join(event.model_dump_json().encode() + b"\n" for event in stamped))
             os.fsync(self._fd)
+            self._put_aside()
         except OSError as error:
             _LOG.error("events.jsonl cannot be written: %s", error.strerror)
         for event in stamped:
@@ -212,6 +211,19 @@ class Feed:
 
     def close(self) -> None:
         os.close(self._fd)
+
+    def _put_aside(self) -> None:
+        """A daemon stays for months: two files of the largest size are all that it keeps."""
+        if os.fstat(self._fd).st_size > self._largest:
+            self._path.replace(self._path.with_suffix(".1.jsonl"))
+            fresh = _open(self._path)
+            os.close(self._fd)
+            self._fd = fresh
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, 0o600)
 
 
 def _mend(fd: int) -> None:

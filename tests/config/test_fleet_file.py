@@ -69,6 +69,20 @@ def test_a_bad_key_of_the_file_names_the_file(file: Path) -> None:
         load_fleet(file, {"QA_FLEET_PLATFORM": "x"})
 
 
+def test_a_webhook_is_a_table_with_a_plain_name(file: Path) -> None:
+    file.write_text('[hooks.deploy]\n[hooks.on-tag]\nsecret_file = "/etc/tag"\n')
+    got = load_fleet(file, {}).hooks
+    assert {name: hook.secret_file for name, hook in got.items()} == {"deploy": "", "on-tag": "/etc/tag"}
+    file.write_text('[hooks.deploy]\nsecret = "x"\n')
+    complaint = r"hooks\.deploy\.secret: unknown key; valid keys here: old_secret_file, secret_file"
+    with pytest.raises(ConfigError, match=complaint):
+        load_fleet(file, {})
+    for name in ("Deploy", "../x", "", "x" * 49):
+        file.write_text(f'[hooks."{name}"]\n')
+        with pytest.raises(ConfigError, match="hooks"):
+            load_fleet(file, {})
+
+
 def test_a_named_file_must_be_there_and_a_default_one_need_not(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="missing"):
         load_fleet(tmp_path / "missing.toml", {})

@@ -1,0 +1,35 @@
+"""The daemon's own file: whole lines, and never more than two files of the largest size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fleet.clock import SystemClock
+from fleet.events.feed import DaemonStopped, Feed, QueueResumed, read_feed
+
+
+def test_a_file_that_is_too_large_is_put_aside_while_it_is_written(tmp_path: Path) -> None:
+    path, seen = tmp_path / "events.jsonl", []
+    feed = Feed(path, clock=SystemClock(), readers=[lambda event: seen.append(event.type)], largest=1000)
+    for number in range(100):
+        feed.tell(DaemonStopped(reason=f"number {number}"))
+    feed.tell(QueueResumed())
+    feed.close()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["events.1.jsonl", "events.jsonl"]
+    assert all(one.stat().st_size < 1200 for one in tmp_path.iterdir())
+    assert path.stat().st_mode & 0o777 == 0o600
+    kept = [event for name in ("events.1.jsonl", "events.jsonl") for event in read_feed(tmp_path / name)]
+    numbers = [event.reason for event in kept if isinstance(event, DaemonStopped)]
+    assert numbers == [f"number {number}" for number in range(100 - len(numbers), 100)]  # no gap at the seam
+    assert isinstance(kept[-1], QueueResumed)
+    assert len(seen) == 101
+
+
+def test_a_feed_that_cannot_be_put_aside_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    (tmp_path / "events.1.jsonl").mkdir()  # nothing can take its place
+    feed = Feed(path, clock=SystemClock(), largest=100)
+    for _ in range(10):
+        feed.tell(QueueResumed())
+    feed.close()
+    assert len(list(read_feed(path))) == 10
