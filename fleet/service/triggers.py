@@ -17,7 +17,7 @@ from fleet.triggers.clock import Clockwork
 from fleet.triggers.continuous import Continuous, Rounds
 from fleet.triggers.files import FileWatch
 from fleet.triggers.hook import unfired
-from fleet.triggers.model import Sink
+from fleet.triggers.model import FireAll, Sink
 from fleet.triggers.offer import tell
 
 SEEN = "service.seen"
@@ -35,14 +35,14 @@ class Triggers:
 
     def __init__(
         self, sink: Sink, journal: Journal, node: Node, platform: Platform, sponsor: str, base: Path,
-        clock: Clock, *, hooks: Callable[[], Collection[str]] = tuple,
+        clock: Clock, *, fire_all: FireAll | None = None, hooks: Callable[[], Collection[str]] = tuple,
     ) -> None:  # fmt: skip
         self._sink, self._hooks = sink, hooks
         self._journal, self._clock = journal, clock
         self._on: dict[str, set[str]] = {}
         self._seen: dict[str, str] = {}
         self._due: dict[str, str] = {}
-        self.clockwork = Clockwork(sink, clock=clock)
+        self.clockwork = Clockwork(sink, fire_all=fire_all, clock=clock)
         self.continuous = Continuous(sink, clock=clock)
         self.chain = ChainWatch(
             node, platform.chain.diamond, journal, sink, self.subscribers,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Self
@@ -78,6 +78,10 @@ class Dispatcher:
             await self._jobs.defer(run_id, persona, priority=priority, hand=hand, within=connection)
 
         return await self._journal.trigger(run_id, persona=persona, priority=priority, also=defer, **run)
+
+    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+        """One after the other: each with its job in a transaction of its own."""
+        return {run["run_id"] for run in runs if await self.trigger(**run)}
 
     async def begin(self, run_id: str) -> bool:
         async with self._fetching:

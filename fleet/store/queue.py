@@ -68,7 +68,7 @@ class Queue(Part):
         )
         waiting: dict[str, int] = {}
         cancel = False
-        for persona, state, is_asked, count in await self._db.rows(statement):
+        for persona, state, is_asked, count in await self._db.look(f"at hand: {platform}", statement):
             cancel = cancel or bool(is_asked)
             if state == "queued":
                 waiting[persona] = waiting.get(persona, 0) + count
@@ -89,9 +89,29 @@ class Queue(Part):
         statement = select(RUNS.c.key).where(*mine)
         return [row[0] for row in await self._db.rows(statement)]
 
+    async def queued_by_persona(self, platform: str, personas: Collection[str]) -> dict[str, list[str]]:
+        """`queued_keys` of several personas; of those with none it has no entry."""
+        statement = select(RUNS.c.persona, RUNS.c.key).where(
+            RUNS.c.persona.in_(personas), RUNS.c.state == "queued", RUNS.c.platform == platform
+        )
+        found: dict[str, list[str]] = {}
+        for persona, key in await self._db.rows(statement):
+            found.setdefault(persona, []).append(key)
+        return found
+
+    async def known_keys(self, keys: Collection[str]) -> set[str]:
+        """Which of these firings are runs already."""
+        words = {plain(key): key for key in keys}
+        return {words[row[0]] for row in await self._db.rows(select(RUNS.c.key).where(RUNS.c.key.in_(words)))}
+
     async def known_key(self, key: str) -> bool:
         """Whether this firing is a run already."""
-        return bool(await self._db.rows(select(RUNS.c.run_id).where(RUNS.c.key == plain(key))))
+        return bool(await self.run_of(key))
+
+    async def run_of(self, key: str) -> str:
+        """The run that this firing became, "" when it is none."""
+        rows = await self._db.rows(select(RUNS.c.run_id).where(RUNS.c.key == plain(key)))
+        return str(rows[0][0]) if rows else ""
 
     async def ask_cancel(self, run_id: str, why: str) -> bool:
         """Ask for the end of a run, durably; whoever runs it looks. False when it has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import select, update
@@ -33,19 +34,10 @@ class Runs(Part):
 
         `also` is done in the same transaction, for a new run only.
         """
-        row = {
-            "run_id": run_id,
-            "persona": persona,
-            "key": plain(key),
-            "platform": platform,
-            "trigger": plain(trigger),
-            "rung": rung,
-            "budget": pack(budget),
-            "state": "queued",
-            "created": self._now(),
-            "priority": priority,
-            "due": due or self._now(),
-        }
+        row = self._queued(
+            run_id=run_id, persona=persona, key=key, platform=platform, trigger=trigger, rung=rung,
+            budget=budget, priority=priority, due=due,
+        )  # fmt: skip
         statement = self._db.insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id)
 
         async def work(c: AsyncConnection) -> bool:
@@ -55,6 +47,26 @@ class Runs(Part):
             return new
 
         return await self._db.write("run.trigger", work)
+
+    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+        """`trigger` of several, each by its arguments, in one transaction; the ids of those that are new."""
+        if not runs:
+            return set()
+        rows = [self._queued(**run) for run in runs]
+        statement = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
+
+        async def work(c: AsyncConnection) -> set[str]:
+            return set(await c.scalars(statement, rows))
+
+        return await self._db.write("run.trigger", work)
+
+    def _queued(
+        self, *, key: str, trigger: str, budget: dict[str, Any], priority: int = 0, due: str = "", **row: str
+    ) -> dict[str, Any]:
+        """The row of a run that waits, all columns by name."""
+        now = self._now()
+        row |= {"key": plain(key), "trigger": plain(trigger), "budget": pack(budget), "state": "queued"}
+        return row | {"created": now, "priority": priority, "due": due or now}
 
     async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "") -> bool:
         """Queued to running, by compare-and-set: exactly one caller gets True, ever."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fleet.store.journal import Journal
@@ -27,6 +27,9 @@ class Source(Protocol):
 
     async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
         """`Journal.trigger`, so that somebody comes for it; `hand`: nobody does but `begin`."""
+
+    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+        """`trigger` of several, each by its arguments; the ids of those that are new."""
 
     async def begin(self, run_id: str) -> bool:
         """Claim one run that was triggered by hand; False when its persona is at work elsewhere."""
@@ -53,6 +56,9 @@ class Embedded:
 
     async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
         return await self._journal.trigger(run_id, persona=persona, **run)
+
+    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+        return await self._journal.trigger_all(runs)
 
     async def begin(self, run_id: str) -> bool:
         return await self._journal.claim(run_id, **self._owner._asdict())

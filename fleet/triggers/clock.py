@@ -7,6 +7,7 @@ Timers are monotonic, so a step of the wall clock goes unseen until the next one
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -19,8 +20,8 @@ from fleet.clock import Clock, SystemClock, iso
 from fleet.errors import UsageError
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import Trigger
-from fleet.triggers.model import EVERYONE, Firing, Sink, Skip, tick_key
-from fleet.triggers.offer import SINK_S, TOO_LONG, attempt, tell
+from fleet.triggers.model import EVERYONE, FireAll, Firing, Sink, Skip, tick_key
+from fleet.triggers.offer import SINK_S, TOO_LONG, attempt, described, tell
 from fleet.triggers.scheduler import Alarm, Cron
 from fleet.triggers.ticks import Course, Every, Ticks, named
 
@@ -28,6 +29,10 @@ WAKE_S = 30.0
 """The longest sleep: how late a step of the wall clock is noticed."""
 STEP_S = 5.0
 """Less is drift, which the next wake-up absorbs."""
+CROWD = 1000
+"""Firings that are recorded together."""
+
+_LOG = logging.getLogger("fleet.triggers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +50,21 @@ class Clockwork:
     `run` raises UsageError when it runs already; after it ended it may run again, with the same plans.
     """
 
-    def __init__(self, sink: Sink, *, clock: Clock | None = None, sink_s: float = SINK_S) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        fire_all: FireAll | None = None,
+        clock: Clock | None = None,
+        sink_s: float = SINK_S,
+    ) -> None:
         self._sink = sink
+        self._fire_all = fire_all
         self._sink_s = sink_s
         self._clock = clock or SystemClock()
         self._planned: dict[str, _Planned] = {}
         self._due: OrderedDict[str, tuple[datetime, datetime]] = OrderedDict()  # first and last tick due
+        self._alone = 0  # firings to record one by one
         self._ready = asyncio.Event()
         self._alarm: Alarm | None = None
         self._lead = self._drift()
@@ -157,27 +171,56 @@ class Clockwork:
 
     async def _hand_over_until_stuck(self) -> None:
         """One deadline for all that is due, put off as they go: a scope for each costs more than the rest."""
-        due: Firing | None = None
+        due: dict[str, Firing] = {}
         with anyio.CancelScope() as scope:
             while self._due:
                 now = anyio.current_time()
                 if scope.deadline - now < self._sink_s or scope.deadline == math.inf:
                     scope.deadline = now + 1.5 * self._sink_s
-                job, (first, tick) = self._due.popitem(last=False)
-                if planned := self._planned.get(job):
-                    due = Firing(tick_key(planned.persona, tick), planned.persona, planned.why, tick)
-                    await self._fire(due, planned.course.ticks, first)
-        if scope.cancelled_caught and due is not None:
-            await tell(self._sink, Skip(due.persona, due.key, TOO_LONG))
+                due.clear()
+                await self._take(due)
+                await self._fire(due)
+        if scope.cancelled_caught and len(due) > 1:
+            self._one_by_one(due, TOO_LONG)
+        elif scope.cancelled_caught:
+            for firing in due.values():
+                await tell(self._sink, Skip(firing.persona, firing.key, TOO_LONG))
 
-    async def _fire(self, firing: Firing, ticks: Ticks, first: datetime) -> None:
-        persona = firing.persona
-        if first < firing.due:
-            late = f"missed {named(ticks, first, firing.due)}: the clock or the machine stood still"
-            reason = f"{late}; only {iso(firing.due)} runs"
-            await tell(self._sink, Skip(persona, tick_key(persona, first), reason))
-        if problem := await attempt(self._sink, firing):
-            await tell(self._sink, Skip(persona, firing.key, problem))
+    async def _take(self, due: dict[str, Firing]) -> None:
+        """Move what is longest due to `due`, by job; what was missed is told."""
+        room = 1 if self._fire_all is None or self._alone else CROWD
+        self._alone = max(0, self._alone - 1)
+        while self._due and len(due) < room:
+            job, (first, tick) = self._due.popitem(last=False)
+            planned = self._planned.get(job)
+            if planned is None:
+                continue
+            persona, ticks = planned.persona, planned.course.ticks
+            due[job] = Firing(tick_key(persona, tick), persona, planned.why, tick)
+            if first < tick:
+                late = f"missed {named(ticks, first, tick)}: the clock or the machine stood still"
+                reason = f"{late}; only {iso(tick)} runs"
+                await tell(self._sink, Skip(persona, tick_key(persona, first), reason))
+
+    async def _fire(self, due: dict[str, Firing]) -> None:
+        if self._fire_all is not None and len(due) > 1:
+            try:
+                await self._fire_all(list(due.values()))
+            except Exception as error:
+                self._one_by_one(due, described(error))
+            return
+        for firing in due.values():
+            if problem := await attempt(self._sink, firing):
+                await tell(self._sink, Skip(firing.persona, firing.key, problem))
+
+    def _one_by_one(self, due: dict[str, Firing], problem: str) -> None:
+        """Put back what could not be recorded at once: what is wrong with which of them shows then."""
+        _LOG.warning("%d firings go one by one: %s", len(due), problem)
+        self._alone = len(due)
+        for job, firing in reversed(due.items()):
+            latest = self._due.get(job, (firing.due, firing.due))[1]
+            self._due[job] = (firing.due, latest)
+            self._due.move_to_end(job, last=False)
 
 
 def _plans(persona: str, triggers: Sequence[Trigger]) -> Iterator[tuple[str, tuple[str, Ticks]]]:

@@ -8,6 +8,7 @@ queue's business: a trigger does not know when a run ends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -49,6 +50,12 @@ class Sink(Protocol):
 
     async def skip(self, skip: Skip) -> None:
         """Record as an event."""
+
+
+class FireAll(Protocol):
+    """A sink's way to take many at once: all of them, or it raises and took none."""
+
+    async def __call__(self, firings: Sequence[Firing], /) -> None: ...
 
 
 class Facts(Protocol):

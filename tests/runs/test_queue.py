@@ -7,6 +7,7 @@ from datetime import timedelta
 import anyio
 import pytest
 
+from fleet.gate.budget import Unit
 from fleet.runs.queue import ROOM, Queue
 from fleet.store.journal import Journal
 from fleet.triggers.model import Skip
@@ -74,6 +75,31 @@ async def test_what_cannot_run_is_a_skip(shop: Shop) -> None:
     ]  # fmt: skip
 
 
+async def test_a_day_that_is_spent_is_a_skip_that_names_it(shop: Shop) -> None:
+    """The persona's or the fleet's, in what a run needs: calls to look, writes to act, nothing for triage."""
+    fleet: dict[Unit, int] = {}
+    queue = Queue(shop.journal, "devnet", shop.personas, shop.feed, day=lambda: fleet)
+    shop.personas["qa-a"] = persona("qa-a", budget={"calls": 9, "day": {"calls": 4}})
+    shop.personas["qa-b"] = persona("qa-b", budget={"calls": 9, "writes": 1})
+    shop.personas["qa-triage"] = persona("qa-triage", driver="triage", budget={"calls": 9})
+    assert await queue.fire(firing("qa-a", "manual:1"))
+    (row,) = await shop.journal.runs()
+    await shop.journal.spend(row.run_id, "calls", 4, 9)
+    assert not await queue.fire(firing("qa-a", "manual:2"))
+    fleet["writes"] = 0
+    assert not await queue.fire(firing("qa-b", "manual:1"))
+    fleet |= {"writes": 1, "calls": 4}
+    assert not await queue.fire(firing("qa-b", "manual:2"))
+    assert await queue.fire(firing("qa-triage"))
+    fleet["calls"] = 5
+    assert await queue.fire(firing("qa-b", "manual:3"))
+    assert [skip.reason for skip in reversed(await shop.skips())] == [
+        "the budget of 4 calls a day of qa-a is spent",
+        "the budget of 0 writes a day of the fleet is spent",
+        "the budget of 4 calls a day of the fleet is spent",
+    ]
+
+
 async def test_priority_first_then_the_longest_due(shop: Shop) -> None:
     await shop.queue.fire(firing("qa-a", due=DUE))
     await shop.queue.fire(firing("qa-b", due=DUE - timedelta(seconds=0.5)))
@@ -100,3 +126,57 @@ async def test_two_claimers_never_get_two_runs_of_one_persona(shop: Shop) -> Non
     await shop.journal.start_settling(got[0].run_id)
     assert await shop.journal.claim_next("devnet", pid=1, pid_start=1, apart=["qa-a"]) is None
     assert await shop.journal.claim_next("elsewhere", pid=1, pid_start=1) is None
+
+
+async def test_many_at_once_are_judged_as_one_by_one_would_be(shop: Shop) -> None:
+    shop.personas |= {f"qa-{n}": persona(f"qa-{n}") for n in range(50)}
+    early, late = "2026-11-21T18:00:00Z", "2026-11-21T18:00:05Z"
+    ended = firing("qa-0", early)
+    await shop.queue.fire(ended)
+    await shop.journal.finish((await shop.journal.runs())[0].run_id, "done")
+    await shop.queue.fire(firing("qa-1", early))
+    firings = [
+        *(firing(f"qa-{n}", early) for n in range(50)),  # two of them known
+        firing("qa-0", late),  # nothing of it waits
+        firing("qa-1", late),  # one of it waits
+        firing("qa-2", late),  # one of it waits by now
+        firing("qa-2", early),  # the same twice
+        firing("qa-3", "manual:9"),
+        firing("qa-nobody"),
+    ]
+    told = len(shop.told("trigger.fired"))
+    await shop.queue.fire_all(firings)
+    waiting = {row.key for row in await shop.journal.runs(100) if row.state == "queued"}
+    assert waiting == {f"qa-{n}@{early}" for n in range(1, 50)} | {f"qa-0@{late}", "qa-3@manual:9"}
+    assert sorted((skip.key, skip.reason) for skip in await shop.skips()) == [
+        (f"qa-1@{late}", f"a run of it waits already (qa-1@{early})"),
+        (f"qa-2@{late}", f"a run of it waits already (qa-2@{early})"),
+        ("qa-nobody@manual:1", "no such persona now"),
+    ]
+    events = shop.told("trigger.fired")[told:]
+    assert {event.key for event in events} == waiting - {f"qa-1@{early}"}
+    rows = {row.run_id: row for row in await shop.journal.runs(100)}
+    assert {rows[event.run].key for event in events} == {event.key for event in events}
+    await shop.queue.fire_all(firings[:50])
+    assert len(await shop.journal.runs(100)) == len(rows)
+
+
+async def test_many_at_once_are_one_run_each_however_many_schedulers_fire_them(shop: Shop) -> None:
+    shop.personas |= {f"qa-{n}": persona(f"qa-{n}") for n in range(30)}
+    again = Queue(shop.journal, "devnet", shop.personas, shop.feed)
+    async with anyio.create_task_group() as tasks:
+        for queue in (shop.queue, again) * 3:
+            tasks.start_soon(queue.fire_all, [firing(f"qa-{n}") for n in range(30)])
+    assert sorted(row.key for row in await shop.journal.runs(100)) == sorted(
+        f"qa-{n}@manual:1" for n in range(30)
+    )
+    assert len(shop.told("trigger.fired")) == 30
+
+
+async def test_many_at_once_respect_a_day_that_is_spent(shop: Shop) -> None:
+    limits: dict[Unit, int] = {"calls": 0}
+    queue = Queue(shop.journal, "devnet", shop.personas, shop.feed, day=lambda: limits)
+    await queue.fire_all([firing("qa-a"), firing("qa-b")])
+    assert await shop.journal.runs() == []
+    assert {skip.persona for skip in await shop.skips()} == {"qa-a", "qa-b"}
+    assert all("is spent" in skip.reason for skip in await shop.skips())
