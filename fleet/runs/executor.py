@@ -130,7 +130,6 @@ class Executor:
             tasks.start_soon(self._see_through, row)
 
     async def _claim(self) -> RunRow | None:
-        journal, platform = self._world.journal, self._world.platform.name
         async with self._claiming:
             row = await self._world.source.take(self.waiting, set(self.live.values()))
             if row is not None:
@@ -193,10 +192,10 @@ class Executor:
         """The journal is asked, because a cancelled run brings no report."""
         row = await self._world.journal.run(run)
         if row.state == "ended":
+            await self._world.source.done(run)
             findings = await self._world.journal.findings(run)
             self._ended(row, found=any(finding.state in NEWS for finding in findings))
         else:
-            await self._world.source.done(run)
             self.left_behind()
 
     @property

@@ -99,8 +99,8 @@ class Janitor:
         report = await resettle(self._world, row)
         if not report.settled:
             raise _Waits(report.detail)
-        self._feed.tell(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
         await self._world.source.done(row.run_id)
+        self._feed.tell(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
         found = any(finding.state in NEWS for finding in report.findings)
         self._ended(await self._world.journal.run(row.run_id), found=found)
 
