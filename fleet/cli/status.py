@@ -9,12 +9,17 @@ from fleet.cli.dial import show as show_dial
 from fleet.cli.journal import known_journal
 from fleet.cli.lock import holder
 from fleet.cli.shell import Json, make_app, put, run, state, table
-from fleet.config import load_fleet
+from fleet.config import ROOT, FleetConfig, load_fleet
+from fleet.gate.budget import Unit, day_limits, left_today
 from fleet.gate.stop import stopped
+from fleet.personas.load import load_all
 from fleet.store.place import shown, store_place
+from fleet.store.units import FLEET, number, word
 from fleet.text import clean
+from sandbox.tools import TOOLS
 
 app = make_app()
+FOLDER = ROOT / "personas"
 
 
 @app.command()
@@ -36,6 +41,7 @@ async def gather() -> dict[str, Any]:
         "state": str(folder),
         "daemon": holder(folder),
         "waiting": {},
+        "left_today": {},
         "runs": [],
         "skips": [],
         "findings": {},
@@ -43,11 +49,19 @@ async def gather() -> dict[str, Any]:
     if (known := await known_journal(folder)) is not None:
         async with known as journal:
             data["waiting"] = await journal.waiting(data["platform"])
+            data["left_today"] = await left_today(journal, _days(config))
             data["skips"] = [asdict(row) for row in await journal.skips(limit=5)]
             data["runs"] = [asdict(row) for row in await journal.runs(limit=10)]
             for row in await journal.findings():
                 data["findings"][row.state] = data["findings"].get(row.state, 0) + 1
     return data
+
+
+def _days(config: FleetConfig) -> dict[str, dict[Unit, int]]:
+    """What a day may cost: "" is the fleet, then every persona that limits its day."""
+    good, _ = load_all(FOLDER, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda _: None)
+    days = {one.persona.name: day_limits(one.persona.budget.day) for one in good if one.persona.budget}
+    return {FLEET: day_limits(config.budget)} | {name: limits for name, limits in days.items() if limits}
 
 
 def _print(data: dict[str, Any]) -> None:
@@ -60,7 +74,10 @@ def _print(data: dict[str, Any]) -> None:
     print(f"at work   {'pid ' + str(data['daemon']) if data['daemon'] else 'nobody'}")
     if data["waiting"]:
         print("waiting   " + ", ".join(f"{count} {name}" for name, count in sorted(data["waiting"].items())))
-    counts = ", ".join(f"{count} {word}" for word, count in sorted(data["findings"].items()))
+    for owner, units in data["left_today"].items():
+        left = ", ".join(f"{number(unit, count)} {word(unit)}" for unit, count in units.items())
+        print(f"today     {owner or 'the fleet'} has {left or 'no limit'} left")
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(data["findings"].items()))
     print(f"findings  {counts or 'none'}")
     columns = ("run_id", "persona", "state", "outcome", "started", "detail")
     table(columns, ([row[c] for c in columns] for row in data["runs"]), empty="no runs yet")

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from fleet.chain.ports import Posted
-from fleet.errors import ChainError, FleetError, Refused, Unreachable
+from fleet.errors import BudgetExceeded, ChainError, FleetError, Refused, Unreachable
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
 from fleet.findings.envelope import MAX_BYTES, compose, read, write
@@ -29,22 +29,32 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
         affordable = await world.can_post(run, unit)
+        # Only what could be paid enters the outbox: with nothing left, the crash came after the charge.
+        paid = row.state == "posting" and await world.has_paid(run, unit)
         if row.state == "posting":
             index = await world.log.find(row.envelope, world.identity)
             if index is not None:
                 await _done(world, row, Posted(tx=row.tx, index=index), stream)
+                continue
+            if not affordable and not paid:
+                await _put_back(world, row)
                 continue
         elif not affordable:
             continue  # stays confirmed: a later run that sees it again has a budget of its own
         elif not await world.journal.claim_posting(run, row.fingerprint):
             await _repeated(world, row, -1, stream)
             continue
-        elif (earlier := await _standing(world, row.fingerprint)) is not None:
+        # asked after a crash too: it, or a silent node, may have come between the claim and this question
+        if (earlier := await _standing(world, row.fingerprint)) is not None:
             await _repeated(world, row, earlier.index, stream)
             continue
-        # Only what could be paid enters the outbox: with nothing left, the crash came after the charge.
-        world.posting[run] = unit if affordable else "paid"
-        await _done(world, row, await world.log.post(row.envelope, run=run), stream)
+        world.posting[run] = "paid" if paid else unit
+        try:
+            posted = await world.log.post(row.envelope, run=run)
+        except BudgetExceeded:  # another run took the day's last report since
+            await _put_back(world, row)
+            continue
+        await _done(world, row, posted, stream)
 
 
 async def _standing(world: World, fingerprint: str) -> FindingRow | None:
@@ -53,8 +63,14 @@ async def _standing(world: World, fingerprint: str) -> FindingRow | None:
     if earlier is None:
         return None
     entries = await world.log.range(earlier.index, 1)
-    there = [entry for entry in entries if (entry.sender, entry.text) == (world.identity, earlier.envelope)]
-    return earlier if there else None
+    if any((entry.sender, entry.text) == (world.identity, earlier.envelope) for entry in entries):
+        return earlier
+    index = await world.log.find(earlier.envelope, world.identity)
+    if index is None:
+        return None
+    # a reorganisation moved it
+    await world.journal.set_finding(earlier.run_id, fingerprint, state="posted", index=index)
+    return replace(earlier, index=index)
 
 
 async def say(world: World, run: str, text: str) -> dict[str, Any]:
@@ -95,6 +111,11 @@ async def _done(world: World, row: FindingRow, posted: Posted, stream: Stream) -
         row.run_id, row.fingerprint, state="posted", tx=posted.tx, index=posted.index
     )
     stream.emit(FindingPosted(fingerprint=row.fingerprint, tx=posted.tx, index=posted.index))
+
+
+async def _put_back(world: World, row: FindingRow) -> None:
+    """Out of the outbox: the day's reports are spent, and a later run that sees it again may post it."""
+    await world.journal.set_finding(row.run_id, row.fingerprint, state="confirmed")
 
 
 async def _repeated(world: World, row: FindingRow, index: int, stream: Stream) -> None:

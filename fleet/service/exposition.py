@@ -62,6 +62,12 @@ def _families(reading: Reading, tally: Tally) -> Iterator[Metric]:
     for (persona, unit), count in sorted(reading.budgets.items()):
         left.add_metric([persona, unit], count)
     yield left
+    day = GaugeMetricFamily(
+        "fleet_day_budget_left", 'What today may cost; persona "" is the fleet.', labels=["persona", "unit"]
+    )
+    for (persona, unit), count in sorted(reading.days.items()):
+        day.add_metric([persona, unit], count)
+    yield day
     yield from _gauges(reading)
 
 

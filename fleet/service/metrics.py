@@ -51,6 +51,8 @@ class Reading:
     ages: Mapping[str, str]
     budgets: Mapping[tuple[str, str], int]
     """What runs in flight may still spend, by persona and unit."""
+    days: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """What may still be spent today, by persona (the fleet is "") and unit; only where a day has a limit."""
     outbox: int
     log_entries: int | None
     log_mirrored: int

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 import anyio
 
 from fleet.errors import FleetError
+from fleet.gate.budget import day_limits, left_today
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
 from fleet.runs.executor import Executor
 from fleet.runs.world import World
 from fleet.service.metrics import Reading, Tally
+from fleet.store.units import FLEET
 
 CHAIN_S = 2.0
 """A page waits so long for the chain, not longer."""
@@ -22,7 +25,7 @@ class Vitals:
     """The health pages' view of a daemon, which sets `ready`, and `short`: why the disk is too full."""
 
     def __init__(
-        self, world: World, executor: Executor, personas: Mapping[str, object], tally: Tally
+        self, world: World, executor: Executor, personas: Mapping[str, LoadedPersona], tally: Tally
     ) -> None:
         self._world, self._executor, self._personas = world, executor, personas
         self._tally = tally
@@ -64,6 +67,7 @@ class Vitals:
             waiting=await journal.waiting(platform),
             ages=await journal.ages(platform),
             budgets=await self._budgets(),
+            days=await self._days(),
             outbox=len(unposted),
             log_entries=await self._entries(),
             log_mirrored=(await journal.mirror_cursor())[1],
@@ -76,6 +80,13 @@ class Vitals:
             for unit, count in (await gate.left()).items() if gate else ():
                 left[persona, str(unit)] = count
         return left
+
+    async def _days(self) -> dict[tuple[str, str], int]:
+        budgets = {name: one.persona.budget for name, one in self._personas.items()}
+        days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
+        days[FLEET] = day_limits(self._world.config.budget)
+        left = await left_today(self._world.journal, days)
+        return {(owner, str(unit)): count for owner, units in left.items() for unit, count in units.items()}
 
     async def _entries(self) -> int | None:
         """Entries of the log on chain, seldom asked; None while the chain does not answer."""

@@ -30,10 +30,12 @@ STALLED_S = 2.0
 DUE = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def persona(name: str, driver: Literal["auto", "model"] = "auto") -> LoadedPersona:
+def persona(
+    name: str, driver: Literal["auto", "model", "triage"] = "auto", budget: dict[str, Any] | None = None
+) -> LoadedPersona:
     model = Persona.model_construct(
         name=name, surface="ux", tools=(), probe=(), driver=driver,
-        budget=BudgetSection(calls=5), triggers=(),
+        budget=BudgetSection.model_validate(budget or {"calls": 5}), triggers=(),
     )  # fmt: skip
     return LoadedPersona(persona=model, body="", sha256="0" * 64, path=Path(f"{name}.md"))
 

@@ -18,10 +18,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.cli.up import GRACE_S
 from fleet.errors import ConfigError
 from fleet.events.feed import PersonaRefused
 from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
+from fleet.service.daemon import LEAVE_S
 from fleet.service.exposition import exposition
 from fleet.service.health import application, listeners
 from fleet.service.logs import configure, log_daemon, log_run, mask_with
@@ -33,7 +35,8 @@ NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 READING = Reading(
     rung="exercise", paused=False, personas=3, live=1, beat_age_s=0.5, now=NOW,
     outcomes={"done": 4, "cancelled": 1}, waiting={"qa-a": 2}, ages={"queued": "2026-11-21T17:59:00Z"},
-    budgets={("qa-a", "calls"): 7}, outbox=1, log_entries=12, log_mirrored=10,
+    budgets={("qa-a", "calls"): 7}, days={("", "writes"): 99, ("qa-a", "calls"): 40},
+    outbox=1, log_entries=12, log_mirrored=10,
 )  # fmt: skip
 
 
@@ -97,6 +100,8 @@ def test_metrics_say_what_is_asked_of_them() -> None:
         'fleet_stage_age_seconds{stage="queued"} 60.0',
         'fleet_stage_age_seconds{stage="running"} 0.0',
         'fleet_budget_left{persona="qa-a",unit="calls"} 7.0',
+        'fleet_day_budget_left{persona="",unit="writes"} 99.0',
+        'fleet_day_budget_left{persona="qa-a",unit="calls"} 40.0',
         "fleet_log_lag 2.0", "fleet_rung 1.0", "fleet_paused 0.0", "fleet_outbox 1.0",
         "fleet_personas_refused_total 1.0", "fleet_triggers_skipped_total 0.0",
     } <= lines  # fmt: skip
@@ -248,6 +253,7 @@ async def test_systemd_is_told_and_the_pages_answer(up: Up, manager: socket.sock
     said += heard(manager)
     assert "STATUS=exercise: 0 runs, 0 waiting" in said
     assert "STOPPING=1" in said
+    assert f"EXTEND_TIMEOUT_USEC={int((GRACE_S + LEAVE_S) * 1e6)}" in said
     assert said.index("STOPPING=1") > said.index("WATCHDOG=1")
     assert not (up.state / "fleet.sock").exists()
     events = [json.loads(line)["event"] for line in up.log().splitlines()]
