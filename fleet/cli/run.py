@@ -9,6 +9,7 @@ import typer
 
 from fleet.cli.ask import daemon_of
 from fleet.cli.daemon import open_world
+from fleet.cli.follow import followed
 from fleet.cli.pass_over import pass_over
 from fleet.cli.progress import Progress
 from fleet.cli.queued import outcome
@@ -16,6 +17,7 @@ from fleet.cli.queued import queue as ask_for
 from fleet.cli.roster import one, roster
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import FleetError, Refused, TryAgain, UsageError
+from fleet.events.stream import Reader
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
@@ -38,11 +40,17 @@ def run_persona(
         bool, typer.Option("--queue", help="By the daemon that is at work here, before all that waits.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="With --queue: until it has ended.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Show every event; with --json one JSON line each, the report last."),
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Fire one persona now; exit 1 when it found something."""
     folder = state()
+    if follow and queue:
+        raise UsageError("--follow is for a run in this process", remedy="fleet runs follow RUN")
     if wait and not queue:
         raise UsageError("--wait is for --queue", remedy="without --queue the run is waited for anyway")
     if dry_run:
@@ -62,7 +70,7 @@ def run_persona(
             raise TryAgain(
                 f"the daemon (pid {daemon}) is at work here", remedy=f"fleet run {persona} --queue"
             )
-        data = run(lambda: _fire(chosen, platform))
+        data = run(lambda: _followed(chosen, platform, as_json) if follow else _fire(chosen, platform))
     put(data, as_json=as_json, text=lambda: _print(data))
     if any(row["state"] in ("posted", "repeated", "confirmed") for row in data.get("findings", ())):
         raise typer.Exit(1)
@@ -86,9 +94,15 @@ def planned(persona: LoadedPersona, rung: Rung) -> list[dict[str, Any]]:
     return rows
 
 
-async def _fire(persona: LoadedPersona, platform: str | None) -> dict[str, Any]:
+async def _followed(persona: LoadedPersona, platform: str | None, as_json: bool) -> dict[str, Any]:
+    async with followed(as_json=as_json) as live:
+        return await _fire(persona, platform, live)
+
+
+async def _fire(persona: LoadedPersona, platform: str | None, watch: Reader | None = None) -> dict[str, Any]:
     personas, _ = roster()
-    async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:
+    watching = (watch or Progress(),)
+    async with open_world(state(), personas=personas, platform=platform, watch=watching) as world:
         chain = world.platform.chain
         note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
         for old in await recover(world):

@@ -1,16 +1,22 @@
-"""`fleet runs list|show|cancel`: what ran, what runs, and the end of one that should not go on."""
+"""`fleet runs list|show|follow|cancel`: what ran, what runs, and the end of one that should not go on."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 import typer
 
+from fleet.cli.follow import LOOK_S, tail
 from fleet.cli.journal import known_journal
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table, who
+from fleet.cli.timeline import used, words
 from fleet.errors import UsageError
-from fleet.events.trajectory import read
+from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
+from fleet.events.recorded import Recording, UnknownRecord
 from fleet.store.journal import Journal
 from fleet.text import clean
 
@@ -20,7 +26,7 @@ Run = Annotated[str, typer.Argument(help="Id of a run, as `fleet runs list` show
 
 @app.callback()
 def _group() -> None:
-    """Runs: list, show, cancel."""
+    """Runs: list, show, follow, cancel."""
 
 
 @app.command("list")
@@ -43,6 +49,12 @@ def show(run_id: Run, as_json: Json = False) -> None:
     """One run: its row, findings, spending, what it made, and its events."""
     data = run(lambda: _show(run_id))
     put(data, as_json=as_json, text=lambda: _print(data))
+
+
+@app.command()
+def follow(run_id: Run, as_json: Json = False) -> None:
+    """Show what a run does, from its first event until it has ended; with --json one JSON line each."""
+    run(lambda: _follow(run_id, as_json))
 
 
 @app.command()
@@ -74,8 +86,44 @@ async def _show(run_id: str) -> dict[str, Any]:
                 {"kind": effect.kind, "ref": effect.ref, "state": effect.state}
                 for effect in await journal.effects(run_id)
             ],
-            "events": [event.model_dump() for event in read(_trajectory(row.run_id))],
+            **_recorded(row.run_id),
         }
+
+
+def _recorded(run_id: str) -> dict[str, Any]:
+    """What the trajectory says, and in what state it is."""
+    recording = Recording(_trajectory(run_id))
+    records = list(recording)
+    denied = Counter(record.rule for record in records if isinstance(record, GateDenied))
+    return {
+        "events": [asdict(one) if isinstance(one, UnknownRecord) else one.model_dump() for one in records],
+        "turns": sum(isinstance(record, TurnEnded) for record in records),
+        "refusals": dict(denied),
+        "usage": next(
+            (one.usage.model_dump() for one in records if isinstance(one, Footer) and one.usage), None
+        ),
+        "unknown": recording.unknown,
+        "too_long": recording.too_long,
+        "torn": recording.torn,
+        "closed": any(isinstance(record, Footer) for record in records),
+    }
+
+
+async def _follow(run_id: str, as_json: bool) -> None:
+    over = anyio.Event()
+
+    async def watch() -> None:
+        async with await _journal() as journal:
+            while (await journal.run(run_id)).state != "ended":  # noqa: ASYNC110 -- of another process
+                await anyio.sleep(LOOK_S)
+        over.set()
+
+    async with await _journal() as journal:
+        await journal.run(run_id)  # UsageError for a run that nobody knows
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await tail(_trajectory(run_id), as_json=as_json, still=over)
+        tasks.cancel_scope.cancel()
 
 
 async def _cancel(run_id: str, reason: str, dry_run: bool) -> dict[str, Any]:
@@ -95,20 +143,38 @@ async def _journal() -> Journal:
     return journal
 
 
-def _trajectory(run_id: str) -> Any:
+def _trajectory(run_id: str) -> Path:
     return state() / "runs" / run_id / "trajectory.jsonl"
 
 
 def _print(data: dict[str, Any]) -> None:
     row = data["run"]
-    print(
-        clean(
-            f"{row['run_id']}  {row['persona']}  {row['state']}  {row['outcome']}  {row['detail']}".rstrip()
-        )
-    )
+    said = f"{row['run_id']}  {row['persona']}  {row['state']}  {row['outcome']}  {row['detail']}"
+    print(clean(said.rstrip()))
     print(clean(f"trigger {row['trigger']}  key {row['key']}"))
     print("spent " + (", ".join(f"{amount} {unit}" for unit, amount in data["spent"].items()) or "nothing"))
+    if data["usage"]:
+        print(clean(f"used {used(TurnUsage(**data['usage']))}"))
     columns = ("fingerprint", "state", "severity", "surface", "title")
     table(columns, ([one[c] for c in columns] for one in data["findings"]), empty="no findings")
     table(("kind", "ref", "state"), (list(one.values()) for one in data["effects"]), empty="no effects")
-    note(f"{len(data['events'])} events: {_trajectory(row['run_id'])}")
+    print(f"timeline: {len(data['events'])} records, {data['turns']} turns")
+    for record in Recording(_trajectory(row["run_id"])):
+        at = "" if isinstance(record, UnknownRecord) else record.at[11:19]
+        print(clean(f"  {at:8} {words(record)}", 700))
+    _print_state(data)
+
+
+def _print_state(data: dict[str, Any]) -> None:
+    """What is not as it should be, and what was refused."""
+    refusals = ", ".join(f"{count} by {rule}" for rule, count in data["refusals"].items())
+    if refusals:
+        print(clean(f"refused: {refusals}"))
+    for key, what in (("unknown", "records of an unknown kind"), ("too_long", "lines too long to read")):
+        if data[key]:
+            print(f"{data[key]} {what}")
+    if data["torn"]:
+        print("the last record is torn: its writer was killed, or is at work")
+    if data["events"] and not data["closed"]:
+        print("no footer yet: the run goes on, or the next start closes it")
+    note(f"{len(data['events'])} events: {_trajectory(data['run']['run_id'])}")

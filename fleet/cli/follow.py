@@ -1,0 +1,89 @@
+"""A run while it happens: from its own stream in this process, or from its file in any other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from fleet.cli.timeline import Record, words
+from fleet.events.live import Lagged, Live
+from fleet.events.model import Footer
+from fleet.events.recorded import Recording, UnknownRecord
+from fleet.text import clean
+
+LOOK_S = 0.2
+
+
+def as_line(record: Record) -> str:
+    """One JSON line."""
+    match record:
+        case Lagged():
+            return f'{{"type":"lagged","count":{record.count}}}'
+        case UnknownRecord():
+            return f'{{"type":"unknown","raw_type":{_json(record.raw_type)},"raw":{_json(record.raw)}}}'
+    return record.model_dump_json()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, default=str)
+
+
+def show(record: Record, *, as_json: bool, to_stdout: bool = False) -> None:
+    """One record: JSON on stdout, else words for people."""
+    if as_json:
+        print(as_line(record), flush=True)
+    elif said := words(record):
+        at = "" if isinstance(record, Lagged | UnknownRecord) else f"{record.run} {record.at[11:19]} "
+        print(clean(f"  {at}{said}"), file=sys.stdout if to_stdout else sys.stderr, flush=True)
+
+
+@asynccontextmanager
+async def followed(*, as_json: bool) -> AsyncIterator[Live]:
+    """A reader for the streams of a world: what it is told is shown, by a thread, while the block runs.
+
+    Output that nobody takes any more ends the showing and nothing else.
+    """
+    live = Live()
+
+    async def run() -> None:
+        try:
+            async with aclosing(live.events()) as events:
+                async for event in events:
+                    await to_thread.run_sync(lambda: show(event, as_json=as_json))  # noqa: B023
+        except OSError:
+            live.close()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        try:
+            yield live
+        finally:
+            live.close()
+
+
+async def tail(path: Path, *, as_json: bool, still: anyio.Event) -> bool:
+    """Show a file as it grows, until its footer, or until nobody is at work on it; whether there was one."""
+    offset = 0
+    while True:
+        over = still.is_set()
+        found, offset, ended = await to_thread.run_sync(lambda: _look(path, offset, as_json))  # noqa: B023
+        if ended or (over and not found):
+            return ended
+        if not found:
+            with anyio.move_on_after(LOOK_S):
+                await still.wait()
+
+
+def _look(path: Path, start: int, as_json: bool) -> tuple[int, int, bool]:
+    """Show what is new: how many records, where the next begins, whether the footer was among them."""
+    recording, count, ended = Recording(path, start=start), 0, False
+    for record in recording:
+        show(record, as_json=as_json, to_stdout=True)
+        count, ended = count + 1, isinstance(record, Footer)
+    return count, recording.offset, ended

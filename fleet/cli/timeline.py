@@ -1,0 +1,126 @@
+"""A run as people read it: one line for every record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fleet.events.live import Lagged
+from fleet.events.model import (
+    BudgetSpent,
+    CheckFailed,
+    DialDistrusted,
+    DriverChanged,
+    Event,
+    ExtensionDisabled,
+    FindingPosted,
+    FindingRaised,
+    FindingRepeated,
+    FindingVerified,
+    Footer,
+    GateDenied,
+    Header,
+    MessageSaid,
+    ProbeSkipped,
+    ResourceReleased,
+    ToolRequested,
+    ToolResponded,
+    TurnEnded,
+    TurnStarted,
+    TurnUsage,
+)
+from fleet.events.recorded import UnknownRecord
+from fleet.text import line
+
+Record = Event | UnknownRecord | Lagged
+WIDE = 160
+"""Characters of a line's own text."""
+
+
+def words(record: Record) -> str:
+    """One record in words, cleaned; "" for what is only shown live, piece by piece."""
+    return line(_words(record), 4 * WIDE)
+
+
+def used(usage: TurnUsage | None) -> str:
+    """What was used, as far as anybody said."""
+    if usage is None:
+        return ""
+    parts = [
+        f"{value} {name.removesuffix('_tokens')}"
+        for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+        if (value := getattr(usage, name)) is not None
+    ]
+    tokens = f"tokens {', '.join(parts)}" if parts else "tokens unknown"
+    return tokens + (f", ${usage.cost_usd}" if usage.cost_usd is not None else "")
+
+
+def _words(record: Record) -> str:
+    match record:
+        case Lagged():
+            return f"… {record.count} events were too fast to show"
+        case UnknownRecord():
+            return f"unknown record {record.raw_type}: {_short(record.raw)}"
+        case Header():
+            model = f", {record.model}" if record.model else ""
+            return f"{record.persona} by {record.driver}{model} on {record.platform} at {record.rung}"
+        case Footer():
+            usage = f"; {used(record.usage)}" if record.usage else ""
+            took = f"{record.turns} turns, {record.calls} calls, {record.seconds:.1f} s"
+            return f"end: {record.outcome} {record.detail}".rstrip() + f" ({took}{usage})"
+        case TurnStarted() | TurnEnded() | MessageSaid() | ToolRequested() | ToolResponded() | GateDenied():
+            return _work(record)
+    return _facts(record)
+
+
+def _work(
+    record: TurnStarted | TurnEnded | MessageSaid | ToolRequested | ToolResponded | GateDenied,
+) -> str:
+    match record:
+        case TurnStarted():
+            return f"turn {record.index}"
+        case TurnEnded():
+            failed = f", failed: {record.failure}" if record.failure else ""
+            usage = f", {used(record.usage)}" if record.usage else ""
+            return f"turn {record.index} over: {len(record.executed)} calls{usage}{failed}"
+        case MessageSaid():
+            return f"{record.kind}: {line(record.text, WIDE)}" + ("" if record.is_complete else " (cut off)")
+        case ToolRequested():
+            probe = f" for {record.probe}" if record.probe else ""
+            return f"call {record.call}{probe}: {record.tool} {_short(record.args)}"
+        case ToolResponded():
+            verdict = "error" if record.is_error else "ok"
+            return f"call {record.call}: {verdict} in {record.seconds:.2f} s {_short(record.result)}"
+        case GateDenied():
+            return f"call {record.call}: {record.tool} refused by {record.rule}: {record.reason}"
+
+
+def _facts(record: Event) -> str:
+    match record:
+        case ProbeSkipped():
+            return f"skipped {record.probe}: {record.reason}"
+        case FindingRaised():
+            return f"saw {record.fingerprint} ({record.probe}): {record.title}"
+        case FindingVerified():
+            return f"{record.state} {record.confirmed}/{record.tries}: {record.fingerprint}"
+        case FindingPosted():
+            return f"posted {record.fingerprint} as log entry {record.index}"
+        case FindingRepeated():
+            return f"{record.fingerprint} stands on the log already, entry {record.index}"
+        case BudgetSpent():
+            return f"spent {record.amount} {record.unit}, {record.left} left"
+        case ResourceReleased():
+            return f"released {record.kind} {record.ref}"
+        case ExtensionDisabled():
+            return f"{record.namespace} withdrawn in turn {record.turn}: {record.reason}"
+        case DriverChanged():
+            return f"driver {record.before} -> {record.after}: {record.reason}"
+        case CheckFailed():
+            return f"health check failed: {record.reason}"
+        case DialDistrusted():
+            return f"dial not believed: {record.reason}"
+    return ""
+
+
+def _short(value: Any) -> str:
+    return line(json.dumps(value, ensure_ascii=False, default=str), WIDE)
