@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from fleet.cli import config, hook
 from fleet.cli import run as run_command
+from fleet.cli.ask import ask
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, UsageError
-from fleet.service.health import SOCKET
 from tests.service.conftest import CREATE, FETCH, Up, persona
 
 NEVER = 'every = "24h"'
@@ -43,6 +43,14 @@ def at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(folder / "state"))
     monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(folder / "config"))
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+
+
+def listens(up: Up) -> bool:
+    """Whether the daemon takes new work."""
+    try:
+        return ask(up.state, "/hooks/none", b"").status == 404
+    except TryAgain:
+        return False
 
 
 @pytest.fixture
@@ -122,7 +130,7 @@ async def test_a_person_and_a_webhook_put_runs_into_a_daemons_queue(
     up.drop("qa-hook", persona("qa-hook", FETCH, trigger='on = "hook:deploy"'))
     up.drop("qa-deaf", persona("qa-deaf", FETCH, trigger='on = "hook:gone"'))
     process = up.start()
-    await up.until(lambda: up.told("daemon.started") and (up.state / SOCKET).exists())
+    await up.until(lambda: listens(up))
     (deaf,) = await up.until(lambda: up.told("trigger.skipped"))
     assert (deaf.persona, "no [hooks.gone]" in deaf.reason) == ("qa-deaf", True)
 
@@ -168,7 +176,7 @@ async def test_what_a_person_queued_outlives_the_daemon_that_took_it(
     at(tmp_path, monkeypatch)
     up.drop("qa-busy", persona("qa-busy", CREATE, *[FETCH] * 15, trigger=NEVER, times=3))
     process = up.start("--grace", "0")
-    await up.until(lambda: up.told("daemon.started") and (up.state / SOCKET).exists())
+    await up.until(lambda: listens(up))
     runs = [data(run_command.app, "qa-busy", "--queue")["run"] for _ in range(2)]  # of one persona: in turn
     await up.minted()
     assert await up.end(process) == 0
