@@ -1,0 +1,1 @@
+"""The driver that asks a model. Only `factory` may be imported without the extra `model`."""

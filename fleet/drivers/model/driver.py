@@ -1,0 +1,160 @@
+"""The driver that asks a model: one request and its tool calls are one turn at the desk.
+
+It decides nothing about what is allowed: every name, every argument and every malformed text goes to the
+desk as it came, and what the desk answers goes back as data. Importing this module imports the SDKs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+from pydantic_core import from_json
+
+from fleet.config import ModelSection
+from fleet.drivers.desk import FINISH, Desk, Offer, ProviderFailed, Reply, Turn
+from fleet.drivers.model.endpoint import open_endpoint
+from fleet.drivers.model.exchange import Exchange, Lost, TooLong, TooManyCalls
+from fleet.drivers.model.talk import BYTES_PER_TOKEN, Talk, calls, tokens
+from fleet.events.model import TurnUsage
+from fleet.personas.duration import parse_duration
+
+SETTLE_S = 5.0
+"""A shielded settle needs a limit of its own."""
+
+
+class ModelDriver:
+    """Drives one run after the other with the model of the configuration; holds the key and nothing else."""
+
+    def __init__(self, section: ModelSection, key: str) -> None:
+        self._section, self._key = section, key
+
+    def __repr__(self) -> str:
+        return f"ModelDriver({self._section.name})"
+
+    async def __call__(self, desk: Desk) -> str:
+        """To the end of the run. Raises ProviderFailed, BudgetExceeded and RunOver."""
+        silence = parse_duration(self._section.timeout)
+        async with open_endpoint(self._section, self._key, silence) as model:
+            return await _Work(desk, model, self._section).drive()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a turn came to: whether the model stopped by itself, and its reason if it said `finish`."""
+
+    stopped: bool = False
+    detail: str = "the model stopped"
+
+
+@dataclass(slots=True)
+class _Work:
+    desk: Desk
+    model: Model
+    section: ModelSection
+    talk: Talk = field(init=False)
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        self.talk = Talk(secrets.token_hex(8), self.section.context * BYTES_PER_TOKEN)
+
+    async def drive(self) -> str:
+        self.talk.open(self.desk.brief())
+        while True:
+            try:
+                async with self.desk.turn() as turn:
+                    step = await self._step(turn)
+            except TimeoutError:
+                continue  # the desk counts them and ends the run
+            if not step.stopped:
+                continue
+            if not (words := await self.desk.more()):
+                return step.detail
+            self.talk.go_on(words)
+
+    async def _step(self, turn: Turn) -> _Step:
+        try:
+            response = await self._ask_model(turn)
+        except Lost as lost:
+            turn.failed(lost.failure, lost.detail)
+            if isinstance(lost, TooLong):
+                self.talk.shrink()
+            if isinstance(lost, TooManyCalls):
+                self.talk.go_on(f"Nothing of your last answer was done: {lost.detail}.")
+            return _Step()
+        except ProviderFailed as failed:
+            turn.failed("provider_error", str(failed))
+            raise
+        return await self._calls(turn, response)
+
+    async def _calls(self, turn: Turn, response: ModelResponse) -> _Step:
+        asked, replies = calls(response), dict[int, Reply]()
+        try:
+            for position, call in enumerate(asked):
+                replies[position] = await turn.ask(call.tool_call_id, call.tool_name, arguments(call.args))
+        finally:
+            self.talk.answered(response, replies)
+        if any(reply.tool == FINISH and not reply.is_error for reply in replies.values()):
+            return _Step(stopped=True, detail="the model said that it is finished")
+        return _Step(stopped=not asked)
+
+    async def _ask_model(self, turn: Turn) -> ModelResponse:
+        messages, offers = self.talk.messages(), self.desk.offers()
+        await self.desk.reserve(tokens=tokens(messages, offers) + self.section.max_tokens)
+        exchange = Exchange(
+            model=self.model,
+            parameters=ModelRequestParameters(function_tools=[_tool(one) for one in offers]),
+            settings=_settings(self.section),
+            prices=self.section.prices,
+            turn=turn,
+            index=self.index,
+        )
+        used: TurnUsage | None = None
+        try:
+            response = await exchange.run(messages)
+            used = exchange.usage()
+            return response
+        except ProviderFailed:
+            if not exchange.heard:  # it was turned away: nothing was read, nothing written
+                used = TurnUsage(input_tokens=0, output_tokens=0, cost_usd="0")
+            raise
+        finally:
+            self.index = exchange.next_index
+            turn.used(used or TurnUsage(model=self.section.name, model_calls=exchange.attempts))
+            with anyio.move_on_after(SETTLE_S, shield=True):
+                await self.desk.settle(used)
+
+
+def arguments(args: str | dict[str, Any] | None) -> dict[str, Any] | str:
+    """The arguments of a call as an object, or the text as it came when it is none."""
+    if isinstance(args, dict):
+        return args
+    if not args:
+        return {}
+    try:
+        found = from_json(args, allow_inf_nan=False)
+    except ValueError:
+        return args
+    return found if isinstance(found, dict) else args
+
+
+def _tool(offer: Offer) -> ToolDefinition:
+    return ToolDefinition(
+        name=offer.name,
+        description=offer.description,
+        parameters_json_schema=dict(offer.parameters),
+        strict=False,
+    )
+
+
+def _settings(section: ModelSection) -> ModelSettings:
+    settings = ModelSettings(max_tokens=section.max_tokens)
+    if not section.name.startswith("google:"):  # its SDK does not try again unless told to
+        settings["max_retries"] = 0
+    return settings

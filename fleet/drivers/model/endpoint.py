@@ -1,0 +1,109 @@
+"""The endpoint that answers: one client for a run, with limits of its own, and no setting from outside.
+
+Whatever a provider's SDK would take from the environment (another base URL, a proxy) is set here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import httpx2
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.google import GoogleProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+from fleet.config import ModelSection
+
+ENVELOPE, PER_TOKEN = 65_536, 1_024
+"""Bytes of one answer as it comes over the wire, and for each token of it; a longer one is broken off."""
+CONNECT_S = 5.0
+NO_KEY = "none"
+"""Stands where an endpoint of one's own needs no key; the SDKs insist on a text."""
+
+_HOMES = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+}
+
+
+class TooMuch(httpx2.TransportError):
+    """The endpoint sent more than an answer can be."""
+
+
+class Capped(httpx2.AsyncBaseTransport):
+    """A transport whose answers end at a limit, whoever reads them."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport, limit: int) -> None:
+        self._inner, self._limit = inner, limit
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._inner.handle_async_request(request)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _CappedStream(response.stream, self._limit)
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _CappedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, limit: int) -> None:
+        self._inner, self._left = inner, limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise TooMuch("the answer is too large")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _openai(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
+    provider = (
+        OpenAIProvider(base_url=url, api_key=key, http_client=http)
+        if url == _HOMES["openai"]
+        else OpenAICompatibleProvider("compatible", base_url=url, api_key=key, http_client=http)
+    )
+    # without it, a stream that was cut off would read like an answer that ended
+    whole: ModelProfile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    return OpenAIChatModel(name, provider=provider, profile=whole)
+
+
+def _anthropic(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
+    return AnthropicModel(name, provider=AnthropicProvider(base_url=url, api_key=key, http_client=http))
+
+
+def _google(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
+    return GoogleModel(name, provider=GoogleProvider(base_url=url, api_key=key, http_client=http))
+
+
+_KINDS: dict[str, Callable[[str, str, str, httpx2.AsyncClient], Model]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "google": _google,
+}
+
+
+@asynccontextmanager
+async def open_endpoint(section: ModelSection, key: str, silence_s: float) -> AsyncIterator[Model]:
+    """The model as configured, over connections that are closed at the end."""
+    kind, _, name = section.name.partition(":")
+    limit = ENVELOPE + PER_TOKEN * section.max_tokens
+    transport = Capped(httpx2.AsyncHTTPTransport(trust_env=False, retries=0), limit)
+    timeout = httpx2.Timeout(silence_s, connect=CONNECT_S)
+    async with httpx2.AsyncClient(
+        transport=transport, timeout=timeout, trust_env=False, follow_redirects=False
+    ) as http:
+        yield _KINDS[kind](name, section.base_url or _HOMES[kind], key or NO_KEY, http)

@@ -1,0 +1,261 @@
+"""One request to the model: streamed, shown as it comes, tried again only while nothing has been said.
+
+Errors of the SDKs become three things here: `ProviderFailed` (nobody is there), `Lost` (this answer is
+worth nothing), or, while nothing has been said and it may pass, another attempt.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic_ai import exceptions as wrong
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from fleet.config import PricesSection
+from fleet.drivers.desk import ProviderFailed, Turn
+from fleet.drivers.model.prices import cost
+from fleet.drivers.model.talk import calls
+from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted, TurnUsage
+
+ATTEMPTS = 3
+MAX_WAIT_S = 20.0
+"""An endpoint that asks for a longer pause cannot be had now."""
+MAX_CALLS = 64
+"""Calls of one answer; of one with more, none is done."""
+MAX_TOKENS = 1_000_000_000
+"""A larger number of tokens, or one below 0, is nobody's usage."""
+
+_PASSING = (
+    wrong.ModelRateLimitError,
+    wrong.ModelUnavailableError,
+    wrong.ModelServerError,
+    wrong.ModelConnectionError,
+)
+
+
+class Lost(Exception):
+    """This answer is worth nothing; `failure` is the word of FAILURES for it."""
+
+    def __init__(self, failure: str, detail: str) -> None:
+        super().__init__(detail)
+        self.failure, self.detail = failure, detail
+
+
+class TooLong(Lost):
+    """The prompt was longer than the model's context."""
+
+
+class TooManyCalls(Lost):
+    """The answer held more calls than a turn may have."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request, all its attempts; `index` is the number of the first message that it may show."""
+
+    model: Model
+    parameters: ModelRequestParameters
+    settings: ModelSettings
+    prices: PricesSection | None
+    turn: Turn
+    index: int
+    attempts: int = 0
+    heard: bool = False
+    """Whether anything came back but an error: then it may have cost something."""
+    next_index: int = 0
+    _usage: TurnUsage | None = None
+    _calls: int = 0
+    _open: set[int] = field(default_factory=set)
+
+    async def run(self, messages: Sequence[ModelMessage]) -> ModelResponse:
+        """The whole answer. Raises ProviderFailed and Lost."""
+        started, self.next_index = time.monotonic(), self.index
+        try:
+            async for attempt in AsyncRetrying(
+                retry=retry_if_exception(self._may_pass),
+                stop=stop_after_attempt(ATTEMPTS),
+                wait=_wait,
+                reraise=True,
+            ):
+                with attempt:
+                    response = await self._once(messages)
+        except Lost:
+            raise
+        except Exception as error:
+            raise self._judged(error) from None
+        self._usage = self._read(response, time.monotonic() - started)
+        if response.finish_reason == "content_filter":
+            raise Lost("refusal", "the provider or the model refused")
+        return response
+
+    def usage(self) -> TurnUsage:
+        """What it cost; RuntimeError until the whole answer was read, for before nobody knows."""
+        if self._usage is None:
+            raise RuntimeError("the answer was not read to its end")
+        return self._usage
+
+    async def _once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
+        self.attempts += 1
+        async with model_request_stream(
+            self.model, messages,
+            model_settings=self.settings, model_request_parameters=self.parameters, instrument=False,
+        ) as stream:  # fmt: skip
+            try:
+                async for event in stream:
+                    self.heard = True
+                    self._show(event)
+                for at in sorted(self._open):
+                    self._done(at)
+            finally:
+                self._broken(stream.get())
+            return stream.get()
+
+    def _may_pass(self, error: BaseException) -> bool:
+        if self.heard or not isinstance(error, _PASSING) or (error.retry_after or 0) > MAX_WAIT_S:
+            return False
+        return not isinstance(error, wrong.ModelConnectionError) or error.phase in ("connect", "pool")
+
+    def _judged(self, error: Exception) -> Exception:
+        what = _named(error)
+        match error:
+            case wrong.ModelContextWindowExceededError():
+                return TooLong("provider_error", what)
+            case wrong.ModelTimeoutError() if error.phase not in ("connect", "pool"):
+                self.heard = True
+                return Lost("turn_timeout", what)
+            case wrong.ModelConnectionError() if error.phase not in ("connect", "pool"):
+                self.heard = True
+                return Lost("provider_error", what)
+            case wrong.ModelAPIError() if not self.heard and isinstance(error, _STATED):
+                return ProviderFailed(what)
+            case _:
+                self.heard = True
+                return Lost("provider_error", what)
+
+    def _show(self, event: ModelResponseStreamEvent) -> None:
+        match event:
+            case PartStartEvent(part=TextPart() | ThinkingPart() | ToolCallPart() as part):
+                kind, text = _opening(part)
+                number = self.index + event.index
+                self.next_index = max(self.next_index, number + 1)
+                self._open.add(event.index)
+                started = MessageStarted(index=number, kind=kind, text=text)
+                if isinstance(part, ToolCallPart):
+                    self._one_more_call()
+                    named = {"call_id": part.tool_call_id, "tool": part.tool_name}
+                    started = started.model_copy(update=named)
+                self.turn.show(started)
+            case PartDeltaEvent(delta=delta) if (more := _piece(delta)) and event.index in self._open:
+                self.turn.show(MessageDelta(index=self.index + event.index, text=more))
+            case PartEndEvent(part=TextPart() | ThinkingPart()):  # calls interleave: theirs end all together
+                self._done(event.index)
+
+    def _one_more_call(self) -> None:
+        self._calls += 1
+        if self._calls > MAX_CALLS:
+            raise TooManyCalls("invalid_action_exhausted", f"more than {MAX_CALLS} calls in one answer")
+
+    def _done(self, at: int) -> None:
+        if at in self._open:
+            self._open.remove(at)
+            self.turn.show(MessageDone(index=self.index + at))
+
+    def _broken(self, response: ModelResponse) -> None:
+        """What was broken off goes on record as such."""
+        for at in sorted(self._open):
+            part = response.parts[at] if at < len(response.parts) else None
+            if isinstance(part, TextPart | ThinkingPart):
+                kind, text = _opening(part)
+                self.turn.show(MessageSaid(index=self.index + at, kind=kind, text=text, is_complete=False))
+        self._open.clear()
+
+    def _read(self, response: ModelResponse, seconds: float) -> TurnUsage:
+        used = response.usage
+        unknown = bool(used.unmeasured_requests) or not used.has_values()
+        found = TurnUsage(
+            model=response.model_name or "",
+            input_tokens=None if unknown else _count(used.input_tokens),
+            output_tokens=None if unknown else _count(used.output_tokens),
+            cached_tokens=_count(used.cache_read_tokens) or None,
+            reasoning_tokens=_count(_reasoning(used)) or None,
+            duration_s=round(seconds, 3),
+            model_calls=self.attempts,
+            tool_calls=len(calls(response)),
+        )
+        dollars = cost(self.prices, found)
+        return found.model_copy(update={"cost_usd": None if dollars is None else str(dollars)})
+
+
+_STATED = (wrong.ModelRequestRejectedError, wrong.ModelQuotaExceededError, wrong.ModelHTTPError, *_PASSING)
+
+
+def _wait(state: RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, wrong.ModelAPIError) else None
+    return min(asked, MAX_WAIT_S) if asked else wait_random_exponential(0.2, 4.0)(state)
+
+
+def _named(error: Exception) -> str:
+    """What went wrong, without the endpoint's own words: they may hold anything, also a piece of the key."""
+    what = type(error).__name__.removeprefix("_HTTP")
+    if isinstance(error, wrong.ModelHTTPError):
+        what = f"HTTP {error.status_code} ({what})"
+    if isinstance(error, wrong.ModelAPIError) and error.retry_after:
+        what += f", asks for a pause of {error.retry_after:.0f} s"
+    return what
+
+
+def _opening(part: TextPart | ThinkingPart | ToolCallPart) -> tuple[Kind, str]:
+    match part:
+        case TextPart():
+            return "text", part.content
+        case ThinkingPart():
+            return "reasoning", part.content
+        case ToolCallPart():
+            return "tool_request", part.args_as_json_str() if isinstance(part.args, dict) else part.args or ""
+
+
+def _piece(delta: object) -> str:
+    match delta:
+        case TextPartDelta():
+            return delta.content_delta
+        case ThinkingPartDelta():
+            return delta.content_delta or ""
+        case ToolCallPartDelta() if isinstance(delta.args_delta, str):
+            return delta.args_delta
+        case _:
+            return ""
+
+
+def _reasoning(used: RequestUsage) -> int | None:
+    return used.details.get("reasoning_tokens")
+
+
+def _count(number: object) -> int | None:
+    return number if isinstance(number, int) and 0 <= number <= MAX_TOKENS else None

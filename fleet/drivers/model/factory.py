@@ -1,0 +1,53 @@
+"""Makes the model driver from the configuration, without importing an SDK before it is used."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio.to_thread
+
+from fleet.chain.keys import read_private
+from fleet.config import FleetConfig, ModelSection, model_key_file
+from fleet.drivers.desk import Desk, Driver
+from fleet.errors import ConfigError
+
+EXTRA = "qa-fleet[model]"
+
+
+def model_key(config: FleetConfig, state: Path) -> str:
+    """The endpoint's key, "" when it needs none; ConfigError for a file that is missing, open or no key."""
+    path = model_key_file(config, state)
+    if path is None:
+        return ""
+    key = read_private(path).strip()
+    if not 8 <= len(key) <= 4_096 or not key.isascii() or not key.decode().isprintable():
+        raise ConfigError(f"{path}: not a key", remedy="one line of printable characters, at least 8")
+    return key.decode()
+
+
+def model_driver(config: FleetConfig, state: Path) -> Callable[[], Driver] | None:
+    """A maker of drivers, one for each run; None when no model is configured.
+
+    ConfigError at once for what would fail later: no key, no extra `model` installed.
+    """
+    if config.model is None:
+        return None
+    key, section = model_key(config, state), config.model
+    if importlib.util.find_spec("pydantic_ai") is None:
+        raise ConfigError("[model] needs packages that are not installed", remedy=f"pip install '{EXTRA}'")
+    return lambda: _Later(section, key)
+
+
+class _Later:
+    """Imports the SDKs, seconds of work, when a run first needs them, and not on the event loop."""
+
+    def __init__(self, section: ModelSection, key: str) -> None:
+        self._section, self._key = section, key
+
+    async def __call__(self, desk: Desk) -> str:
+        module = await anyio.to_thread.run_sync(importlib.import_module, "fleet.drivers.model.driver")
+        drive: Driver = module.ModelDriver(self._section, self._key)
+        return await drive(desk)
