@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from fleet.cli.roster import roster
-from fleet.cli.shell import Json, make_app, put, state
+from fleet.cli.shell import Json, make_app, note, put, state
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.store.place import shown, store_place
+from fleet.triggers.hook import unfired
+from fleet.triggers.hook_secret import hook_secrets
 
 app = make_app(group=True)
 
@@ -48,6 +50,11 @@ def check(
     found, errors = roster()
     if errors:
         raise errors[0]
+    for name in config.hooks:
+        hook_secrets(config, name, state())
+    for persona in found.values():
+        for skip in unfired(persona.persona, config.hooks):
+            note(f"{skip.persona}: {skip.reason}")
     dial = read_dial(state() / DIAL)
     if not dial.trusted and os.path.lexists(state() / DIAL):
         raise ConfigError(

@@ -16,7 +16,7 @@ from fleet.cli.daemon import open_world
 from fleet.cli.pass_over import pass_over
 from fleet.cli.progress import Progress
 from fleet.cli.roster import roster
-from fleet.cli.shell import Json, make_app, note, put, run, state
+from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state
 from fleet.cli.worklist import show
 from fleet.clock import SystemClock
 from fleet.devnet.defects import ALL_IDS, chosen
@@ -49,17 +49,33 @@ def demo(
     rung: Annotated[
         Rung, typer.Option(help="How far to turn the dial, for this devnet only.")
     ] = Rung.EXERCISE,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Start the bundled platform, find what is broken, prove it, post it, rank it."""
     seeded = frozenset() if clean else chosen(defects)
     started = time.monotonic()
     folder = state() / "demo"
+    if dry_run:
+        plan = planned(seeded, rung, folder)
+        put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
+        return
     summary = run(lambda: _demo(folder, seeded, rung))
     result = summary.as_data(seeded, time.monotonic() - started, _left(folder))
     put(result, as_json=as_json, text=lambda: _print(result, folder))
     if (result["missed"] and rung is not Rung.OBSERVE) or result["false_findings"] or result["names_leaked"]:
         raise typer.Exit(1)
+
+
+def planned(seeded: frozenset[str], rung: Rung, folder: Path) -> dict[str, Any]:
+    """What a demo would do, and where; what is in that folder from the last one would be replaced."""
+    return {
+        "folder": str(folder),
+        "replaces": (folder / MARKER).exists(),
+        "dial": str(rung),
+        "personas": [*TOGETHER, *ALONE, "qa-triage"],
+        "defects": sorted(seeded),
+    }
 
 
 @dataclass(slots=True)

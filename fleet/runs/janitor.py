@@ -70,6 +70,7 @@ class Janitor:
         except FleetError as error:
             _LOG.warning("the journal cannot be read: %s", error)
             return
+        self._forget({"", *(row.run_id for row in left), *(effect.run_id for effect in names)})
         for row in left:
             await self._try(row.run_id, partial(self._settle, row))
         busy = open_runs | self._executor.live.keys()
@@ -77,7 +78,6 @@ class Janitor:
             if not (self._world.folder(run) / "keys").is_dir():
                 continue  # only a name that a key of ours holds can be released
             await self._try(run, partial(self._release, run))
-
         if self._world.journal.shared:
             await self._try("", self._shred)
 
@@ -95,6 +95,7 @@ class Janitor:
         for run in self._failed.keys() - set(left):
             del self._failed[run]
             self._told.pop(run, None)
+
     async def _settle(self, row: RunRow) -> None:
         report = await resettle(self._world, row)
         if not report.settled:

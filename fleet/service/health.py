@@ -1,7 +1,12 @@
-"""`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and on loopback when asked."""
+"""`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and on loopback when asked.
+
+Beside these pages `POST /hooks/<name>` takes signed deliveries, and `POST /runs` (on the unix socket alone)
+what a person wants to run: intake.py and doors.py.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -19,9 +24,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from fleet.service.doors import Doors
+
 SOCKET = "fleet.sock"
 STALE_S = 30.0
 """A work loop that has not turned for so long hangs."""
+LIFE_S = 30.0
+"""No connection lives longer: one that never finishes its headers would be kept for ever."""
 LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]", "fleet"})
 """Host names a request may carry: a page in somebody's browser that was pointed here by DNS has another."""
 
@@ -44,8 +53,8 @@ class Health(Protocol):
         """Prometheus's text format."""
 
 
-def application(health: Health) -> Starlette:
-    """The three pages."""
+def application(health: Health, doors: Doors | None = None) -> Starlette:
+    """The three pages, and the ways in when there are `doors`."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
@@ -61,7 +70,8 @@ def application(health: Health) -> Starlette:
         if refusal := _guarded(request):
             return refusal
         now = await health.reading()
-        facts = {"rung": now.rung, "paused": now.paused, "runs": now.live, "personas": now.personas}
+        facts: dict[str, Any] = {"rung": now.rung, "paused": now.paused, "degraded": now.degraded}
+        facts |= {"runs": now.live, "personas": now.personas}
         return answer(health.is_ready, waiting=sum(now.waiting.values()), **facts)
 
     async def metrics(request: Request) -> Response:
@@ -73,7 +83,21 @@ def application(health: Health) -> Starlette:
         return None if host in LOCAL else PlainTextResponse("unknown host\n", status_code=421)
 
     pages = (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics))
-    return Starlette(routes=[Route(path, page, methods=["GET"]) for path, page in pages])
+    routes = [Route(path, page, methods=["GET"]) for path, page in pages]
+    if doors is not None:
+        from fleet.service.intake import Intake
+
+        # apart, so that a crowd of senders keeps nobody from asking
+        outside, inside = (Intake(doors, lambda: health.is_ready) for _ in range(2))
+
+        async def hook(request: Request) -> Response:
+            return _guarded(request) or await outside.hook(request)
+
+        async def runs(request: Request) -> Response:
+            return _guarded(request) or await inside.runs(request)
+
+        routes += [Route("/hooks/{name}", hook, methods=["POST"]), Route("/runs", runs, methods=["POST"])]
+    return Starlette(routes=routes)
 
 
 def listeners(state: Path, port: int | None) -> list[socket.socket]:
@@ -109,9 +133,18 @@ def _unix(state: Path) -> socket.socket:
     return line
 
 
-async def serve(health: Health, state: Path, sockets: list[socket.socket]) -> None:
+async def serve(
+    health: Health, state: Path, sockets: list[socket.socket], doors: Doors | None = None, *,
+    life_s: float = LIFE_S,
+) -> None:  # fmt: skip
     """Answer until cancelled; then the unix socket is gone."""
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Prompt(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.loop.call_later(life_s, transport.abort)
 
     class Server(uvicorn.Server):
         @contextlib.contextmanager
@@ -123,7 +156,8 @@ async def serve(health: Health, state: Path, sockets: list[socket.socket]) -> No
             await anyio.sleep_forever()
 
     config = uvicorn.Config(
-        application(health), log_config=None, access_log=False, lifespan="off", date_header=False,
+        application(health, doors), http=Prompt, ws="none", proxy_headers=False,
+        log_config=None, access_log=False, lifespan="off", date_header=False,
         timeout_graceful_shutdown=1, limit_concurrency=64, h11_max_incomplete_event_size=16_384,
     )  # fmt: skip
     server = Server(config)
