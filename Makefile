@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: setup demo test systemd check format bench lock clean
+.PHONY: setup demo test systemd soak check format bench lock clean
 
 setup: $(READY)
 
@@ -34,6 +34,10 @@ test: setup
 # A real systemd in a container; needs root, systemd-container and debootstrap. Minutes the first time.
 systemd: setup
 	@$(BIN)/python -m pytest tests/systemd -m systemd
+
+# The daemon on the devnet with faults injected, for half an hour. `make test` has its short form.
+soak: setup
+	@SOAK_MINUTES=$${SOAK_MINUTES:-30} SOAK_SEED=$${SOAK_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/soak -s
 
 check: setup
 	@$(BIN)/ruff format --check --quiet .

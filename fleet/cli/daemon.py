@@ -18,7 +18,7 @@ from fleet.chain.signer import Keys, Signer
 from fleet.chain.sponsor import Sponsor
 from fleet.cli.journal import at_work
 from fleet.cli.lock import only_one
-from fleet.clock import SystemClock
+from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
 from fleet.events.stream import Reader
 from fleet.findings.redact import Redactor
@@ -78,6 +78,7 @@ async def open_world(
     platform: str | None = None,
     watch: tuple[Reader, ...] = (),
     alone: bool = False,
+    clock: Clock | None = None,
 ) -> AsyncIterator[World]:
     """Everything a run needs, in the order in which it can fail: configuration, target, jail.
 
@@ -94,7 +95,7 @@ async def open_world(
         await rpc.check_target(profile)
         place = state / "fleet.db" if alone else store_place(config.store, state)
         journal, source = await stack.enter_async_context(
-            at_work(place, profile.name, stalled_s=config.store.stalled_s)
+            at_work(place, profile.name, stalled_s=config.store.stalled_s, clock=clock)
         )
         spool = state / "jails"
         spool.mkdir(mode=0o700, exist_ok=True)
@@ -129,7 +130,7 @@ async def open_world(
             ),
             identity=signer.address(Role.IDENTITY),
             redactor=Redactor((identity.reveal(), sponsor.reveal())),
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             egress=egress,
             personas=personas,
             watch=watch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from fleet.cli.dial import show as show_dial
 from fleet.cli.pass_over import pass_over
 from fleet.cli.roster import FOLDER, load, roster
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
+from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.errors import Unreachable, UsageError
 from fleet.events.feed import Feed
@@ -61,7 +62,7 @@ def up(
         put(plan, as_json=as_json, text=lambda: _print(plan))
         return
     configure()
-    run(lambda: _up(Options(state(), personas.absolute(), platform, grace, port)))
+    run(lambda: stay(Options(state(), personas.absolute(), platform, grace, port)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Options:
     platform: str | None = None
     grace_s: float = 20.0
     port: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    """Not of the command line: a soak sets it wrong."""
 
 
 def planned(folder: Path, platform: str | None) -> dict[str, Any]:
@@ -104,7 +107,7 @@ def _print(plan: dict[str, Any]) -> None:
         note(f"refused: {reason}")
 
 
-async def _up(options: Options) -> None:
+async def stay(options: Options) -> None:
     """Start as soon as the chain answers: a node that is down at boot is no reason to give up."""
     notifier, pause = Notifier(), FIRST_S
     while True:
@@ -128,7 +131,11 @@ async def _serve(options: Options, notifier: Notifier, opened: Callable[[World],
     tally = Tally()
     async with (
         open_world(
-            options.state, personas=found, platform=options.platform, watch=(tally.run, log_run)
+            options.state,
+            personas=found,
+            platform=options.platform,
+            watch=(tally.run, log_run),
+            clock=options.clock,
         ) as world,
         Rpc(world.platform.chain.rpc) as rpc,
     ):

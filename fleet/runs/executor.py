@@ -52,6 +52,7 @@ class Executor:
     Args:
         beat: called on every turn of the loop: what feeds a watchdog must be what does the work.
         limit: runs at a time; may change. `left_behind` is called when a run could not be settled.
+            `held` says why nothing new may begin, "" when it may.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Executor:
         self._feed, self._ended, self._beat = feed, ended, beat
         self.limit = limit
         self.left_behind: Callable[[], None] = _nobody
+        self.held: Callable[[], str] = str
         self.waiting: Mapping[str, int] = {}
         self._flights: dict[str, _Flight] = {}
         self._claiming = anyio.Lock()
@@ -138,11 +140,12 @@ class Executor:
 
     def _is_paused(self) -> bool:
         pause = stopped(self._world.state)
-        if pause and not self._paused:
-            self._feed.tell(QueuePaused(reason=pause.why))
-        elif self._paused and not pause:
+        why = pause.why if pause else self.held()
+        if why and not self._paused:
+            self._feed.tell(QueuePaused(reason=why))
+        elif self._paused and not why:
             self._feed.tell(QueueResumed())
-        self._paused = pause is not None
+        self._paused = bool(why)
         return self._paused
 
     async def _cancel_asked(self) -> None:
@@ -173,7 +176,8 @@ class Executor:
                 else:
                     await self._execute(row, persona)
         except Exception as error:
-            _LOG.exception("run %s of %s met a fault", row.run_id, row.persona)
+            ours = not isinstance(error, FleetError)  # a full disk needs no traceback
+            _LOG.error("run %s of %s met a fault: %s", row.run_id, row.persona, error, exc_info=ours)
             fault = f"{type(error).__name__}: {error}"[:500]
             self._feed.tell(FaultMet(where=f"run {row.run_id} of {row.persona}", error=fault))
         finally:

@@ -102,6 +102,13 @@ def _gone(name: str) -> LoadedPersona:
     return LoadedPersona(persona=empty, body="", sha256="0" * 64, path=Path(f"{name}.md"))
 
 
+def _unsaid(row: RunRow) -> str:
+    """How a run ended of which nobody could record it."""
+    if (row.pid, row.pid_start) == (os.getpid(), own_start()):
+        return "failed\nits end could not be recorded when it came"
+    return f"crashed\nthe process ended while {row.state}"
+
+
 def waits_key(run: str) -> str:
     """Where the journal keeps how a run ended whose clean-up could not."""
     return f"outcome.{run}"
@@ -223,7 +230,7 @@ class _Run:
     async def recover(self, row: RunRow) -> RunReport:
         """The last steps of a run whose process is gone, or whose clean-up had to wait."""
         waits = await self.world.journal.get(waits_key(self.run))
-        outcome, _, detail = (waits or f"crashed\nthe process ended while {row.state}").partition("\n")
+        outcome, _, detail = (waits or _unsaid(row)).partition("\n")
         for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
             if isinstance(event, Footer):  # only the journal had not heard of it
                 outcome, detail = event.outcome, event.detail
@@ -249,6 +256,7 @@ class _Run:
                     await self._closing_report(detail)
                 await settle(world, self.run, self.stream, self.wallet)
         except (FleetError, TimeoutError) as error:
+            ballast.relieve(world.state)
             await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}")
             settled, detail = False, f"{detail}; clean-up goes on at the next start: {error}".lstrip("; ")
         if settled:

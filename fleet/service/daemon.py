@@ -36,6 +36,7 @@ from fleet.service.roll import Roll
 from fleet.service.supervise import ENDING, side, signals
 from fleet.service.triggers import Side, Triggers
 from fleet.service.vitals import Vitals
+from fleet.store import ballast
 from fleet.store.rows import RunRow
 
 LIVE_KEYS = ("concurrency", "trusted", "never")
@@ -82,6 +83,7 @@ class Daemon:
         )  # fmt: skip
         self.janitor = Janitor(self.world, self.executor, self.feed, ended=self._ended)
         self.executor.left_behind = self.world.source.found = self.janitor.nudge
+        self.executor.held = lambda: self.vitals.short
         self.queue.nudge = self.executor.nudge
         self._firing = anyio.CancelScope()
         self.vitals = Vitals(self.world, self.executor, self.personas, self.tally)
@@ -173,8 +175,14 @@ class Daemon:
                 if self._rung:
                     self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
                 self._rung = str(rung.rung)
+            short = ballast.look(self.world.state)
+            if short != self.vitals.short:
+                self.vitals.short = short
+                self.executor.nudge()
+                self.janitor.nudge()
             if not self.draining:
                 paused = ", paused" if stopped(self.world.state) else ""
+                paused += f", degraded: {short}" if short else ""
                 runs, waiting = len(self.executor.live), sum(self.executor.waiting.values())
                 self.notifier.status(f"{self._rung}{paused}: {runs} runs, {waiting} waiting")
             await anyio.sleep(WEATHER_S)

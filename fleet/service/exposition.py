@@ -75,6 +75,7 @@ def _gauges(reading: Reading) -> Iterator[Metric]:
     rung = Rung(reading.rung).height
     yield GaugeMetricFamily("fleet_rung", "The dial: 0 observe, 1 exercise, 2 propose.", value=rung)
     yield GaugeMetricFamily("fleet_paused", "1 while STOP is there.", value=reading.paused)
+    yield GaugeMetricFamily("fleet_degraded", "1 while the disk is full.", value=bool(reading.degraded))
     yield GaugeMetricFamily("fleet_personas", "Personas at work.", value=reading.personas)
     yield GaugeMetricFamily("fleet_runs_live", "Runs in flight.", value=reading.live)
     yield GaugeMetricFamily("fleet_outbox", "Findings that are proven and not posted.", value=reading.outbox)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
 from sandbox import abi, answer, http, rpc
 from sandbox.contract import CLAIM_DAILY
@@ -19,6 +20,9 @@ KEY = "caller"
 ROUTE = "gemini"
 MAX_REPLY = 4_000
 PAYMENT_REQUIRED = 402
+UNAUTHORIZED = 401
+SKEW_S = 60.0
+"""A token that is off by more is refused by right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,24 @@ def run(args: Args, ctx: Context) -> Result:
 
 def _send(args: Args, ctx: Context, deadline: Deadline) -> http.Reply:
     """One request with a token of its own: a stale one is never sent."""
-    headers = {"content-type": "application/json", "x-goog-api-key": rpc.token(KEY, ROUTE, deadline)}
+    token = rpc.token(KEY, ROUTE, deadline)
+    headers = {"content-type": "application/json", "x-goog-api-key": token}
     verb = "streamGenerateContent?alt=sse" if args.stream else "generateContent"
     url = http.absolute(f"{ctx.proxy.rstrip('/')}/v1beta/models/{ctx.model}:{verb}", "/ctx/proxy")
     reply = http.send(http.Request("POST", url, headers, _body(args), encodings="identity"), deadline)
     if reply.by_broker:
         raise rpc.denial(reply)
+    if reply.status == UNAUTHORIZED and abs(off := _skew(token, reply)) > SKEW_S:
+        raise Failure("internal", f"our clock and the platform's are {off:+.0f} s apart", status=reply.status)
     return reply
+
+
+def _skew(token: str, reply: http.Reply) -> float:
+    """Seconds from the platform's clock, by its own word, to the one that dated the token; 0 if unknown."""
+    try:
+        return int(token.split(":")[1]) - parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+    except (ValueError, IndexError, OverflowError):
+        return 0.0
 
 
 def _body(args: Args) -> bytes:

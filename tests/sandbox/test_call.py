@@ -59,6 +59,21 @@ async def test_a_false_sender_and_a_raw_body() -> None:
 
 
 @pytest.mark.parametrize(
+    ("date", "error_class"),
+    [
+        ("Thu, 01 Jan 1970 00:00:31 GMT", "http"),
+        ("Thu, 01 Jan 1970 01:00:01 GMT", "internal"),
+        ("yesterday", "http"),
+    ],
+)
+async def test_a_refused_token_is_no_answer_about_the_platform_when_our_clock_is_wrong(
+    date: str, error_class: str
+) -> None:
+    async with bench(lambda _: json_answer(401, {"error": "stale"}, f"date: {date}")) as it:
+        assert (await call(it))["error_class"] == error_class
+
+
+@pytest.mark.parametrize(
     ("status", "body", "hint"),
     [
         (400, {"error": "contents must not be empty"}, ""),

@@ -1,0 +1,122 @@
+"""A finding stands on the log once, whatever comes between the outbox and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from fleet.chain.codec import Entry
+from fleet.chain.ports import Posted
+from fleet.errors import Unreachable
+from fleet.events.stream import Stream
+from fleet.runs.report import report_all
+from fleet.runs.world import World
+from fleet.store.journal import MEMORY, Journal
+from fleet.store.rows import FindingRow
+
+pytestmark = pytest.mark.anyio
+
+FP = "0123456789ab"
+US = "0x" + "11" * 20
+
+
+class Log:
+    """The log as a list; `range` fails as often as `silent` says."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.silent = 0
+
+    async def range(self, start: int, count: int) -> list[Entry]:
+        if self.silent:
+            self.silent -= 1
+            raise Unreachable("HTTP 429")
+        return [Entry(US, 1, text) for text in self.texts[start : start + count]]
+
+    async def find(self, text: str, sender: str) -> int | None:
+        return self.texts.index(text) if text in self.texts else None
+
+    async def post(self, text: str, *, run: str) -> Posted:
+        self.texts.append(text)
+        return Posted(tx="0x1", index=len(self.texts) - 1)
+
+
+class Rig:
+    """Runs that confirmed one and the same finding."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal, self.log = journal, Log()
+
+        async def yes(run: str, unit: str) -> bool:
+            return True
+
+        parts = SimpleNamespace(
+            journal=journal, log=self.log, identity=US, posting={}, can_post=yes, has_paid=yes
+        )
+        self.world = cast(World, parts)
+
+    async def confirmed(self, run: str) -> None:
+        await self.journal.trigger(
+            run, persona="qa-a", key=run, platform="devnet", trigger="", rung="", budget={}
+        )
+        row = FindingRow(run_id=run, fingerprint=FP, state="confirmed", envelope=f"{FP} by {run}")
+        await self.journal.add_finding(row)
+
+    async def report(self, run: str) -> str:
+        stream = cast(Stream, SimpleNamespace(emit=_nothing))
+        await report_all(self.world, run, stream)
+        (row,) = await self.journal.findings(run)
+        return row.state
+
+
+def _nothing(event: Any) -> None:
+    pass
+
+
+async def _with(scene: Callable[[Rig], Any]) -> None:
+    async with await Journal.open(MEMORY) as journal:
+        await scene(Rig(journal))
+
+
+async def test_a_node_that_is_silent_after_the_claim_is_asked_again_before_anything_is_posted() -> None:
+    async def scene(rig: Rig) -> None:
+        for run in ("first", "second"):
+            await rig.confirmed(run)
+        assert await rig.report("first") == "posted"
+        rig.log.silent = 1
+        with pytest.raises(Unreachable):
+            await rig.report("second")
+        assert [row.state for row in await rig.journal.findings("second")] == ["posting"]
+        assert await rig.report("second") == "repeated"
+        assert rig.log.texts == [f"{FP} by first"]
+
+    await _with(scene)
+
+
+async def test_an_entry_that_a_reorganisation_moved_is_found_where_it_is_now() -> None:
+    async def scene(rig: Rig) -> None:
+        rig.log.texts = ["a stranger's"]
+        for run in ("first", "second"):
+            await rig.confirmed(run)
+        assert await rig.report("first") == "posted"
+        del rig.log.texts[0]
+        assert await rig.report("second") == "repeated"
+        assert rig.log.texts == [f"{FP} by first"]
+        assert [row.index for row in await rig.journal.findings("first")] == [0]
+
+    await _with(scene)
+
+
+async def test_a_log_that_was_cleared_gets_it_again() -> None:
+    async def scene(rig: Rig) -> None:
+        for run in ("first", "second"):
+            await rig.confirmed(run)
+        assert await rig.report("first") == "posted"
+        rig.log.texts.clear()
+        assert await rig.report("second") == "posted"
+        assert rig.log.texts == [f"{FP} by second"]
+
+    await _with(scene)
