@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import anyio
+import anyio.lowlevel
 
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.judge import Fences, Spend
@@ -20,17 +24,22 @@ from fleet.cli.journal import at_work
 from fleet.cli.lock import only_one
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
+from fleet.drivers.model.factory import model_driver
+from fleet.drivers.model.prices import cost
+from fleet.events.model import TurnUsage
 from fleet.events.stream import Reader
+from fleet.events.tracing import tracing
 from fleet.findings.redact import Redactor
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.gate import STOPPED
 from fleet.gate.stop import stopped
 from fleet.jail.broker import Broker, EgressPolicy, TxPort
 from fleet.jail.bwrap import BwrapJail
-from fleet.jail.model import Egress, Image
+from fleet.jail.model import Egress, Image, Tier
 from fleet.jail.reap import reap_stale
 from fleet.jail.selfcheck import require
 from fleet.personas.load import LoadedPersona
+from fleet.runs.hand import Hand
 from fleet.runs.world import World
 from fleet.store.journal import Journal
 from fleet.store.place import store_place
@@ -77,13 +86,15 @@ async def open_world(
     personas: Mapping[str, LoadedPersona],
     platform: str | None = None,
     watch: tuple[Reader, ...] = (),
-    alone: bool = False,
+    meanwhile: Callable[[], Coroutine[Any, Any, object]] = anyio.lowlevel.checkpoint,
     clock: Clock | None = None,
+    alone: bool = False,
 ) -> AsyncIterator[World]:
     """Everything a run needs, in the order in which it can fail: configuration, target, jail.
 
-    Holds the state directory's lock. `alone`: the journal is a file there, whatever is configured. Raises
-    ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
+    `meanwhile` is done while the jail proves itself, which is mostly waiting for other processes. Holds the
+    state directory's lock. `alone`: the journal is a file there, whatever is configured. Raises ConfigError,
+    UsageError, Unreachable, WrongTarget, JailError, TryAgain.
     """
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state)
@@ -102,13 +113,17 @@ async def open_world(
         reap_stale(spool)
         jail = BwrapJail(image(profile, path), pool=POOL, spool=spool)
         stack.push_async_callback(jail.aclose)
-        tier = await jail.probe()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(meanwhile)
+            tier = await jail.probe()
         require(tier)
         signer = Signer(
             rpc, profile.chain, JournalledTx(journal),
             keys=Keys(identity=identity, sponsor=sponsor),
             fences=fences(state, config, profile, lambda request: _spend(world, request)),
         )  # fmt: skip
+        redactor = Redactor((identity.reveal(), sponsor.reveal()))
+        exported = await stack.enter_async_context(tracing(config.otel, mask=redactor.text))
         policy = EgressPolicy.of(profile)
 
         def egress(port: TxPort) -> Egress:
@@ -129,13 +144,33 @@ async def open_world(
                 rpc, profile.chain.diamond, profile.gas, signer, confirmations=profile.chain.confirmations
             ),
             identity=signer.address(Role.IDENTITY),
-            redactor=Redactor((identity.reveal(), sponsor.reveal())),
+            redactor=redactor,
             clock=clock or SystemClock(),
             egress=egress,
             personas=personas,
-            watch=watch,
+            watch=(*watch, *exported),
+            model=_model(config, state),
+            check=lambda: _check(rpc, profile, tier),
         )
         yield world
+
+
+def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], Hand] | None:
+    """The configured model's hand; None without one. ConfigError for what would fail later."""
+    section, make = config.model, model_driver(config, state)
+    if section is None or make is None:
+        return None
+
+    def price(usage: TurnUsage) -> Decimal | None:
+        return cost(section.prices, usage)
+
+    return lambda _: Hand(name="model", drive=make(), model=section.name, price=price, explores=True)
+
+
+async def _check(rpc: Rpc, profile: Platform, tier: Tier) -> None:
+    """The health check before each run: the chain that was configured, and a jail."""
+    await rpc.check_target(profile)
+    require(tier)
 
 
 async def _spend(world: World, request: TxRequest) -> None:

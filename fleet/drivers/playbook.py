@@ -1,4 +1,4 @@
-"""The driver without a model: a persona's probes, one after the other."""
+"""The driver without a model: a persona's probes, one after the other, a turn each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fleet.drivers.desk import RUN_PROBE, Desk
 from fleet.drivers.expect import ExpectationError, holds
 from fleet.drivers.session import OUR_FAILURES, Session
 from fleet.drivers.template import wants_name
@@ -16,10 +17,14 @@ State = Literal["healthy", "finding", "inconclusive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One execution of a probe. `inconclusive` means it could not be looked at, and says why."""
+    """One execution of a probe. `inconclusive` means it could not be looked at, and says why.
+
+    `denied` is the gate's rule when a call was not permitted.
+    """
 
     state: State
     reason: str = ""
+    denied: str = ""
     calls: tuple[Mapping[str, Any], ...] = field(default=())
     """What was called: tool and resolved args."""
     results: tuple[Mapping[str, Any], ...] = field(default=())
@@ -40,7 +45,8 @@ async def attempt(session: Session, probe: Probe) -> Attempt:
         if could_not:
             reason = answer.reason or str(answer.result.get("error", ""))
             what = answer.denied or str(answer.result.get("error_class"))
-            return _attempt("inconclusive", calls, results, f"{step.tool}: {what}: {reason}")
+            why = f"{step.tool}: {what}: {reason}"
+            return _attempt("inconclusive", calls, results, why, answer.denied)
     try:
         healthy = holds(probe.expect, results, session.history())
     except ExpectationError as error:
@@ -48,7 +54,22 @@ async def attempt(session: Session, probe: Probe) -> Attempt:
     return _attempt("healthy" if healthy else "finding", calls, results)
 
 
+async def playbook(desk: Desk) -> str:
+    """Drive a run: each open probe once, as the plan has them; RunOver passes through."""
+    while probe := desk.next_probe():
+        try:
+            async with desk.turn() as turn:
+                await turn.ask(probe, RUN_PROBE, {"probe": probe})
+        except TimeoutError:
+            continue  # its record says so, and the plan does not offer it again for nothing
+    return ""
+
+
 def _attempt(
-    state: State, calls: list[Mapping[str, Any]], results: list[Mapping[str, Any]], reason: str = ""
+    state: State,
+    calls: list[Mapping[str, Any]],
+    results: list[Mapping[str, Any]],
+    reason: str = "",
+    denied: str = "",
 ) -> Attempt:
-    return Attempt(state=state, reason=reason, calls=tuple(calls), results=tuple(results))
+    return Attempt(state=state, reason=reason, denied=denied, calls=tuple(calls), results=tuple(results))

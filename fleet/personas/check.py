@@ -14,7 +14,7 @@ from fleet.findings.repro import ReproCall
 from fleet.personas import cron
 from fleet.personas.duration import FORM, parse_duration
 from fleet.personas.frontmatter import Loc
-from fleet.personas.model import EVENTS, Persona, Probe, Trigger
+from fleet.personas.model import EVENTS, Persona, PolicySection, Probe, Trigger
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -61,6 +61,7 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
     for index, trigger in enumerate(persona.triggers):
         yield from _trigger(trigger, ("triggers", index))
     yield from _budget(persona, rules)
+    yield from _policy(persona.policy)
     seen: set[str] = set()
     for index, probe in enumerate(persona.probe):
         if probe.id in seen:
@@ -153,6 +154,27 @@ def _budget(persona: Persona, rules: Rules) -> Iterator[Complaint]:
     if seconds is None or seconds > MAX_WALL_S:
         message = f"{persona.budget.wall!r} is not a duration of at most a day"
         yield Complaint(("budget", "wall"), message, DURATION)
+
+
+def _policy(policy: PolicySection) -> Iterator[Complaint]:
+    """fharness's three rules of a run policy, in its words, and a deadline that can be read."""
+    features = policy.max_features_per_run
+    if policy.max_turns_per_run < 1:
+        message = "run policy requires max_turns_per_run >= 1"
+        yield Complaint(("policy", "max_turns_per_run"), message, "a run without turns does nothing")
+    if policy.mode == "strict_incremental" and features not in (None, 1):
+        message = "run policy strict mode requires max_features_per_run = 1"
+        yield Complaint(("policy", "max_features_per_run"), message, "leave it out, or choose bounded_batch")
+    if policy.mode == "bounded_batch" and (features is None or features < 1):
+        message = "run policy bounded-batch mode requires max_features_per_run >= 1"
+        loc = ("policy", "mode" if features is None else "max_features_per_run")
+        yield Complaint(loc, message, "say how many, or choose unlimited_batch")
+    if policy.retry_budget < 0:
+        yield Complaint(("policy", "retry_budget"), "a budget below 0", "0 means no second look")
+    seconds = _seconds(policy.turn_timeout)
+    if seconds is None or seconds > MAX_WALL_S:
+        message = f"{policy.turn_timeout!r} is not a duration of at most a day"
+        yield Complaint(("policy", "turn_timeout"), message, DURATION)
 
 
 def _probe(probe: Probe, loc: Loc, granted: Collection[str], rules: Rules) -> Iterator[Complaint]:

@@ -1,8 +1,10 @@
-"""What a run does between its header and its clean-up: each probe once, then the proof of what was seen."""
+"""What a run does with one probe, and at its end: a look at it, and the proof of what was seen."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fleet.drivers.expect import ExpectationError, number
 from fleet.drivers.playbook import Attempt, attempt
@@ -10,6 +12,7 @@ from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
+from fleet.runs.claims import judged, kept
 from fleet.runs.prove import candidate, prove
 from fleet.runs.session import RunSession
 from fleet.runs.world import World
@@ -26,29 +29,39 @@ class Exercise:
     stream: Stream
     session: RunSession
 
-    async def all(self) -> None:
-        """Every probe in its order, then the proofs."""
-        for probe in self.persona.persona.probe:
-            await self._probe(probe)
-        await self.prove_raised()
+    async def look(self, probe: Probe) -> Attempt:
+        """Run one probe of the persona once, and keep what was seen."""
+        seen = await attempt(self.session, probe)
+        if seen.state == "inconclusive":
+            self.skip(probe.id, seen.reason)
+        elif seen.state == "healthy":
+            await self._note(probe, seen)
+        else:
+            await self._raise(probe, candidate(self.run, self.persona, probe, seen))
+        return seen
+
+    async def look_at_claim(self, probe: Probe) -> tuple[Attempt, Mapping[str, Any]]:
+        """Run a claim once; what holds is raised, to be proven like anything else."""
+        seen = await attempt(self.session, probe)
+        if seen.state != "finding":
+            return seen, {}
+        probe, claim = judged(probe, seen)
+        await self._raise(probe, candidate(self.run, self.persona, probe, seen, claim))
+        return seen, claim
 
     async def prove_raised(self) -> None:
         """Prove every candidate that is not proven yet; one whose persona changed since stays unverified."""
         probes = {probe.id: probe for probe in self.persona.persona.probe}
         for row in await self.world.journal.findings(self.run, ["raised"]):
-            if row.probe in probes and row.data.get("persona_sha256") == self.persona.sha256:
-                await prove(self.world, self.session, self.stream, row, self.persona, probes[row.probe])
+            probe = kept(row) or probes.get(row.probe)
+            if probe is not None and row.data.get("persona_sha256") == self.persona.sha256:
+                await prove(self.world, self.session, self.stream, row, self.persona, probe)
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
 
-    async def _probe(self, probe: Probe) -> None:
-        seen = await attempt(self.session, probe)
-        if seen.state == "inconclusive":
-            self.stream.emit(ProbeSkipped(probe=probe.id, reason=self.world.redactor.text(seen.reason)))
-        elif seen.state == "healthy":
-            await self._note(probe, seen)
-        else:
-            await self._raise(probe, candidate(self.run, self.persona, probe, seen))
+    def skip(self, probe: str, reason: str) -> None:
+        """Record that a probe was left without an answer."""
+        self.stream.emit(ProbeSkipped(probe=probe, reason=self.world.redactor.text(reason)))
 
     async def _raise(self, probe: Probe, row: FindingRow) -> None:
         journal, title = self.world.journal, self.world.redactor.text(row.title)

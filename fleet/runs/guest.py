@@ -42,6 +42,11 @@ def bad_args(spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
     return None
 
 
+def schema(spec: ToolSpec) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments, as strict as `bad_args`."""
+    return _adapter(spec.args).json_schema()
+
+
 def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
     """What the call answered; JailError when the jail itself broke.
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import anyio
 
 from fleet.drivers.session import RunOver
-from fleet.errors import ConfigError, FleetError, TryAgain
-from fleet.events.model import DialDistrusted, Footer, Header
+from fleet.errors import FleetError, TryAgain
+from fleet.events.model import DialDistrusted, Footer, Header, TurnUsage
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.budget import Budget, Ledger, day_limits
@@ -23,7 +23,10 @@ from fleet.gate.scope import Scope
 from fleet.jail.process import proc_stat
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
+from fleet.runs.decisions import DecisionFile, Recorder
+from fleet.runs.drive import Drive, counts, hand_of
 from fleet.runs.exercise import Exercise
+from fleet.runs.hand import Hand
 from fleet.runs.report import close_over_budget
 from fleet.runs.session import RunSession
 from fleet.runs.settle import settle, transactions
@@ -31,6 +34,7 @@ from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
 from fleet.store import ballast
 from fleet.store.rows import FindingRow, RunRow
+from fleet.text import clean
 from sandbox.contract import VIEWS
 from sandbox.tools import TOOLS
 
@@ -39,8 +43,8 @@ Work = Callable[[], Awaitable[str | None]]
 
 SETTLE_S = 120.0
 """A shielded settle needs a limit of its own; what it leaves is finished at the next start."""
-DRIVERS = ("auto", "playbook")
-"""What a persona may ask for: without a model, `auto` is the playbook."""
+MESSAGE = 40_000
+"""Characters of a driver's message that are looked at; its stream keeps fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,13 @@ def _unsaid(row: RunRow) -> str:
     """How a run ended of which nobody could record it."""
     if (row.pid, row.pid_start) == (os.getpid(), own_start()):
         return "failed\nits end could not be recorded when it came"
+    return f"crashed\nreaped_orphan: the process ended while {row.state}"
+
+
+def _unsaid(row: RunRow) -> str:
+    """How a run ended of which nobody could record it."""
+    if (row.pid, row.pid_start) == (os.getpid(), own_start()):
+        return "failed\nits end could not be recorded when it came"
     return f"crashed\nthe process ended while {row.state}"
 
 
@@ -114,13 +125,14 @@ def waits_key(run: str) -> str:
     return f"outcome.{run}"
 
 
-async def fire(world: World, persona: LoadedPersona, *, trigger: str = "manual") -> RunReport:
-    """Start one run of a persona and see it through; exactly one outcome is recorded, whatever happens."""
-    if persona.persona.driver not in DRIVERS:
-        raise ConfigError(
-            f"{persona.path}: driver: {persona.persona.driver!r} cannot drive a run here",
-            remedy=f"one of {', '.join(DRIVERS)}",
-        )
+async def fire(
+    world: World, persona: LoadedPersona, *, trigger: str = "manual", hand: Hand | None = None
+) -> RunReport:
+    """Start one run of a persona and see it through; exactly one outcome is recorded, whatever happens.
+
+    `hand` drives in place of what the persona asks for.
+    """
+    hand = hand_of(world, persona, hand)
     run = new_run_id()
     budget = Budget.of(persona.persona.budget, file=str(persona.path))
     await world.source.trigger(
@@ -135,19 +147,27 @@ async def fire(world: World, persona: LoadedPersona, *, trigger: str = "manual")
     )
     if not await world.source.begin(run):
         raise TryAgain(f"another daemon is at work on {persona.persona.name}", remedy="wait for its run")
-    report = await execute(world, run, persona, trigger=trigger)
+    report = await execute(world, run, persona, trigger=trigger, hand=hand)
     if report.settled:
         await world.source.done(run)
     return report
 
 
 async def execute(
-    world: World, run: str, persona: LoadedPersona, *, trigger: str, work: Work | None = None
+    world: World,
+    run: str,
+    persona: LoadedPersona,
+    *,
+    trigger: str,
+    work: Work | None = None,
+    hand: Hand | None = None,
 ) -> RunReport:
     """See a claimed run through, once. `work` stands in for the persona's probes; RunOver may end it."""
     budget = Budget.of(persona.persona.budget, file=str(persona.path))
     async with _opened(world, run, persona, budget) as open_run:
-        return await open_run.live(trigger, work or open_run.exercise.all)
+        if work is None:
+            open_run.drive.hand = hand_of(world, persona, hand)
+        return await open_run.live(trigger, work)
 
 
 @asynccontextmanager
@@ -155,15 +175,21 @@ async def _opened(world: World, run: str, persona: LoadedPersona, budget: Budget
     folder = world.folder(run)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     sink = TrajectoryFile(folder / "trajectory.jsonl")
-    stream = Stream(run, clock=world.clock, sink=sink, readers=world.watch)
+    recorder = Recorder(DecisionFile(world.state, world.clock), run)
+    stream = Stream(
+        run, clock=world.clock, sink=sink, readers=(*world.watch, recorder),
+        mask=lambda text: world.redactor.text(clean(text, MESSAGE, newlines=True)),
+    )  # fmt: skip
     started = world.clock.monotonic()
+    scope = Scope.of(world.platform, VIEWS)
+    ledger = Ledger(world.journal, run, budget, day_limits(world.config.budget))
     gate = Gate(
         state=world.state,
         run=run,
         grant=persona.persona.tools,
         tools=TOOLS,
-        scope=Scope.of(world.platform, VIEWS),
-        ledger=Ledger(world.journal, run, budget, day_limits(world.config.budget)),
+        scope=scope,
+        ledger=ledger,
         clock=world.clock,
         deadline=started + budget.wall_s,
         never=world.config.never,
@@ -184,7 +210,8 @@ async def _opened(world: World, run: str, persona: LoadedPersona, budget: Budget
             first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
         )
         exercise = Exercise(world, run, persona, stream, session)
-        yield _Run(world, run, persona, budget, gate, stream, sink, wallet, session, exercise, started)
+        drive = Drive(world, persona, exercise, ledger, budget, scope, recorder)
+        yield _Run(world, run, persona, budget, gate, stream, sink, wallet, session, drive, started)
     finally:
         world.gates.pop(run, None)
         world.posting.pop(run, None)
@@ -209,14 +236,16 @@ class _Run:
     sink: TrajectoryFile
     wallet: Wallet
     session: RunSession
-    exercise: Exercise
+    drive: Drive
     started: float
+    turns: int = 0
+    usage: TurnUsage | None = None
 
-    async def live(self, trigger: str, work: Work) -> RunReport:
+    async def live(self, trigger: str, work: Work | None) -> RunReport:
         self.stream.emit(self._header(trigger))
         outcome, detail = "cancelled", "the process was told to stop"
         try:
-            outcome, detail = await self._exercise(work)
+            outcome, detail = await self._exercise(work or self.drive)
         except Exception as error:
             outcome, detail = "failed", f"a fault of ours: {type(error).__name__}"
             raise
@@ -231,6 +260,9 @@ class _Run:
         """The last steps of a run whose process is gone, or whose clean-up had to wait."""
         waits = await self.world.journal.get(waits_key(self.run))
         outcome, _, detail = (waits or _unsaid(row)).partition("\n")
+        self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
+        if wrong and not waits:
+            outcome, detail = "state_invalid", f"{detail}; {wrong}"
         for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
             if isinstance(event, Footer):  # only the journal had not heard of it
                 outcome, detail = event.outcome, event.detail
@@ -239,7 +271,7 @@ class _Run:
         if row.state == "running":
             self.world.signer.open_run(self.wallet.scope)
             try:
-                await self.exercise.prove_raised()
+                await self.drive.exercise.prove_raised()
             except (RunOver, FleetError) as error:
                 detail += f"; not all was proven: {error}"
         return await self.finish(outcome, detail)
@@ -263,8 +295,7 @@ class _Run:
             for row in await world.journal.findings(self.run, ["raised"]):  # nobody will come back to it
                 await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
             if not self.sink.ended:
-                calls, seconds = self.session.calls, self._seconds()
-                self.stream.emit(Footer(outcome=outcome, detail=detail, calls=calls, seconds=seconds))
+                self.stream.emit(self._footer(outcome, detail))
             await world.journal.finish(self.run, outcome, detail)
         return await self._report(outcome, detail, settled=settled)
 
@@ -310,12 +341,20 @@ class _Run:
         persona = self.persona.persona
         await close_over_budget(self.world, self.run, persona.name, persona.surface, detail)
 
+    def _footer(self, outcome: str, detail: str) -> Footer:
+        if self.drive.desk is not None:
+            self.turns, self.usage = self.drive.desk.state.turns, self.drive.desk.state.usage
+        return Footer(
+            outcome=outcome, detail=detail, calls=self.session.calls, seconds=self._seconds(),
+            turns=self.turns, usage=self.usage,
+        )  # fmt: skip
+
     def _header(self, trigger: str) -> Header:
         world = self.world
         return Header(
             persona=self.persona.persona.name,
             persona_sha256=self.persona.sha256,
-            driver=self.persona.persona.driver.replace("auto", "playbook"),
+            **self.drive.header(),
             platform=world.platform.name,
             chain_id=world.platform.chain.id,
             rung=self.gate.rung(),

@@ -41,8 +41,13 @@ def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
     return tuple(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
 
 
-def candidate(run: str, persona: LoadedPersona, probe: Probe, seen: Attempt) -> FindingRow:
-    """The row of a finding at the moment it is seen, before anything is proven."""
+def candidate(
+    run: str, persona: LoadedPersona, probe: Probe, seen: Attempt, claim: Mapping[str, Any] | None = None
+) -> FindingRow:
+    """The row of a finding at the moment it is seen, before anything is proven.
+
+    `claim` is what a driver said beyond the persona's probes, with the probe that it became (claims.py).
+    """
     surface = probe.surface or persona.persona.surface
     calls = repro_of(probe)
     return FindingRow(
@@ -54,8 +59,14 @@ def candidate(run: str, persona: LoadedPersona, probe: Probe, seen: Attempt) -> 
         severity=probe.severity,
         title=probe.finding,
         repro=write_repro(calls),
-        data={"persona_sha256": persona.sha256},
+        data={"persona_sha256": persona.sha256} | ({"claim": dict(claim)} if claim else {}),
     )
+
+
+def needs_review(row: FindingRow) -> bool:
+    """Whether a person must look at this finding before it is posted: only its driver calls it a defect."""
+    claim = row.data.get("claim")
+    return isinstance(claim, Mapping) and claim.get("review") is not False
 
 
 def judge(attempts: list[Attempt]) -> Proof:
@@ -85,10 +96,12 @@ async def prove(
     changes: dict[str, Any] = {"state": proof.state, "confirmed": proof.confirmed, "tries": proof.tries}
     if proof.state == "confirmed":
         changes |= _sealed(world, row, persona, probe, proof)
+        if needs_review(row):  # the calls answer so, 3 of 3; whether that is wrong is the driver's word
+            changes["state"] = "unverified"
     await world.journal.set_finding(row.run_id, row.fingerprint, **changes)
     stream.emit(
         FindingVerified(
-            fingerprint=row.fingerprint, confirmed=proof.confirmed, tries=proof.tries, state=proof.state
+            fingerprint=row.fingerprint, confirmed=proof.confirmed, tries=proof.tries, state=changes["state"]
         )
     )
 

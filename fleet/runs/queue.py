@@ -118,7 +118,7 @@ class Queue:
         self._feed.tell(TriggerSkipped(persona=skip.persona, key=skip.key, reason=skip.reason))
 
     async def _spent(self, persona: LoadedPersona | None, budget: Budget | None, today: Today) -> str:
-        if persona is None or budget is None:
+        if persona is None or budget is None or not (budget.day or self._day()):
             return ""
         needs = _needs(persona.persona.driver, budget)
         return await spent_for_today(today, persona.persona.name, budget, self._day(), units=needs)

@@ -8,14 +8,17 @@ from typing import Any
 from fleet.drivers.session import Answer, RunOver
 from fleet.drivers.template import Bindings
 from fleet.errors import JailError
-from fleet.events.model import GateDenied, ToolRequested, ToolResponded
+from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
 from fleet.events.stream import Stream
 from fleet.gate.gate import Gate
 from fleet.gate.model import Action, Verdict
+from fleet.runs.groups import GROUPS, STRIKES, Strikes
 from fleet.runs.guest import answer, bad_args, request_line
+from fleet.runs.replies import small
 from fleet.runs.report import say
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
+from fleet.text import line
 from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
 
@@ -46,27 +49,36 @@ class RunSession:
         self._history = dict(world.platform.history) | dict(history)
         self._next_name = first_name
         self.calls = 0
+        self.turn = 0
+        self.strikes = Strikes()
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
-        name = ""
-        if fresh_name:
+        return self._world.bindings(self._run, self._fresh() if fresh_name else "")
+
+    def _fresh(self) -> str:
+        """A name that nothing of this run has used, a driver that counts ahead included."""
+        taken = self._wallet.keys.labels()
+        while True:
             name = f"qa-{self._run}-{self._next_name}"
             self._next_name += 1
-        return self._world.bindings(self._run, name)
+            if name not in taken:
+                return name
 
     def history(self) -> Mapping[str, float]:
         return self._history
 
-    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
+    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "", call_id: str = "") -> Answer:
         if not await self._world.source.mine(self._run):
             raise RunOver("crashed", "a peer took this process for dead, and settles this run")
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
+        if not self.strikes.offers(tool):
+            return self._denied(number, tool, _withdrawn(tool), args, call_id)
         verdict = await self._decide(tool, spec, args)
         if not verdict.permit or spec is None:
-            return self._denied(number, tool, verdict)
+            return self._denied(number, tool, verdict, args, call_id)
         shown = self._world.redactor.fields(args)
-        self._stream.emit(ToolRequested(call=number, probe=probe, tool=tool, args=shown))
+        self._stream.emit(ToolRequested(call=number, call_id=call_id, probe=probe, tool=tool, args=shown))
         await self._wallet.ready(tool, args)
         started = self._world.clock.monotonic()
         if spec.effect is Effect.REPORT:
@@ -76,15 +88,28 @@ class RunSession:
         self._stream.emit(
             ToolResponded(
                 call=number,
+                call_id=call_id,
                 tool=tool,
                 is_error=not result["ok"],
                 result=self._world.redactor.fields(result),
                 seconds=round(self._world.clock.monotonic() - started, 4),
             )
         )
+        self._count(tool, result)
         if self._wallet.spent:
             raise RunOver("budget_exceeded", self._wallet.spent)
         return Answer(result)
+
+    async def reject(self, tool: str, reason: str, args: Mapping[str, Any], *, call_id: str = "") -> Answer:
+        """Record and charge a call that cannot be one: unknown, malformed, with bad arguments."""
+        self.calls += 1
+        verdict = await self._gate.malformed(tool, reason)
+        return self._denied(self.calls, tool, verdict, args, call_id)
+
+    def _count(self, tool: str, result: Mapping[str, Any]) -> None:
+        if group := self.strikes.count(tool, result):
+            reason = f"auto_disable: {STRIKES} consecutive failures, last: {result.get('error_class', '')}"
+            self._stream.emit(ExtensionDisabled(namespace=group, reason=reason, turn=self.turn))
 
     async def _decide(self, tool: str, spec: ToolSpec | None, args: Mapping[str, Any]) -> Verdict:
         if spec is not None and (bad := bad_args(spec, args)) is not None:
@@ -99,9 +124,16 @@ class RunSession:
         )
         return await self._gate.decide(action)
 
-    def _denied(self, number: int, tool: str, verdict: Verdict) -> Answer:
-        rule, reason = verdict.rule, verdict.reason
-        self._stream.emit(GateDenied(call=number, tool=tool, rule=rule, reason=reason))
+    def _denied(
+        self, number: int, tool: str, verdict: Verdict, args: Mapping[str, Any], call_id: str
+    ) -> Answer:
+        rule, reason = verdict.rule, self._world.redactor.text(line(verdict.reason, 500))
+        self._stream.emit(
+            GateDenied(
+                call=number, call_id=call_id, tool=line(tool, 64), rule=rule, reason=reason,
+                args=small(self._world.redactor.fields(args)),
+            )
+        )  # fmt: skip
         if verdict.ends_run:
             raise RunOver(_OVER.get(rule, "refused"), reason)
         return Answer({}, denied=rule or "unknown", reason=reason)
@@ -118,3 +150,8 @@ class RunSession:
             return answer(spec, outcome)
         except JailError as error:
             raise RunOver("jail_lost", str(error)) from None
+
+
+def _withdrawn(tool: str) -> Verdict:
+    reason = f"the tools of {GROUPS.get(tool)} failed {STRIKES} times in a row: withdrawn for this run"
+    return Verdict(permit=False, rule="withdrawn", reason=reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -20,6 +20,7 @@ from fleet.gate.gate import Gate
 from fleet.jail.broker import TxPort
 from fleet.jail.model import Egress, Jail, Tier
 from fleet.personas.load import LoadedPersona
+from fleet.runs.hand import Hand
 from fleet.store.journal import Journal
 from fleet.store.source import Source
 from sandbox.spec import Context
@@ -29,6 +30,10 @@ class MakeEgress(Protocol):
     """Builds the way out of one call around the run's own port to the signer."""
 
     def __call__(self, port: TxPort) -> Egress: ...
+
+
+async def unchecked() -> None:
+    """The health check of a world that has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,10 @@ class World:
     asked: dict[str, str] = field(default_factory=dict)
     """Why a run is cancelled, kept by whoever cancels it until it has ended."""
     watch: tuple[Reader, ...] = ()
+    model: Callable[[LoadedPersona], Hand] | None = None
+    """Makes a model's hand, where a model is configured."""
+    check: Callable[[], Awaitable[None]] = unchecked
+    """The health check before work: FleetError when this is not the platform, or no jail, that it was."""
 
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""
@@ -98,5 +107,9 @@ class World:
             await gate.write_spend(paid_by)
 
     async def can_post(self, run: str, unit: Literal["reports", "closing"]) -> bool:
-        """Whether one more report of this kind is within the run's budget."""
+        """Whether one more report of this kind is within every budget: the run's and the day's."""
         return (await self.gates[run].left())[unit] > 0
+
+    async def has_paid(self, run: str, unit: Literal["reports", "closing"]) -> bool:
+        """Whether the run itself has spent all its reports of this kind, whatever the day allows."""
+        return await self.gates[run].own_left(unit) == 0

@@ -237,4 +237,6 @@ async def test_row_35_keys_are_private_and_appear_nowhere(house: House, tmp_path
     for secret in [*secrets.values(), *standing]:
         assert secret.encode() not in written
         assert bytes.fromhex(secret) not in written
-    assert sorted(os.listdir(state / "runs" / report.run)) == ["evidence", "trajectory.jsonl"]
+    left = sorted(os.listdir(state / "runs" / report.run))
+    brief = ["CHARTER.md", "GUARDRAILS.md", "MISSION.md"]
+    assert left == sorted([*brief, "PLAN.md", "evidence", "state.json", "trajectory.jsonl"])

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from fleet.drivers.desk import Desk
 from fleet.drivers.doubles import LOOK, MemoryDesk
 from fleet.events.model import TurnEnded
+from fleet.personas.model import PolicySection
+from fleet.runs.hand import PLAYBOOK
+from tests.runs.table import look, persona, seated
 
 TOOL, GOOD = "qa_fetch", {"url": "http://site/x"}
 Answer = Callable[[], Awaitable[dict[str, Any]]]
@@ -68,4 +73,24 @@ async def in_memory(
     yield Stand(desk=desk, turns=lambda: desk.turns, stop=stop)
 
 
-MAKERS: dict[str, MakeStand] = {"memory": in_memory}
+@asynccontextmanager
+async def conducted(
+    *,
+    answer: Answer = healthy,
+    max_turns: int = 50,
+    turn_timeout_s: float = 10.0,
+    max_continuations: int = 10,
+    tokens: int | None = 1_000,
+) -> AsyncIterator[Stand]:
+    async def said(_tool: str, _args: Mapping[str, Any]) -> dict[str, Any]:
+        return await answer()
+
+    policy = PolicySection(max_turns_per_run=max_turns, max_continuations=max_continuations)
+    one = persona(look("first"), look("second"), policy=policy, tokens=tokens or 0)
+    hand = replace(PLAYBOOK, patience=100, explores=True)
+    with TemporaryDirectory() as folder:
+        async with seated(Path(folder), one, answer=said, hand=hand, turn_s=turn_timeout_s) as table:
+            yield Stand(desk=table.desk, turns=lambda: table.said("turn"), stop=table.stop)
+
+
+MAKERS: dict[str, MakeStand] = {"memory": in_memory, "conductor": conducted}

@@ -1,0 +1,218 @@
+"""`DECISIONS.md`: what was decided in runs, why, and how to take it back. Appended to, never rewritten.
+
+Numbers go on after a restart and under several processes: each record is written under a lock, after
+the last number in the file. A record that cannot be written costs itself, not the run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from fleet.clock import Clock, iso
+from fleet.events.model import (
+    DriverChanged,
+    Event,
+    ExtensionDisabled,
+    FindingPosted,
+    FindingRepeated,
+    FindingVerified,
+    Footer,
+    GateDenied,
+    ProbeSkipped,
+    TurnEnded,
+    TurnStarted,
+)
+from fleet.text import line
+
+NAME = "DECISIONS.md"
+TAIL = 65_536
+"""Bytes read to find the last number; a record has at most a few thousand."""
+_NUMBER = re.compile(rb"^## D([0-9]{1,12}) - ", re.MULTILINE)
+_LOG = logging.getLogger("fleet.decisions")
+
+Class = Literal["reversible", "irreversible"]
+
+
+class Decision(NamedTuple):
+    """One fork and the way that was taken."""
+
+    title: str
+    fork: str
+    decision: str
+    why: str
+    reversal: str
+    charter: str = "within the persona's grant, budget and dial"
+    kind: Class = "reversible"
+
+
+class DecisionFile:
+    """The log of one state directory."""
+
+    def __init__(self, state: Path, clock: Clock) -> None:
+        self.path, self._clock = state / NAME, clock
+
+    def record(self, one: Decision, *, run: str, turn: int) -> int:
+        """Append one record, durably; its number, or 0 when it could not be written."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            descriptor = os.open(self.path, flags, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                return self._append(descriptor, one, run, turn)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            _LOG.warning("%s: not written: %s", self.path, error.strerror)
+            return 0
+
+    def _append(self, descriptor: int, one: Decision, run: str, turn: int) -> int:
+        size = os.fstat(descriptor).st_size
+        number, mend = _last(descriptor, size)
+        text = mend + _block(number + 1, one, run, turn, iso(self._clock.now()))
+        data = text.encode("utf-8", "replace")
+        try:
+            if os.write(descriptor, data) != len(data):
+                raise OSError(28, "written in part only")
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)  # half a record helps nobody
+            raise
+        return number + 1
+
+
+def _last(descriptor: int, size: int) -> tuple[int, str]:
+    """The last number in the file, and what mends its end if a record was torn."""
+    for reach in (TAIL, size):
+        start = max(0, size - reach)
+        tail = os.pread(descriptor, size - start, start)
+        numbers = _NUMBER.findall(tail)
+        if numbers or start == 0:
+            break
+    mend = "" if not tail or tail.endswith(b"\n\n") else "\n(torn)\n\n"
+    return int(numbers[-1]) if numbers else 0, mend
+
+
+def _block(number: int, one: Decision, run: str, turn: int, at: str) -> str:
+    fields = {
+        "Fork": one.fork,
+        "Class": one.kind,
+        "Charter": one.charter,
+        "Decision": one.decision,
+        "Why": one.why,
+        "Reversal": one.reversal,
+        "Run": run,
+    }
+    rows = [f"{name + ':':<10}{line(text, 600)}" for name, text in fields.items()]
+    return "\n".join([f"## D{number} - {line(one.title, 160)} (turn {turn}, {at})", *rows, "", ""])
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Reads one run's stream and writes down what was decided; the same refusal once, and then its count."""
+
+    file: DecisionFile
+    run: str
+    turn: int = 0
+    _refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, TurnStarted):
+            self.turn = event.index
+        elif isinstance(event, TurnEnded):
+            self.turn = event.index
+            if event.failure == "turn_timeout":
+                self.record(_late(event.index))
+        elif isinstance(event, GateDenied):
+            self._denied(event)
+        elif isinstance(event, Footer):
+            self._counted()
+        elif (found := _of(event)) is not None:
+            self.record(found)
+
+    def record(self, one: Decision) -> int:
+        """Write down a decision that no event tells of."""
+        return self.file.record(one, run=self.run, turn=self.turn)
+
+    def _denied(self, event: GateDenied) -> None:
+        key = (event.rule[:40], event.tool[:64])
+        if key not in self._refused and len(self._refused) >= 64:
+            key = (event.rule[:40], "other tools")
+        self._refused[key] += 1
+        if self._refused[key] == 1:
+            self.record(
+                Decision(
+                    f"{key[1]} is refused by {event.rule}",
+                    f"{event.tool} was asked for",
+                    "not called",
+                    event.reason,
+                    "a person changes the dial, the grant or the budget",
+                )
+            )
+
+    def _counted(self) -> None:
+        for (rule, tool), count in sorted(self._refused.items()):
+            if count > 1:
+                self.record(
+                    Decision(
+                        f"{tool} was refused {count} times by {rule}",
+                        "the same refusal again",
+                        "not called, and counted",
+                        f"{count} times in this run",
+                        "as the first refusal",
+                    )
+                )
+        self._refused.clear()
+
+
+def _late(turn: int) -> Decision:
+    return Decision(
+        f"turn {turn} is given up", "wait longer, or go on", "go on with the next turn",
+        "its time was over", "the policy's turn_timeout",
+    )  # fmt: skip
+
+
+def _of(event: Event) -> Decision | None:
+    """The decision that an event tells of, if it tells of one."""
+    match event:
+        case ProbeSkipped(probe=probe, reason=reason):
+            return Decision(
+                f"probe {probe} is left without an answer", f"look at {probe}", "go on without it", reason,
+                "the next run looks again",
+            )  # fmt: skip
+        case FindingVerified(fingerprint=fp, state=state, confirmed=confirmed, tries=tries):
+            reversal = "none is needed" if state == "confirmed" else "a later run may prove it"
+            return Decision(
+                f"finding {fp} is {state}", "promote it, or not", state,
+                f"seen {confirmed} times in {tries} looks", reversal,
+            )  # fmt: skip
+        case FindingPosted(fingerprint=fp, index=index):
+            return Decision(
+                f"finding {fp} is on the log", "post it, or keep it here", f"posted as entry {index}",
+                "it was confirmed in fresh jails", "none: the log cannot be edited",
+                kind="irreversible",
+            )  # fmt: skip
+        case FindingRepeated(fingerprint=fp, index=index):
+            return Decision(
+                f"finding {fp} is merged into its earlier entry", "post it again, or count it",
+                f"counted under entry {index}", "it stands on the log already",
+                "a cleared log posts it again",
+            )  # fmt: skip
+        case ExtensionDisabled(namespace=group, reason=reason):
+            return Decision(
+                f"the tools of {group} are withdrawn", f"go on asking {group}", "not in this run any more",
+                reason, "the next run has them again",
+            )  # fmt: skip
+        case DriverChanged(before=before, after=after, reason=reason):
+            return Decision(
+                f"{after} drives instead of {before}", "end the run, or go on without a model",
+                f"{after} goes on", reason, "the next run begins with the model again",
+            )  # fmt: skip
+        case _:
+            return None

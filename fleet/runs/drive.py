@@ -1,0 +1,174 @@
+"""The middle of a run: whoever drives it at the desk, and the proofs of what was raised there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleet import __version__
+from fleet.drivers.desk import ProviderFailed
+from fleet.drivers.session import RunOver
+from fleet.errors import BudgetExceeded, ConfigError, FleetError
+from fleet.events.model import CheckFailed, DriverChanged, TurnUsage
+from fleet.gate.budget import Budget, Ledger
+from fleet.gate.scope import Scope
+from fleet.personas.duration import parse_duration
+from fleet.personas.load import LoadedPersona
+from fleet.runs import brief
+from fleet.runs.conduct import Conductor, Setting
+from fleet.runs.decisions import Recorder
+from fleet.runs.exercise import Exercise
+from fleet.runs.groups import granted
+from fleet.runs.hand import PLAYBOOK, Hand
+from fleet.runs.policy import PROVABLE
+from fleet.runs.state import StateFile
+from fleet.runs.world import World
+from fleet.text import line
+
+DRIVERS = ("auto", "playbook")
+"""What a persona may ask for without a model: then `auto` is the playbook."""
+
+
+def hand_of(world: World, persona: LoadedPersona, given: Hand | None = None) -> Hand:
+    """Who drives a run of this persona; ConfigError when nobody can.
+
+    `auto` is the model when one is configured and the persona has tokens for it, else the playbook.
+    """
+    asked, budget = persona.persona.driver, persona.persona.budget
+    if given is not None:
+        return given
+    if world.model is not None and (
+        asked == "model" or (asked == "auto" and budget is not None and budget.tokens > 0)
+    ):
+        return world.model(persona)
+    if asked not in DRIVERS:
+        valid = DRIVERS if world.model is None else (*DRIVERS, "model")
+        raise ConfigError(
+            f"{persona.path}: driver: {asked!r} cannot drive a run here", remedy=f"one of {', '.join(valid)}"
+        )
+    return PLAYBOOK
+
+
+@dataclass(slots=True)
+class Drive:
+    """One run's exercise. `desk` is there once it has begun."""
+
+    world: World
+    persona: LoadedPersona
+    exercise: Exercise
+    ledger: Ledger
+    budget: Budget
+    scope: Scope
+    recorder: Recorder
+    hand: Hand = PLAYBOOK
+    desk: Conductor | None = None
+    turn_s: float = 0.0
+    """Deadline of a turn; 0: the persona's."""
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        world = self.world
+        self.texts = brief.compose(self.persona, world.platform, self.scope, self.budget, world.config.never)
+
+    def header(self) -> dict[str, Any]:
+        """What a run's header says of its driver and of what it was told."""
+        one = self.persona.persona
+        return {
+            "driver": self.hand.name,
+            "model": self.hand.model,
+            "goal": line(one.summary, 200),
+            "build": __version__,
+            "groups": granted(one.tools),
+            "policy": one.policy.model_dump(mode="json"),
+            "brief": brief.digests(self.texts),
+        }
+
+    async def __call__(self) -> str:
+        """Begin, check, drive, prove; the detail of a run that is done, RunOver for every other end."""
+        desk = self.seat()
+        await self._check()
+        try:
+            detail = await self._by_hand(desk)
+            desk.verdict()
+        except RunOver as over:
+            if over.outcome != "done":
+                if over.outcome in PROVABLE:
+                    await self.exercise.prove_raised()
+                raise
+            detail = over.detail
+        await self.exercise.prove_raised()
+        return detail or desk.summary()
+
+    def seat(self) -> Conductor:
+        """The desk, with plan, brief and state on the disk; the same one when it is there already."""
+        if self.desk is None:
+            self.desk = Conductor(
+                Setting(
+                    exercise=self.exercise,
+                    ledger=self.ledger,
+                    recorder=self.recorder,
+                    policy=self.persona.persona.policy,
+                    texts=self.texts,
+                    hand=self.hand,
+                    turn_s=self.turn_s or parse_duration(self.persona.persona.policy.turn_timeout),
+                )
+            )
+            self.desk.begin()
+        return self.desk
+
+    async def _check(self) -> None:
+        """The health check before work: trouble is recorded, and ends the run where the policy says so."""
+        try:
+            await self.world.check()
+        except FleetError as error:
+            reason = self.world.redactor.text(line(str(error), 500))
+            self.exercise.stream.emit(CheckFailed(reason=reason))
+            if self.persona.persona.policy.fail_fast.on_health_check_error:
+                raise RunOver("failed", f"health check: {reason}") from None
+
+    async def _by_hand(self, desk: Conductor) -> str:
+        try:
+            return await _driven(self.hand, desk)
+        except (ProviderFailed, BudgetExceeded) as error:
+            reason = self.world.redactor.text(line(str(error), 500))
+            over = RunOver(
+                "failed" if isinstance(error, ProviderFailed) else "budget_exceeded", f"model: {reason}"
+            )
+            if not self._falls_back(error):
+                raise over from None
+            event = DriverChanged(before=self.hand.name, after=PLAYBOOK.name, reason=reason)
+            self.exercise.stream.emit(event)
+            desk.change(PLAYBOOK)
+            return await _driven(PLAYBOOK, desk)
+
+    def _falls_back(self, error: Exception) -> bool:
+        one = self.persona.persona
+        strict = one.policy.fail_fast.on_chat_error and isinstance(error, ProviderFailed)
+        return one.driver == "auto" and self.hand.name == "model" and not strict
+
+
+async def _driven(hand: Hand, desk: Conductor) -> str:
+    """What a driver says at its end. Whatever it raises, a run that a fence has ended is over for that."""
+    try:
+        return await hand.drive(desk)
+    except RunOver:
+        raise
+    except Exception as error:
+        if desk.over is not None:
+            raise desk.over from None
+        if isinstance(error, TimeoutError):
+            raise RunOver("failed", f"{hand.name} gave up after a turn that timed out") from None
+        raise
+
+
+def counts(folder: Path, run: str) -> tuple[int, TurnUsage | None, str]:
+    """Turns and usage of an interrupted run as it wrote them down, and what is wrong with that file."""
+    file = StateFile(folder, run)
+    if not file.path.exists():
+        return 0, None, ""
+    try:
+        state = file.load()
+    except RunOver as over:
+        return 0, None, over.detail
+    return state.turns, state.usage, ""

@@ -1,0 +1,189 @@
+"""A conductor over a real journal, gate and files; a jail that answers what a test says, and no chain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from fleet.cli.journal import at_work
+from fleet.clock import SystemClock
+from fleet.config import ChainSection, FleetConfig, Platform, WebSection
+from fleet.events.model import Event, Header
+from fleet.events.stream import Stream
+from fleet.events.trajectory import TrajectoryFile
+from fleet.findings.redact import Redactor
+from fleet.gate.budget import Budget, Ledger
+from fleet.gate.dial import write_dial
+from fleet.gate.gate import Gate
+from fleet.gate.model import Rung
+from fleet.gate.scope import Scope
+from fleet.gate.stop import stop
+from fleet.jail.model import Egress, End, Outcome, Tier
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import BudgetSection, Persona, PolicySection, Probe, Step
+from fleet.runs.conduct import Conductor
+from fleet.runs.decisions import DecisionFile, Recorder
+from fleet.runs.drive import Drive
+from fleet.runs.exercise import Exercise
+from fleet.runs.hand import PLAYBOOK, Hand
+from fleet.runs.session import RunSession
+from fleet.runs.wallet import Wallet
+from fleet.runs.world import World, unchecked
+from sandbox.contract import VIEWS
+from sandbox.spec import PROTOCOL
+from sandbox.tools import TOOLS
+
+Answer = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""`(tool, args)` to the result that its jail prints."""
+
+RUN = "abcdefgh"
+PLATFORM = Platform(
+    name="paper",
+    chain=ChainSection(rpc="http://127.0.0.1:9", id=7, diamond="0x" + "11" * 20),
+    web=WebSection(site="http://site", face="http://{name}.face/", proxy="http://proxy"),
+    call_targets=("claude",),
+)
+
+
+async def well(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+    """All is well, whatever was asked."""
+    return {"ok": True, "status": 200, "text": f"hello {args}"} if tool == "qa_fetch" else {"ok": True}
+
+
+class PaperJail:
+    """Counts what is called in it, and answers with what the test says."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    async def probe(self) -> Tier:
+        return Tier(backend="paper", tier="none", ok=True, checks=())
+
+    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+        asked = json.loads(request)
+        self.calls.append((asked["tool"], asked["args"]))
+        said = await self.answer(asked["tool"], asked["args"])
+        line = json.dumps({"v": PROTOCOL, "result": said}).encode()
+        return Outcome(end=End.EXITED, code=0, stdout=line, stderr=b"", seconds=0.0)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def look(id_: str, expect: str = "result.status == 200", tool: str = "qa_fetch", **args: Any) -> Probe:
+    """A probe of one step, of its own."""
+    return Probe(
+        id=id_, severity="low", expect=expect, finding=f"finding of {id_}",
+        steps=(Step(tool=tool, args=args or {"url": "{site}/" + id_}),),
+    )  # fmt: skip
+
+
+def persona(
+    *probes: Probe,
+    tools: Sequence[str] = ("qa_fetch",),
+    policy: PolicySection | None = None,
+    tokens: int = 0,
+    calls: int = 500,
+    writes: int = 50,
+    driver: Any = "auto",
+) -> LoadedPersona:
+    """A persona of the test, as its file would be loaded."""
+    budget = BudgetSection(calls=calls, writes=writes, wall="1m", tokens=tokens)
+    one = Persona(
+        name="qa-paper", surface="ux", summary="a test", tools=tuple(tools), budget=budget, driver=driver,
+        policy=policy or PolicySection(), probe=probes,
+    )  # fmt: skip
+    return LoadedPersona(persona=one, body="You test.", sha256="0" * 64, path=Path("qa-paper.md"))
+
+
+@dataclass(kw_only=True)
+class Table:
+    """What a test sees of a run in progress."""
+
+    world: World
+    drive: Drive
+    jail: PaperJail
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def desk(self) -> Conductor:
+        return self.drive.seat()
+
+    @property
+    def folder(self) -> Path:
+        return self.world.folder(RUN)
+
+    def said(self, kind: str) -> list[Any]:
+        return [event for event in self.events if event.type == kind]
+
+    def stop(self) -> None:
+        stop(self.world.state, "a test", "enough", SystemClock())
+
+    def decisions(self) -> str:
+        path = self.world.state / "DECISIONS.md"
+        return path.read_text() if path.exists() else ""
+
+
+@asynccontextmanager
+async def seated(
+    root: Path,
+    one: LoadedPersona,
+    *,
+    answer: Answer = well,
+    hand: Hand = PLAYBOOK,
+    rung: Rung = Rung.EXERCISE,
+    turn_s: float = 0.0,
+    check: Callable[[], Awaitable[None]] = unchecked,
+) -> AsyncIterator[Table]:
+    """A run of `one` that has been claimed, and not begun."""
+    state = root / "state"
+    state.mkdir(mode=0o700, exist_ok=True)
+    write_dial(state, rung, "a test", "test", SystemClock())
+    async with at_work(state / "fleet.db", "paper", stalled_s=60.0) as (journal, source):
+        jail, clock, events = PaperJail(answer), SystemClock(), list[Event]()
+        missing = cast(Any, None)
+        world = World(
+            state=state, config=FleetConfig(), platform=PLATFORM, journal=journal, source=source, jail=jail,
+            tier=await jail.probe(), signer=missing, sponsor=missing, names=missing, log=missing,
+            identity="", redactor=Redactor(), clock=clock, egress=lambda port: missing,
+            personas={one.persona.name: one}, check=check,
+        )  # fmt: skip
+        name = one.persona.name
+        await source.trigger(
+            RUN, hand=True, persona=name, key=f"{name}@test:{RUN}", platform="paper", trigger="test", rung="",
+            budget={},
+        )  # fmt: skip
+        assert await source.begin(RUN)
+        folder = world.folder(RUN)
+        folder.mkdir(mode=0o700, parents=True)
+        recorder = Recorder(DecisionFile(state, clock), RUN)
+        sink = TrajectoryFile(folder / "trajectory.jsonl")
+        stream = Stream(RUN, clock=clock, sink=sink, readers=(events.append, recorder))
+        budget = Budget.of(one.persona.budget)
+        ledger, scope = Ledger(journal, RUN, budget), Scope.of(PLATFORM, VIEWS)
+        gate = Gate(
+            state=state, run=RUN, grant=one.persona.tools, tools=TOOLS, scope=scope, ledger=ledger,
+            clock=clock, deadline=clock.monotonic() + 60.0,
+        )  # fmt: skip
+        world.gates[RUN] = gate
+        session = RunSession(
+            world, run=RUN, persona=name, gate=gate, stream=stream, wallet=Wallet(world, RUN), history={}
+        )
+        exercise = Exercise(world, RUN, one, stream, session)
+        drive = Drive(world, one, exercise, ledger, budget, scope, recorder, hand, turn_s=turn_s)
+        stream.emit(header(drive))
+        yield Table(world=world, drive=drive, jail=jail, events=events)
+        sink.close()
+
+
+def header(drive: Drive) -> Header:
+    """The first record, as a run writes it."""
+    return Header(
+        persona="qa-paper", persona_sha256="0" * 64, platform="paper", chain_id=7, rung="exercise",
+        jail="paper/none", budget={}, trigger="test", **drive.header(),
+    )  # fmt: skip
