@@ -1,7 +1,7 @@
 """`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and on loopback when asked.
 
 Beside these pages `POST /hooks/<name>` takes signed deliveries, and `POST /runs` (on the unix socket alone)
-what a person wants to run: intake.py and doors.py.
+what a person wants to run: intake.py and doors.py. `GET /runs/<id>/events` there follows a run: follow.py.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fleet.service.doors import Doors
+    from fleet.service.follow import Followers
 
 SOCKET = "fleet.sock"
 STALE_S = 30.0
@@ -53,7 +54,9 @@ class Health(Protocol):
         """Prometheus's text format."""
 
 
-def application(health: Health, doors: Doors | None = None) -> Starlette:
+def application(
+    health: Health, doors: Doors | None = None, followers: Followers | None = None
+) -> Starlette:
     """The three pages, and the ways in when there are `doors`."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -97,6 +100,13 @@ def application(health: Health, doors: Doors | None = None) -> Starlette:
             return _guarded(request) or await inside.runs(request)
 
         routes += [Route("/hooks/{name}", hook, methods=["POST"]), Route("/runs", runs, methods=["POST"])]
+    if followers is not None:
+        watch = followers
+
+        async def events(request: Request) -> Response:
+            return _guarded(request) or await watch.events(request)
+
+        routes.append(Route("/runs/{run}/events", events, methods=["GET"]))
     return Starlette(routes=routes)
 
 
@@ -135,7 +145,7 @@ def _unix(state: Path) -> socket.socket:
 
 async def serve(
     health: Health, state: Path, sockets: list[socket.socket], doors: Doors | None = None, *,
-    life_s: float = LIFE_S,
+    followers: Followers | None = None, life_s: float = LIFE_S,
 ) -> None:  # fmt: skip
     """Answer until cancelled; then the unix socket is gone."""
     import uvicorn
@@ -156,7 +166,7 @@ async def serve(
             await anyio.sleep_forever()
 
     config = uvicorn.Config(
-        application(health, doors), http=Prompt, ws="none", proxy_headers=False,
+        application(health, doors, followers), http=Prompt, ws="none", proxy_headers=False,
         log_config=None, access_log=False, lifespan="off", date_header=False,
         timeout_graceful_shutdown=1, limit_concurrency=64, h11_max_incomplete_event_size=16_384,
     )  # fmt: skip

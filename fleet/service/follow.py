@@ -1,0 +1,138 @@
+"""`GET /runs/<id>/events`: a run as server-sent events, what is recorded first and then what happens.
+
+The `id` of an event is the number of its record in the trajectory, so whoever reconnects with
+`Last-Event-ID` misses no record; pieces of messages, which are not recorded, have none. A connection ends
+after STAY_S, and where it did not keep up: the client comes again. 204 tells it that nothing more will come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from fleet.events.live import Hub, Lagged, Live
+from fleet.events.model import LIVE, Event
+from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
+
+STAY_S = 20.0
+"""Less than the pages let any connection live."""
+CROWD = 16
+AGAIN_MS = 500
+BATCH = 100
+_RUN = re.compile(r"[a-z0-9]{1,64}")
+
+
+@dataclass(slots=True)
+class Followers:
+    """Everybody who follows a run of this daemon. Only the unix socket has this page."""
+
+    hub: Hub
+    state: Path
+    stay_s: float = STAY_S
+    _busy: int = 0
+
+    async def events(self, request: Request) -> Response:
+        server = request.scope.get("server")
+        run = request.path_params["run"]
+        if (server is not None and server[1] is not None) or not _RUN.fullmatch(run):
+            return _no(404, "not here")
+        if self._busy >= CROWD:
+            return _no(429, "too many follow already")
+        path = self.state / "runs" / run / "trajectory.jsonl"
+        # in one step: what is on disk now, and all that will be told from now on
+        live, size = self.hub.follow(run), path.stat().st_size if path.is_file() else -1
+        seen = _number(request.headers.get("last-event-id", ""))
+        if size < 0:
+            return _no(404, "no such run")
+        if live is None and seen and await to_thread.run_sync(_is_over, path, seen):
+            return Response(status_code=204)
+        headers = {"cache-control": "no-store"}
+        return StreamingResponse(
+            self._counted(_events(path, size, live, seen, self.stay_s)),
+            media_type="text/event-stream",
+            headers=headers,
+        )
+
+    async def _counted(self, events: AsyncGenerator[str, None]) -> AsyncIterator[str]:
+        self._busy += 1
+        try:
+            async with aclosing(events):
+                async for text in events:
+                    yield text
+        finally:
+            self._busy -= 1
+
+
+async def _events(
+    path: Path, size: int, live: Live | None, seen: int, stay_s: float
+) -> AsyncGenerator[str, None]:
+    try:
+        yield f"retry: {AGAIN_MS}\n\n"
+        count, records = 0, _until(path, size)
+        while batch := await to_thread.run_sync(lambda: list(islice(records, BATCH))):
+            for record in batch:
+                count += 1
+                if count > seen:
+                    yield _sse(record, count)
+        if live is not None:
+            async for text in _live(live, count, stay_s):
+                yield text
+    finally:
+        if live is not None:
+            live.close()
+
+
+def _until(path: Path, size: int) -> Iterator[Event | UnknownRecord]:
+    """The records of the first so many bytes: what comes after them is told live."""
+    recording = Recording(path)
+    for record in recording if size else ():
+        yield record
+        if recording.offset >= size:
+            return
+
+
+async def _live(live: Live, count: int, stay_s: float) -> AsyncIterator[str]:
+    async with aclosing(live.events()) as events:
+        until = anyio.current_time() + stay_s
+        while True:
+            event: Event | Lagged | None = None
+            with anyio.move_on_at(until):
+                event = await anext(events, None)
+            if event is None or isinstance(event, Lagged):
+                return
+            count += not isinstance(event, LIVE)
+            yield _sse(event, 0 if isinstance(event, LIVE) else count)
+
+
+def _sse(record: Event | UnknownRecord, number: int) -> str:
+    ident = f"id: {number}\n" if number else ""
+    if isinstance(record, UnknownRecord):
+        return f"{ident}event: unknown\ndata: {{}}\n\n"
+    return f"{ident}event: {record.type}\ndata: {record.model_dump_json()}\n\n"
+
+
+def _number(text: str) -> int:
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else 0
+
+
+def _is_over(path: Path, seen: int) -> bool:
+    """Whether the footer is among the records that were seen."""
+    count = 0
+    for line in lines(path):
+        count += bool(line.text.strip()) and not line.torn
+        if kind_of(line.text) == "footer":
+            return count <= seen
+    return False
+
+
+def _no(status: int, why: str) -> Response:
+    return JSONResponse({"error": why}, status_code=status)
