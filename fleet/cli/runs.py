@@ -1,4 +1,4 @@
-"""`fleet runs list|show|follow|cancel`: what ran, what runs, and the end of one that should not go on."""
+"""`fleet runs list|show|follow|replay|cancel`: what ran, what runs, and the end of what should not go on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run = Annotated[str, typer.Argument(help="Id of a run, as `fleet runs list` show
 
 @app.callback()
 def _group() -> None:
-    """Runs: list, show, follow, cancel."""
+    """Runs: list, show, follow, replay, cancel."""
 
 
 @app.command("list")
@@ -55,6 +55,29 @@ def show(run_id: Run, as_json: Json = False) -> None:
 def follow(run_id: Run, as_json: Json = False) -> None:
     """Show what a run does, from its first event until it has ended; with --json one JSON line each."""
     run(lambda: _follow(run_id, as_json))
+
+
+@app.command()
+def replay(
+    run_id: Run,
+    platform: Annotated[str | None, typer.Option(help="Profile to ask; default the one of that run.")] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Ask the calls of a run again, as a new run; exit 1 when an answer differs from what is on record."""
+    from fleet.cli import replay as again  # opens a world, which no other command here does
+
+    path = _trajectory(run_id)
+    if not path.is_file():
+        raise UsageError(f"no trajectory of a run {run_id!r}", remedy="fleet runs list")
+    if dry_run:
+        plan = again.planned(path)
+        put(plan, as_json=as_json, text=lambda: again.show_plan(plan))
+        return
+    data = run(lambda: again.replay(path, platform))
+    put(data, as_json=as_json, text=lambda: again.show(data))
+    if data["different"]:
+        raise typer.Exit(1)
 
 
 @app.command()

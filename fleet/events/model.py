@@ -37,6 +37,7 @@ class Header(_Event):
     groups: dict[str, tuple[str, ...]] = {}  # tool groups and the tools granted in each
     policy: dict[str, Any] = {}
     brief: dict[str, str] = {}  # MISSION, CHARTER, GUARDRAILS -> sha256
+    targets: dict[str, str] = {}  # site, proxy, face of the platform at that time
 
 
 class TurnUsage(BaseModel):

@@ -113,13 +113,6 @@ def _unsaid(row: RunRow) -> str:
     return f"crashed\nreaped_orphan: the process ended while {row.state}"
 
 
-def _unsaid(row: RunRow) -> str:
-    """How a run ended of which nobody could record it."""
-    if (row.pid, row.pid_start) == (os.getpid(), own_start()):
-        return "failed\nits end could not be recorded when it came"
-    return f"crashed\nthe process ended while {row.state}"
-
-
 def waits_key(run: str) -> str:
     """Where the journal keeps how a run ended whose clean-up could not."""
     return f"outcome.{run}"
@@ -350,7 +343,7 @@ class _Run:
         )  # fmt: skip
 
     def _header(self, trigger: str) -> Header:
-        world = self.world
+        world, web = self.world, self.world.platform.web
         return Header(
             persona=self.persona.persona.name,
             persona_sha256=self.persona.sha256,
@@ -361,4 +354,5 @@ class _Run:
             jail=f"{world.tier.backend}/{world.tier.tier}",
             budget={str(unit): float(limit) for unit, limit in self.budget.limits().items()},
             trigger=trigger,
+            targets={"site": web.site, "proxy": web.proxy, "face": web.face},
         )

@@ -1,0 +1,86 @@
+"""`fleet runs replay`: the calls of an earlier run asked again, and where the answers differ."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from fleet.cli.daemon import open_world
+from fleet.cli.progress import Progress
+from fleet.cli.roster import one, roster
+from fleet.cli.shell import note, state, table
+from fleet.drivers.compare import compare
+from fleet.drivers.replay import Recorded, Replay, cannot, recorded, repeatable
+from fleet.errors import Refused
+from fleet.events.model import Header
+from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import PolicySection
+from fleet.runs.hand import Hand
+from fleet.runs.life import fire, recover
+from fleet.text import clean, line
+
+
+def planned(path: Path) -> dict[str, Any]:
+    """What would be asked again, and why what would not."""
+    was = recorded(path)
+    calls = [
+        {"call": call.number, "tool": call.tool, "args": call.args, "would run": cannot(call) or "yes"}
+        for call in was.calls
+    ]
+    return {"replayed": was.header.run, "persona": was.header.persona, "calls": calls}
+
+
+async def replay(path: Path, platform: str | None) -> dict[str, Any]:
+    """One run under the persona of the earlier one: its grant, its budget, today's dial."""
+    folder = state()
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    was = recorded(path)
+    persona = _without_plan(one(was.header.persona), was)
+    personas, _ = roster()
+    target = platform or was.header.platform
+    async with open_world(folder, personas=personas, platform=target, watch=(Progress(),)) as world:
+        for old in await recover(world):
+            note(f"recovered run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+        hand = Hand(name="replay", drive=Replay(was), patience=len(was.calls) + 1)
+        report = await fire(world, persona, trigger=f"replay:{was.header.run}", hand=hand)
+        now = recorded(world.folder(report.run) / "trajectory.jsonl")
+    compared = [asdict(row) for row in compare(was, now)]
+    return {
+        "replayed": was.header.run, "run": report.run, "outcome": report.outcome, "detail": report.detail,
+        "changed": _changed(was.header, now.header), "calls": compared,
+        "different": sum(row["state"] == "different" for row in compared),
+    }  # fmt: skip
+
+
+def show_plan(data: dict[str, Any]) -> None:
+    """The plan as a table."""
+    rows = ([row["call"], row["tool"], line(str(row["args"]), 80), row["would run"]] for row in data["calls"])
+    table(("call", "tool", "args", "would run"), rows, empty="no calls on record")
+
+
+def show(data: dict[str, Any]) -> None:
+    """The outcome, then every call, then every difference."""
+    print(clean(f"run {data['run']}: {data['outcome']} {data['detail']}"))
+    for what, (before, after) in data["changed"].items():
+        print(clean(f"{what}: {before} then, {after} now"))
+    columns = ("call", "tool", "state", "reason")
+    table(columns, ([row[key] for key in columns] for row in data["calls"]), empty="no calls on record")
+    for row in data["calls"]:
+        for found in row["differences"]:
+            before, after = (line(repr(found[key]), 120) for key in ("before", "after"))
+            print(clean(f"call {row['call']} {found['path']}: {before} -> {after}"))
+
+
+def _without_plan(persona: LoadedPersona, was: Recorded) -> LoadedPersona:
+    """The same grant and budget, no probes, and a turn for every call."""
+    policy = PolicySection(max_turns_per_run=len(repeatable(was.calls)) + 1)
+    return replace(persona, persona=persona.persona.model_copy(update={"probe": (), "policy": policy}))
+
+
+def _changed(before: Header, after: Header) -> dict[str, tuple[Any, Any]]:
+    """What was not the same around the calls."""
+    keys = ("persona_sha256", "platform", "chain_id", "rung", "jail", "build")
+    return {key: (old, new) for key in keys if (old := getattr(before, key)) != (new := getattr(after, key))}

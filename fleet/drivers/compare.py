@@ -1,0 +1,80 @@
+"""Pure: what two runs of the same calls answered, and where they differ beyond time, keys and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fleet.drivers.replay import PREFIX, Call, Recorded, cannot, unbound
+
+VOLATILE = frozenset(
+    {
+        "latency_ms", "p50_ms", "p95_ms", "max_ms", "tx", "block", "index", "agent_id", "owner", "caller",
+        "address", "headers", "gas_used", "gas_estimate", "charged",
+    }
+)  # fmt: skip
+"""Fields that differ between two runs of a healthy platform: times, hashes, numbers that count up, keys."""
+OF_TEXT = frozenset({"sha256", "bytes"})
+"""Fields that only restate a text that is compared itself, names bound."""
+_HEX = re.compile(r"0x[0-9a-fA-F]{40,64}")
+MOST = 20
+"""Differences that are told of one call."""
+
+State = Literal["same", "different", "not asked", "no answer", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place in a result. None stands for nothing there."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One call of the earlier run beside its repetition."""
+
+    call: int
+    tool: str
+    state: State
+    reason: str = ""
+    differences: tuple[Difference, ...] = ()
+
+
+def compare(before: Recorded, after: Recorded) -> tuple[Compared, ...]:
+    """Every call of the earlier run, in order; the later one's are found by the ids that the replay gave."""
+    again = {call.call_id: call for call in after.calls}
+    return tuple(_one(call, again.get(f"{PREFIX}{call.number}"), before, after) for call in before.calls)
+
+
+def _one(call: Call, again: Call | None, before: Recorded, after: Recorded) -> Compared:
+    if reason := cannot(call):
+        return Compared(call.number, call.tool, "not asked", reason)
+    if again is None:
+        return Compared(call.number, call.tool, "refused", "refused, repeated or not reached in the new run")
+    if call.result is None or again.result is None:
+        which = "the earlier" if call.result is None else "the new"
+        return Compared(call.number, call.tool, "no answer", f"{which} run has no answer on record")
+    found = tuple(differences(unbound(call.result, before.header), unbound(again.result, after.header)))
+    return Compared(call.number, call.tool, "different" if found else "same", "", found[:MOST])
+
+
+def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
+    """Where two results differ, volatile fields and hashes aside, by JSON pointer."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        passed = VOLATILE | (OF_TEXT if before.get("text") and after.get("text") else frozenset())
+        for key in sorted((before.keys() | after.keys()) - passed):
+            yield from differences(before.get(key), after.get(key), f"{path}/{key}")
+    elif isinstance(before, list | tuple) and isinstance(after, list | tuple) and len(before) == len(after):
+        for place, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from differences(one, other, f"{path}/{place}")
+    elif _plain(before) != _plain(after):
+        yield Difference(path or "/", before, after)
+
+
+def _plain(value: Any) -> Any:
+    return _HEX.sub("0x…", value) if isinstance(value, str) else value

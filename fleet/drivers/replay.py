@@ -1,0 +1,124 @@
+"""The driver that repeats: the recorded calls of an earlier run, one turn each, under the new run's names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fleet.drivers.desk import Desk
+from fleet.drivers.session import RunOver
+from fleet.errors import UsageError
+from fleet.events.model import Header, ToolRequested, ToolResponded
+from fleet.events.trajectory import read
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+_NOT_WHOLE = re.compile(r"\[redacted:|…\[cut ")
+PREFIX = "replay-"
+"""What a repeated call's id begins with; the number of the call it repeats follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One recorded call. `result` is None when no answer is on record."""
+
+    number: int
+    call_id: str = ""
+    tool: str
+    args: Mapping[str, Any]
+    result: Mapping[str, Any] | None = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a trajectory holds of a run's calls, in their order."""
+
+    header: Header
+    calls: tuple[Call, ...]
+
+
+def recorded(path: Path) -> Recorded:
+    """The calls of a trajectory; UsageError for one without a header."""
+    header: Header | None = None
+    calls: dict[int, Call] = {}
+    for event in read(path):
+        match event:
+            case Header():
+                header = header or event
+            case ToolRequested():
+                asked = Call(number=event.call, call_id=event.call_id, tool=event.tool, args=event.args)
+                calls.setdefault(event.call, asked)
+            case ToolResponded() if event.call in calls:
+                calls[event.call] = replace(calls[event.call], result=event.result, is_error=event.is_error)
+    if header is None:
+        raise UsageError(f"{path}: no trajectory of a run")
+    return Recorded(header, tuple(calls.values()))
+
+
+def cannot(call: Call) -> str:
+    """Why a call is not repeated; "" for one that is."""
+    spec = TOOLS.get(call.tool)
+    if spec is None:
+        return "no such tool any more"
+    if spec.effect is Effect.REPORT:
+        return "a report is not said twice"
+    if _NOT_WHOLE.search(json.dumps(call.args, ensure_ascii=False, default=str)):
+        return "its arguments are not whole on record: masked or cut"
+    return ""
+
+
+def unbound(value: Any, header: Header) -> Any:
+    """The value with what belonged to that run and its platform as placeholders, which a desk binds anew."""
+    if isinstance(value, str):
+        return _text(value, header)
+    if isinstance(value, Mapping):
+        return {key: unbound(one, header) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [unbound(one, header) for one in value]
+    return value
+
+
+def _text(text: str, header: Header) -> str:
+    if header.run:
+        text = text.replace(f"qa-{header.run}-", "qa-{run}-")
+    face = header.targets.get("face", "")
+    if "{name}" in face:
+        pattern = re.escape(face).replace(re.escape("{name}"), r"((?:[a-z0-9-]|\{run\}){1,63})")
+        text = re.sub(pattern, r"{face:\1}", text)
+    for key in ("proxy", "site"):
+        if target := header.targets.get(key):
+            text = text.replace(target, f"{{{key}}}")
+    return text
+
+
+@dataclass(slots=True)
+class Replay:
+    """Implements the drivers' Driver port. `asked` counts what was asked again."""
+
+    was: Recorded
+    asked: int = field(default=0)
+
+    async def __call__(self, desk: Desk, /) -> str:
+        """Ask every call that can be asked again. The plan is not this driver's: it ends the run as done."""
+        todo = repeatable(self.was.calls)
+        for call in todo:
+            try:
+                async with desk.turn() as turn:
+                    args = unbound(call.args, self.was.header)
+                    await turn.ask(f"{PREFIX}{call.number}", call.tool, args)
+            except TimeoutError:
+                continue
+            self.asked += 1
+        raise RunOver(
+            "done", f"{self.asked} of {len(self.was.calls)} calls of run {self.was.header.run} asked again"
+        )
+
+
+def repeatable(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Those that are asked again."""
+    return tuple(call for call in calls if not cannot(call))
