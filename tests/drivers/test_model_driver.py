@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
 
-from fleet.config import FleetConfig, ModelSection, parse
-from fleet.devnet.model import Call, Refuse, Say, Script, ScriptedModel, Silence, serve_model
+from fleet.devnet.model import (
+    Call,
+    Refuse,
+    Say,
+    Silence,
+    serve_model,
+)
 from fleet.devnet.model_scripts import FETCH, HOSTILE, always, good, in_order
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.doubles import MemoryDesk, look, offer
@@ -19,54 +22,10 @@ from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.model.exchange import MAX_CALLS
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
-from fleet.events.model import Event
+from fleet.events.model import Event, MessageDelta, MessageDone, MessageSaid, MessageStarted
+from tests.drivers.modelled import CALL, DONE, KEY, driven, good_end, outcome, run, section
 
 pytestmark = pytest.mark.anyio
-
-KEY = "sk-not-a-real-key-0123456789"
-CALL = Call("qa_fetch", {"url": "http://site/x"})
-DONE = Say(text="done", calls=[Call("finish", {"detail": "done"})])
-
-
-def section(url: str, **more: Any) -> ModelSection:
-    text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in more.items() if key != "prices")
-    prices = 'prices = { input = "3.00", output = "15.00", cached = "0.30" }' if "prices" in more else ""
-    config = parse(
-        FleetConfig, f'[model]\nname = "openai:scripted"\nbase_url = "{url}"\n{text}\n{prices}', file="f"
-    )
-    assert config.model is not None
-    return config.model
-
-
-@asynccontextmanager
-async def _driven(script: Script, **more: Any) -> AsyncIterator[tuple[ModelDriver, ScriptedModel]]:
-    async with serve_model(script) as model:
-        yield ModelDriver(section(model.url, **more), KEY), model
-
-
-def driven(script: Script, **more: Any) -> AbstractAsyncContextManager[tuple[ModelDriver, ScriptedModel]]:
-    return _driven(script, **more)
-
-
-async def run(
-    script: Script, desk: MemoryDesk | None = None, **more: Any
-) -> tuple[MemoryDesk, ScriptedModel]:
-    desk = desk or MemoryDesk()
-    async with driven(script, **more) as (driver, model):
-        with anyio.fail_after(30):
-            await driver(desk)
-    return desk, model
-
-
-async def outcome(script: Script, desk: MemoryDesk, **more: Any) -> str:
-    try:
-        async with driven(script, **more) as (driver, _):
-            with anyio.fail_after(30):
-                return "done: " + await driver(desk)
-    except RunOver as over:
-        return over.outcome
-    except ProviderFailed as failed:
-        return f"provider: {failed}"
 
 
 async def test_a_good_run_works_through_the_plan_and_beyond() -> None:
@@ -95,14 +54,14 @@ async def test_what_it_says_is_shown_as_it_comes() -> None:
     assert said(first, 1) == "I start with the plan."
     assert json.loads(said(first, 2)) == {"probe": "first"}
     assert json.loads(said(first, 3)) == {"probe": "second"}
-    assert sorted(event.index for event in first if event.type == "message.done") == [0, 1, 2, 3]  # type: ignore[type-var]
+    assert {event.index for event in first if isinstance(event, MessageDone)} == {0, 1, 2, 3}
     starts = [event.index for event in desk.shown if event.type == "message.started"]
     assert len(starts) == len(set(starts))
 
 
 def said(events: list[Event], index: int) -> str:
-    live = [event for event in events if event.type in ("message.started", "message.delta")]
-    return "".join(event.text for event in live if event.index == index)  # type: ignore[union-attr]
+    live = [event for event in events if isinstance(event, MessageStarted | MessageDelta)]
+    return "".join(event.text for event in live if event.index == index)
 
 
 async def test_only_the_brief_and_the_rule_stand_in_the_system_role() -> None:
@@ -152,11 +111,6 @@ async def test_a_mistake_goes_to_the_desk_as_it_came_and_back_as_an_answer(call:
     assert desk.replies[0].is_error
     assert '"error"' in model.asked[1].answers()["call_0_0"]
     assert [one for one, *_ in desk.asked].count("call_0_0") == 1
-
-
-def good_end() -> list[Say]:
-    probes = [Call("run_probe", {"probe": probe}) for probe in ("first", "second")]
-    return [Say(calls=probes), DONE]
 
 
 OUTCOMES = {
@@ -225,8 +179,8 @@ async def test_what_came_in_part_is_never_asked_for_again_within_a_turn() -> Non
     desk, model = await run(script)
     assert [turn.failure for turn in desk.turns] == ["provider_error", "", ""]
     assert len(model.asked) == 3
-    broken = [event for event in desk.shown if event.type == "message.said"]
-    assert [event.is_complete for event in broken] == [False]  # type: ignore[union-attr]
+    broken = [event for event in desk.shown if isinstance(event, MessageSaid)]
+    assert [event.is_complete for event in broken] == [False]
 
 
 async def test_a_silent_endpoint_is_a_turn_lost_to_time() -> None:

@@ -115,17 +115,10 @@ class _Work:
             turn=turn,
             index=self.index,
         )
-        used: TurnUsage | None = None
         try:
-            response = await exchange.run(messages)
-            used = exchange.usage()
-            return response
-        except ProviderFailed:
-            if not exchange.heard:  # it was turned away: nothing was read, nothing written
-                used = TurnUsage(input_tokens=0, output_tokens=0, cost_usd="0")
-            raise
+            return await exchange.run(messages)
         finally:
-            self.index = exchange.next_index
+            self.index, used = exchange.next_index, exchange.known()
             turn.used(used or TurnUsage(model=self.section.name, model_calls=exchange.attempts))
             with anyio.move_on_after(SETTLE_S, shield=True):
                 await self.desk.settle(used)

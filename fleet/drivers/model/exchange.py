@@ -6,6 +6,7 @@ worth nothing), or, while nothing has been said and it may pass, another attempt
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ from fleet.drivers.model.talk import calls
 from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted, TurnUsage
 
 ATTEMPTS = 3
+_LOG = logging.getLogger("fleet.drivers.model")
 MAX_WAIT_S = 20.0
 """An endpoint that asks for a longer pause cannot be had now."""
 MAX_CALLS = 64
@@ -90,6 +92,7 @@ class Exchange:
     """Whether anything came back but an error: then it may have cost something."""
     next_index: int = 0
     _usage: TurnUsage | None = None
+    _refused: bool = False
     _calls: int = 0
     _open: set[int] = field(default_factory=set)
 
@@ -107,7 +110,8 @@ class Exchange:
                     response = await self._once(messages)
         except Lost:
             raise
-        except Exception as error:
+        except Exception as error:  # a hostile stream makes an SDK raise anything
+            _LOG.debug("no answer", exc_info=error)
             raise self._judged(error) from None
         self._usage = self._read(response, time.monotonic() - started)
         if response.finish_reason == "content_filter":
@@ -118,6 +122,12 @@ class Exchange:
         """What it cost; RuntimeError until the whole answer was read, for before nobody knows."""
         if self._usage is None:
             raise RuntimeError("the answer was not read to its end")
+        return self._usage
+
+    def known(self) -> TurnUsage | None:
+        """What it cost as far as anyone can know: nothing, where the endpoint turned the request away."""
+        if self._usage is None and not self.heard and self._refused:
+            return TurnUsage(input_tokens=0, output_tokens=0, cost_usd="0", model_calls=self.attempts)
         return self._usage
 
     async def _once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
@@ -153,6 +163,7 @@ class Exchange:
                 self.heard = True
                 return Lost("provider_error", what)
             case wrong.ModelAPIError() if not self.heard and isinstance(error, _STATED):
+                self._refused = True
                 return ProviderFailed(what)
             case _:
                 self.heard = True
@@ -196,12 +207,13 @@ class Exchange:
         self._open.clear()
 
     def _read(self, response: ModelResponse, seconds: float) -> TurnUsage:
+        """Usage as it was said; 0 where there was something is a number that nobody said."""
         used = response.usage
         unknown = bool(used.unmeasured_requests) or not used.has_values()
         found = TurnUsage(
             model=response.model_name or "",
-            input_tokens=None if unknown else _count(used.input_tokens),
-            output_tokens=None if unknown else _count(used.output_tokens),
+            input_tokens=None if unknown else _count(used.input_tokens) or None,
+            output_tokens=None if unknown else _count(used.output_tokens) or (None if response.parts else 0),
             cached_tokens=_count(used.cache_read_tokens) or None,
             reasoning_tokens=_count(_reasoning(used)) or None,
             duration_s=round(seconds, 3),
