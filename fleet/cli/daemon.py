@@ -24,7 +24,7 @@ from fleet.cli.journal import at_work
 from fleet.cli.lock import only_one
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
-from fleet.drivers.model.factory import model_driver
+from fleet.drivers.model.factory import model_driver, model_key
 from fleet.drivers.model.prices import cost
 from fleet.events.model import TurnUsage
 from fleet.events.stream import Reader
@@ -122,7 +122,8 @@ async def open_world(
             keys=Keys(identity=identity, sponsor=sponsor),
             fences=fences(state, config, profile, lambda request: _spend(world, request)),
         )  # fmt: skip
-        redactor = Redactor((identity.reveal(), sponsor.reveal()))
+        secrets = (identity.reveal(), sponsor.reveal(), model_key(config, state))
+        redactor = Redactor(secret for secret in secrets if secret)
         exported = await stack.enter_async_context(tracing(config.otel, mask=redactor.text))
         policy = EgressPolicy.of(profile)
 
