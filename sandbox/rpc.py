@@ -41,11 +41,14 @@ class Receipt:
 
 
 def call(method: str, params: list[Any], deadline: Deadline) -> Any:
-    """`result` of one JSON-RPC call; raises Reverted, or Failure with the node's own words."""
+    """`result` of one JSON-RPC call; raises Reverted, or Failure with the node's own words.
+
+    A node that is ill is `unreachable`: what it garbles is no answer of the contract.
+    """
     request = {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params}
     answer = _post("/rpc", request, deadline.within(RPC_SECONDS))
     if not isinstance(answer, dict) or answer.get("id") != request["id"]:
-        raise Failure("garbage", "the node did not answer in JSON-RPC")
+        raise Failure("unreachable", "the node did not answer in JSON-RPC")
     if answer.get("error") is not None:
         raise _error(answer["error"])
     if "result" not in answer:
@@ -118,7 +121,7 @@ def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:
     try:
         answer = json.loads(decode(reply.body))
     except (ValueError, RecursionError):
-        raise Failure("garbage", f"{path}: an answer that is not JSON (HTTP {reply.status})") from None
+        raise Failure("unreachable", f"{path}: an answer that is not JSON (HTTP {reply.status})") from None
     if reply.status >= 400 and not (isinstance(answer, dict) and "jsonrpc" in answer):
         raise _service_error(answer)
     return answer

@@ -134,6 +134,7 @@ class Soak:
             "runs": counts("outcome", "runs"),
             "findings": counts("state", "findings"),
             "posted": counts("probe", "findings where state = 'posted'"),
+            "untrue": list(checks.untrue(stand)),
             "requests": stand.line.asked,
             "killed": stand.killed,
             "feed": dict(Counter(event.type for event in stand.events())),
