@@ -131,6 +131,13 @@ def test_a_hash_without_its_text_is_compared() -> None:
     assert list(differences({"sha256": "a"}, {"sha256": "b"})) == [Difference("/sha256", "a", "b")]
 
 
+@pytest.mark.parametrize(("view", "state"), [("nextId", "same"), ("isTaken", "different")])
+def test_a_view_that_counts_may_have_gone_on(view: str, state: str) -> None:
+    was = Recorded(HEAD, (call(1, "qa_chain", {"value": 3}, function=view),))
+    (row,) = compare(was, again(call(1, "qa_chain", {"value": 4}, function=view)))
+    assert row.state == state
+
+
 def test_calls_without_an_answer_or_a_chance() -> None:
     was = Recorded(HEAD, (call(1), call(2, "qa_report"), call(3, result={})))
     states = [row.state for row in compare(was, again(call(1, result={}), call(3)))]
