@@ -32,6 +32,7 @@ from sandbox.tools import TOOLS
 MAX_CLAIMS = 16
 """Claims with steps that one run may make: each is executed at once, and three times more as its proof."""
 MAX_EXPECT = 300
+MAX_DEPTH = 12
 _LOOP = re.compile(r"\b(?:all|exists|exists_one|map|filter|reduce|min)\s*\(")
 _COSTLY = re.compile(r"\bmatches\b")
 _LITERAL = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
@@ -170,8 +171,8 @@ def _bad_expect(text: str) -> str:
     """Why an expectation of a driver is not evaluated. It is hostile: what could take long is refused."""
     if not text.strip():
         return "/expect: say in CEL what holds when all is well"
-    if len(text) > MAX_EXPECT or len(_LOOP.findall(text)) > 1 or _COSTLY.search(text):
-        return f"/expect: at most {MAX_EXPECT} characters with one loop, and no regular expression"
+    if len(text) > MAX_EXPECT or len(_LOOP.findall(text)) > 1 or _COSTLY.search(text) or _deep(text):
+        return f"/expect: at most {MAX_EXPECT} characters, flat, with one loop and no regular expression"
     if not _RESULT.search(_LITERAL.sub("''", text)):
         return "/expect: it does not speak of result or results, so it says nothing about the platform"
     try:
@@ -179,3 +180,13 @@ def _bad_expect(text: str) -> str:
     except RecursionError:
         why = "nested too deeply"
     return f"/expect: {why}" if why else ""
+
+
+def _deep(text: str) -> bool:
+    """Whether brackets stand in brackets beyond what anybody needs; those in literals count too."""
+    depth = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        if depth > MAX_DEPTH:
+            return True
+    return False
