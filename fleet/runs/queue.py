@@ -83,13 +83,14 @@ class Queue:
         waiting = await self._journal.queued_by_persona(self._platform, names)
         today = _Today(await self._journal.spent_today())
         runs: list[dict[str, Any]] = []
+        skips: list[Skip] = []
         for firing in firings:
             if firing.key in known:
                 continue
             persona, keys = self._personas.get(firing.persona), waiting.setdefault(firing.persona, [])
             refusal, budget = _runnable(persona)
             if refusal := refusal or _crowded(firing, keys) or await self._spent(persona, budget, today):
-                await self.skip(Skip(firing.persona, firing.key, refusal))
+                skips.append(Skip(firing.persona, firing.key, refusal))
                 continue
             known.add(firing.key)
             keys.append(firing.key)
@@ -98,6 +99,9 @@ class Queue:
         if new:
             self._feed.tell(*[_fired(run) for run in runs if run["run_id"] in new])
             self.nudge()
+        if skips:
+            await self._journal.skip_all([(skip.persona, skip.key, skip.reason) for skip in skips])
+            self._feed.tell(*map(_skipped, skips))
 
     def _run(self, firing: Firing, budget: Budget | None, priority: int = 0) -> dict[str, Any]:
         return {
@@ -115,7 +119,7 @@ class Queue:
     async def skip(self, skip: Skip) -> None:
         """Record it: a row for `status`, a line for whoever follows."""
         await self._journal.skip(skip.persona, skip.key, skip.reason)
-        self._feed.tell(TriggerSkipped(persona=skip.persona, key=skip.key, reason=skip.reason))
+        self._feed.tell(_skipped(skip))
 
     async def _spent(self, persona: LoadedPersona | None, budget: Budget | None, today: Today) -> str:
         if persona is None or budget is None or not (budget.day or self._day()):
@@ -143,6 +147,10 @@ def _crowded(firing: Firing, waiting: Sequence[str]) -> str:
 
 def _fired(run: Mapping[str, Any]) -> TriggerFired:
     return TriggerFired(persona=run["persona"], key=run["key"], why=run["trigger"], run=run["run_id"])
+
+
+def _skipped(skip: Skip) -> TriggerSkipped:
+    return TriggerSkipped(persona=skip.persona, key=skip.key, reason=skip.reason)
 
 
 def _by_clock(key: str) -> bool:

@@ -12,6 +12,8 @@ from fleet.store.units import INT_MAX
 
 __all__ = ["INT_MAX", "Part", "pack", "plain", "unpack"]
 
+_ENCODER = json.JSONEncoder(allow_nan=False, sort_keys=True)
+
 
 class Part:
     """One group of tables with the methods that read and write them; `Journal` puts the groups together."""
@@ -26,7 +28,7 @@ class Part:
 
 def pack(data: dict[str, Any]) -> str:
     """A JSON document in ASCII; ValueError for NaN and infinities, TypeError for what JSON cannot hold."""
-    return json.dumps(data, allow_nan=False, sort_keys=True)
+    return _ENCODER.encode(data)
 
 
 def unpack(text: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Integer, cast, delete, exists, func, select, update
 from sqlalchemy import insert as plain_insert
@@ -138,6 +138,19 @@ class Queue(Part):
             await self._db.write(
                 "skip.forget", lambda c: c.execute(old.where(SKIPS.c.skip_id <= number - KEPT_SKIPS))
             )
+
+    async def skip_all(self, skips: Sequence[tuple[str, str, str]]) -> None:
+        """`skip` of several, each its persona, key and reason, in one transaction."""
+        at = self._now()
+        rows = [{"persona": p, "key": k, "reason": plain(why), "at": at} for p, k, why in skips]
+        latest = select(func.max(SKIPS.c.skip_id)).scalar_subquery()
+
+        async def work(c: AsyncConnection) -> None:
+            await c.execute(plain_insert(SKIPS), rows)
+            await c.execute(delete(SKIPS).where(SKIPS.c.skip_id <= latest - KEPT_SKIPS))
+
+        if rows:
+            await self._db.write("skip", work)
 
     async def skips(self, limit: int = 50) -> list[SkipRow]:
         """The latest skips, newest first."""

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from fleet.store.journal import MEMORY, Journal
+from fleet.store.queue import KEPT_SKIPS
 from fleet.store.sqlite import GRAIN_S, SqliteDatabase
 from tests.store.conftest import Places
 
@@ -64,3 +65,12 @@ async def test_every_write_of_another_process_is_seen_at_once(places: Places) ->
             assert await ours.at_hand("elsewhere") == ({}, False)
         await theirs.ask_cancel("r7", "enough")
         assert await ours.at_hand("d") == ({"p": 39}, True)
+
+
+async def test_many_skips_at_once_keep_the_latest(places: Places) -> None:
+    async with await Journal.open(places()) as journal:
+        await journal.skip("p", "first", "r")
+        await journal.skip_all([])
+        await journal.skip_all([("p", f"k{number}", "r") for number in range(KEPT_SKIPS)])
+        kept = [row.key for row in await journal.skips(KEPT_SKIPS + 5)]
+        assert kept == [f"k{number}" for number in reversed(range(KEPT_SKIPS))]
