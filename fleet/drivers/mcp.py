@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import stat
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
@@ -24,7 +22,6 @@ from mcp.server.stdio import stdio_server
 from fleet import __version__
 from fleet.drivers.desk import FINISH, Desk, Reply
 from fleet.drivers.session import RunOver
-from fleet.errors import UsageError
 
 MAX_MESSAGE = 1 << 20
 """Bytes of one message of the agent; a longer one ends the conversation."""
@@ -42,7 +39,8 @@ class McpDriver:
         self._agent, self._answers = agent, answers
 
     async def __call__(self, desk: Desk) -> str:
-        return await _Conversation(desk).serve(self._agent, self._answers)
+        with self._agent, self._answers:  # closed at its end: what a run does after it is not the agent's
+            return await _Conversation(desk).serve(self._agent, self._answers)
 
 
 class _Conversation:
@@ -135,12 +133,7 @@ def _text(answers: BinaryIO) -> Any:
 
 @contextmanager
 def own_stdio() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Stdin and stdout for the conversation alone: whatever else prints goes to stderr, and reads nothing.
-
-    UsageError when stdin is not a pipe or socket, as it is when an agent starts us.
-    """
-    if not _is_pipe(sys.stdin.fileno()):
-        raise UsageError("stdin is not a pipe", remedy="name this command in your agent's MCP configuration")
+    """Stdin and stdout for the conversation alone: whatever else prints goes to stderr, and reads nothing."""
     kept = [os.dup(fd) for fd in (0, 1)]
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -148,8 +141,3 @@ def own_stdio() -> Iterator[tuple[BinaryIO, BinaryIO]]:
     os.dup2(2, 1)
     with os.fdopen(kept[0], "rb", buffering=0) as agent, os.fdopen(kept[1], "wb", buffering=0) as answers:
         yield agent, answers
-
-
-def _is_pipe(fd: int) -> bool:
-    mode = os.fstat(fd).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

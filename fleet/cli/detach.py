@@ -1,0 +1,45 @@
+"""A command that must outlive whoever started it, so that it can clean up."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+
+from fleet.errors import UsageError
+
+CHUNK = 1 << 16
+
+
+def outlive() -> None:
+    """Go on as a child in a session of its own; the parent passes stdin on, waits, and may be killed.
+
+    An MCP client ends its server's process group a few seconds after it hung up. The clean-up of a run takes
+    longer; so the child is out of its reach, and learns from the end of stdin, which is the end of the
+    parent too, that the agent is gone. Call it before there is any thread. UsageError when stdin is no pipe.
+    """
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        raise UsageError("stdin is not a pipe", remedy="name this command in your agent's MCP configuration")
+    there, here = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.dup2(there, 0)
+        os.close(there)
+        os.close(here)
+        return
+    os.close(there)
+    os.close(1)  # the answers are the child's: when it has none to give, the agent must see that
+    _pass_on(here)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _pass_on(to: int) -> None:
+    with suppress(BrokenPipeError), os.fdopen(to, "wb", buffering=0) as pipe:  # broken: nobody listens now
+        while data := memoryview(os.read(0, CHUNK)):
+            while data:
+                data = data[pipe.write(data) :]

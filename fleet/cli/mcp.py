@@ -1,0 +1,56 @@
+"""`fleet mcp PERSONA`: an outside agent drives one run over MCP on stdio."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fleet.cli.daemon import open_world
+from fleet.cli.detach import outlive
+from fleet.cli.progress import Progress
+from fleet.cli.roster import one, roster
+from fleet.cli.shell import make_app, note, run, state
+from fleet.errors import ConfigError, Refused
+from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
+from fleet.runs.hand import Hand
+from fleet.runs.life import RunReport, fire, recover
+from fleet.text import clean
+
+app = make_app()
+
+PATIENCE = 30
+"""Calls without news that end a run: an agent's every call is a turn, and it looks around before it acts."""
+
+
+@app.command()
+def mcp(
+    persona: Annotated[str, typer.Argument(help="Whose grant, budget and probes the agent gets.")],
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to run against; default the configured one.")
+    ] = None,
+) -> None:
+    """Serve a persona's gated tools over MCP on stdio, as one run that ends when the agent hangs up."""
+    try:
+        from fleet.drivers.mcp import McpDriver, own_stdio
+    except ImportError:
+        raise ConfigError("the MCP SDK is not installed", remedy="pip install 'qa-fleet[mcp]'") from None
+    chosen, folder = one(persona), state()
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+    outlive()
+    with own_stdio() as (agent, answers):
+        hand = Hand(name="mcp", drive=McpDriver(agent, answers), explores=True, patience=PATIENCE)
+        report = run(lambda: _serve(chosen, platform, hand))
+    note(f"{report.outcome} {report.detail}: {len(report.findings)} findings, run {report.run}")
+    if any(row.state in ("posted", "repeated", "confirmed") for row in report.findings):
+        raise typer.Exit(1)
+
+
+async def _serve(persona: LoadedPersona, platform: str | None, hand: Hand) -> RunReport:
+    personas, _ = roster()
+    async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:
+        for old in await recover(world):
+            note(f"{'recovered' if old.settled else 'could not settle'} run {old.run}: {old.outcome}")
+        return await fire(world, persona, trigger="mcp", hand=hand)
