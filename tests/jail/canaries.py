@@ -20,6 +20,14 @@ _KEYCTL_JOIN, _SESSION = 1, -3
 _ADD_KEY, _KEYCTL = (248, 250) if platform.machine() == "x86_64" else (217, 219)
 _SHM_GET, _SHM_CTL = (29, 31) if platform.machine() == "x86_64" else (194, 195)
 
+_BELONGINGS = (
+    "state/autonomy", "state/autonomy.json", "state/STOP", "state/DECISIONS.md", "state/fleet.toml",
+    "state/runs/abcdefgh/PLAN.md", "state/runs/abcdefgh/state.json", "state/runs/abcdefgh/MISSION.md",
+    "state/runs/abcdefgh/CHARTER.md", "state/runs/abcdefgh/GUARDRAILS.md",
+    "state/runs/abcdefgh/trajectory.jsonl", "personas/qa-ux.md",
+)  # fmt: skip
+"""What a run is governed by: a jail that changes one of these gives itself rights."""
+
 
 @contextmanager
 def planted() -> Iterator[dict[str, Any]]:
@@ -33,12 +41,17 @@ def planted() -> Iterator[dict[str, Any]]:
         for path in (key, database):
             path.write_text(token)
             path.chmod(0o600)
+        belongings = [home / name for name in _BELONGINGS]
+        for path in belongings:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(token)
         port, unix, abstract = _sockets(stack, home, token)
         sleeper = _sleeper(stack, token)
         os.set_inheritable(os.open(home, os.O_RDONLY | os.O_DIRECTORY), True)
         _session_key(token)
         yield {
             "secrets": [str(key), str(database), "/root/.ssh/id_ed25519", os.path.expanduser("~/.config")],
+            "belongings": [str(path) for path in belongings],
             "canary": token,
             "canary_pid": sleeper.pid,
             "secret": token,
@@ -52,6 +65,8 @@ def planted() -> Iterator[dict[str, Any]]:
         }
         if sleeper.poll() is not None:
             raise AssertionError("a probe killed a process of the host")
+        if any(path.read_text() != token for path in belongings):
+            raise AssertionError("a probe changed a file of a run")
 
 
 def _sockets(stack: ExitStack, home: Path, token: str) -> tuple[int, str, str]:

@@ -118,3 +118,13 @@ def standard_descriptors(facts: Facts) -> str:
     kinds = [stat.S_ISFIFO(os.fstat(fd).st_mode) for fd in (0, 1, 2)]
     require(all(kinds), kinds)
     return " ".join(refused("EINVAL EBADF", os.ftruncate, fd, 0) for fd in (1, 2))
+
+
+@probe("F16")
+def belongings_of_the_run(facts: Facts) -> str:
+    """Dial, STOP, configuration, persona, brief, plan, state and decisions: none is there to be changed."""
+    for path in facts["belongings"]:
+        refused("ENOENT", os.open, path, os.O_WRONLY)
+        refused("ENOENT", os.open, path, os.O_WRONLY | os.O_CREAT, 0o600)
+        refused("ENOENT", os.unlink, path + ".not-there")
+    return f"{len(facts['belongings'])} files"
