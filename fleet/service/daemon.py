@@ -155,7 +155,7 @@ class Daemon:
         return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)
 
     def _ended(self, row: RunRow, *, found: bool) -> None:
-        self.triggers.continuous.ended(row.persona, found=found)
+        self.triggers.ended(row.persona, found=found)
 
     def _beat(self) -> None:
         """One turn of the work loop: what feeds the watchdog."""

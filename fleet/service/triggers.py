@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
+
 from fleet.clock import Clock, iso
 from fleet.config import Platform
+from fleet.errors import TryAgain
 from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
+from fleet.triggers.chain import KEY as CURSOR
 from fleet.triggers.chain import ChainWatch
 from fleet.triggers.chain_read import Node
 from fleet.triggers.clock import Clockwork
 from fleet.triggers.continuous import Continuous, Rounds
+from fleet.triggers.files import KEY as FILES
 from fleet.triggers.files import FileWatch
 from fleet.triggers.hook import unfired
 from fleet.triggers.model import FireAll, Sink
@@ -23,6 +31,9 @@ from fleet.triggers.offer import tell
 SEEN = "service.seen"
 """Where the journal keeps when each persona was first seen: a daily one is not put off by restarts."""
 FILE = "file:"
+
+ROUNDS_S = 5.0
+"""How late the end of a run on another daemon is seen."""
 
 Side = tuple[str, Callable[[], Awaitable[None]]]
 
@@ -44,22 +55,48 @@ class Triggers:
         self._due: dict[str, str] = {}
         self.clockwork = Clockwork(sink, fire_all=fire_all, clock=clock)
         self.continuous = Continuous(sink, clock=clock)
+        self._ended = anyio.Event()
+        here = _here(base) if journal.shared else ""
+        there = f".{platform.name}.{sponsor}" if journal.shared else ""
         self.chain = ChainWatch(
             node, platform.chain.diamond, journal, sink, self.subscribers,
             confirmations=platform.chain.confirmations, sponsor=sponsor,
-            low_wei=platform.sponsor.max_wei, clock=clock,
+            low_wei=platform.sponsor.max_wei, clock=clock, key=CURSOR + there,
         )  # fmt: skip
-        self.files = FileWatch(base, journal, sink, self._files, clock=clock)
+        self.files = FileWatch(base, journal, sink, self._files, clock=clock, key=FILES + here)
 
     @property
     def sides(self) -> tuple[Side, ...]:
         """What runs while triggers fire, by name."""
+        rounds: tuple[Side, ...] = (("the rounds of all daemons", self._count),)
         return (
+            *(rounds if self._journal.shared else ()),
             ("the clock", self.clockwork.run),
             ("continuous triggers", self.continuous.run),
             ("the watch over the chain", self.chain.run),
             ("the watch over files", self.files.run),
         )
+
+    def ended(self, persona: str, *, found: bool) -> None:
+        """A run of this persona ended here; where others end runs too, the journal counts."""
+        if self._journal.shared:
+            self._ended.set()
+        else:
+            self.continuous.ended(persona, found=found)
+
+    async def _count(self) -> None:
+        """Tell the continuous triggers of the runs that ended anywhere."""
+        while True:
+            with anyio.move_on_after(ROUNDS_S):
+                await self._ended.wait()
+            self._ended = anyio.Event()
+            with suppress(TryAgain):
+                for name in self.continuous.upcoming():
+                    self.continuous.know(name, await self._rounds(name))
+
+    async def _rounds(self, name: str) -> Rounds:
+        rounds = await self._journal.rounds(name)
+        return Rounds(rounds.ended, rounds.quiet, _moment(rounds.last))
 
     def subscribers(self, event: str) -> Collection[str]:
         """Personas that are `on` this event."""
@@ -100,18 +137,25 @@ class Triggers:
         if not pace:
             self.continuous.drop(name)
             return
-        rounds = await self._journal.rounds(name)
-        self.continuous.plan(name, pace[0], Rounds(rounds.ended, rounds.quiet, _moment(rounds.last)))
+        self.continuous.plan(name, pace[0], await self._rounds(name))
 
     async def _first_seen(self, names: Collection[str]) -> None:
-        new = {name: iso(self._clock.now()) for name in names if name not in self._seen}
-        if new:
-            self._seen |= new
-            await self._journal.put(SEEN, json.dumps(self._seen))
+        if set(names) <= self._seen.keys():
+            return
+        while True:
+            stored = await self._journal.get(SEEN)
+            self._seen = {name: iso(self._clock.now()) for name in names} | self._seen | _table(stored)
+            if await self._journal.swap(SEEN, stored, json.dumps(self._seen)):
+                return
 
     def _files(self) -> Mapping[str, Collection[str]]:
         found = {on.removeprefix(FILE): names for on, names in self._on.items() if on.startswith(FILE)}
         return {path: sorted(names) for path, names in found.items() if names}
+
+
+def _here(base: Path) -> str:
+    """Files are of one machine: what is known of them is kept apart from what others know."""
+    return "." + hashlib.sha256(f"{socket.gethostname()}\0{base.absolute()}".encode()).hexdigest()[:12]
 
 
 def _moment(text: str) -> datetime | None:

@@ -80,8 +80,14 @@ class Dispatcher:
         return await self._journal.trigger(run_id, persona=persona, priority=priority, also=defer, **run)
 
     async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
-        """One after the other: each with its job in a transaction of its own."""
-        return {run["run_id"] for run in runs if await self.trigger(**run)}
+        """`Journal.trigger_all`, with the jobs in the same transaction."""
+        made = [(run["run_id"], run["persona"], run.get("priority", 0)) for run in runs]
+
+        async def defer(connection: AsyncConnection, new: set[str]) -> None:
+            jobs = [self._jobs.job(*one) for one in made if one[0] in new]
+            await self._jobs.defer_all(jobs, within=connection)
+
+        return await self._journal.trigger_all(runs, also=defer)
 
     async def begin(self, run_id: str) -> bool:
         async with self._fetching:
@@ -127,9 +133,9 @@ class Dispatcher:
 
     async def _judged(self, job: Job) -> RunRow | None:
         """The run of a job, when it is to begin; it is held from now on, unless it has ended."""
-        run_id, owner = run_of(job), self._owner._asdict()
-        fresh = await self._journal.claim(run_id, **owner)
-        if not fresh and not await self._journal.adopt(run_id, **owner):
+        run_id = run_of(job)
+        fresh = await self._journal.claim(run_id, **self._owner._asdict())
+        if not fresh and not await self._journal.adopt(run_id, daemon=self._owner.daemon):
             self._over.append(job)
             await self._finish_jobs()
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, select, update
 
 from fleet.store.part import Part, plain
 from fleet.store.schema import HISTORY, META
@@ -40,6 +40,15 @@ class Facts(Part):
         """A small fact by key; None when nobody put it."""
         rows = await self._db.rows(select(META.c.value).where(META.c.key == key))
         return rows[0][0] if rows else None
+
+    async def swap(self, key: str, old: str | None, value: str) -> bool:
+        """`put`, but only over `old` (None: nothing yet); False when somebody else was here meanwhile."""
+        row = {"key": plain(key), "value": plain(value)}
+        if old is None:
+            new = self._db.insert(META).values(row).on_conflict_do_nothing().returning(META.c.key)
+            return await self._db.write("meta.swap", lambda c: c.scalar(new)) is not None
+        over = update(META).where(META.c.key == row["key"], META.c.value == old).values(value=row["value"])
+        return await self._db.write("meta.swap", lambda c: c.scalar(over.returning(META.c.key))) is not None
 
     async def put(self, key: str, value: str) -> None:
         """Keep a small fact; ValueError for the journal's own key."""

@@ -66,15 +66,21 @@ class Jobs:
         within: AsyncConnection | None = None,
     ) -> None:  # fmt: skip
         """A job for this run, `within` a transaction of the journal; one by `hand` is for its maker only."""
-        raw = (await within.get_raw_connection()).driver_connection if within else None
-        job = self._task.configure(
-            connection=raw,
-            lock=f"{self._platform}/{persona}",
-            priority=priority,
-            queue=self._queue(run_id if hand else ""),
+        queue = self._queue(run_id if hand else "")
+        await self.defer_all([self.job(run_id, persona, priority, queue=queue)], within=within)
+
+    def job(self, run_id: str, persona: str, priority: int = 0, *, queue: str = "") -> Job:
+        """The job of a run, not deferred yet."""
+        made = self._task.configure(
+            lock=f"{self._platform}/{persona}", priority=priority, queue=queue or self._platform
         )
+        return made.make_new_job(run_id=run_id)
+
+    async def defer_all(self, jobs: list[Job], *, within: AsyncConnection | None) -> None:
+        """`defer` of many in one statement."""
+        raw = (await within.get_raw_connection()).driver_connection if within else None
         try:
-            await job.defer_async(run_id=run_id)
+            await self._manager.batch_defer_jobs_async(jobs, connection=raw)
         except ConnectorException as error:
             if within and isinstance(error.__cause__, Exception):
                 raise DBAPIError("defer", None, error.__cause__) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import select, update
@@ -48,15 +48,23 @@ class Runs(Part):
 
         return await self._db.write("run.trigger", work)
 
-    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+    async def trigger_all(
+        self,
+        runs: Sequence[Mapping[str, Any]],
+        also: Callable[[AsyncConnection, set[str]], Awaitable[None]] | None = None,
+    ) -> set[str]:
         """`trigger` of several, each by its arguments, in one transaction; the ids of those that are new."""
         if not runs:
             return set()
         rows = [self._queued(**run) for run in runs]
-        statement = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
+        new = select(RUNS.c.run_id).where(RUNS.c.run_id.in_([row["run_id"] for row in rows]))
 
         async def work(c: AsyncConnection) -> set[str]:
-            return set(await c.scalars(statement, rows))
+            await c.execute(self._db.insert(RUNS).on_conflict_do_nothing(), rows)
+            ids = set(await c.scalars(new))
+            if ids and also is not None:
+                await also(c, ids)
+            return ids
 
         return await self._db.write("run.trigger", work)
 
@@ -73,12 +81,15 @@ class Runs(Part):
         owner = {"pid": pid, "pid_start": pid_start, "daemon": daemon}
         return await self._move("run.claim", run_id, ("queued",), "running", **owner, started=self._now())
 
-    async def adopt(self, run_id: str, *, pid: int, pid_start: int, daemon: str) -> bool:
-        """Take over the open run of a process that is gone; should it live after all, it sees that."""
+    async def adopt(self, run_id: str, *, daemon: str) -> bool:
+        """Take over the open run of a process that is gone; should it live after all, it sees that.
+
+        `pid` and `pid_start` go on naming the process that began it.
+        """
         statement = (
             update(RUNS)
             .where(RUNS.c.run_id == run_id, RUNS.c.state.in_(OPEN_RUNS))
-            .values(pid=pid, pid_start=pid_start, daemon=daemon)
+            .values(daemon=daemon)
             .returning(RUNS.c.run_id)
         )
         return await self._db.write("run.adopt", lambda c: c.scalar(statement)) is not None

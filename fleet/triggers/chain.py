@@ -7,6 +7,7 @@ then they are struck off. Killed anywhere in between, the next start hands over 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -40,13 +41,15 @@ class ChainWatch:
     Args:
         confirmations: blocks on top before one counts.
         sponsor: address whose balance is watched, "" for none; below `low_wei` it is low.
+        key: where the cursor lies; daemons that share it and look at the same things move it together.
     """
 
     def __init__(
         self, node: Node, diamond: str, facts: Facts, sink: Sink, subscribers: Subscribers, *,
         confirmations: int = 0, sponsor: str = "", low_wei: int = 0, every_s: float = 5.0,
-        clock: Clock | None = None,
+        clock: Clock | None = None, key: str = KEY,
     ) -> None:  # fmt: skip
+        self._key, self._stored = key, ""
         self._reader = Reader(node, diamond, sponsor=sponsor)
         self._facts, self._sink, self._subscribers = facts, sink, subscribers
         self._confirmations, self._low_wei, self._every_s = confirmations, low_wei, every_s
@@ -81,7 +84,14 @@ class ChainWatch:
         return min(self._every_s * 2.0 ** min(self._failures, 30), max(SLOWEST_S, self._every_s))
 
     async def look(self) -> None:
-        """Hand over what an earlier look left, then look once. Raises what node and journal raise."""
+        """Hand over what an earlier look left, then look once. Raises what node and journal raise.
+
+        A look during which another daemon moved the cursor is void: what it saw, the other one fires.
+        """
+        with suppress(_Overtaken):
+            await self._look()
+
+    async def _look(self) -> None:
         seen = await self._load()
         if seen is not None and seen.outbox:
             seen = await self._deliver(seen)
@@ -129,7 +139,7 @@ class ChainWatch:
         return seen.skip_to(number)
 
     async def _keep(self, seen: Seen) -> None:
-        await self._facts.put(KEY, seen.dumps())
+        await self._store(seen)
         if seen.outbox:
             await self._deliver(seen)
 
@@ -151,8 +161,14 @@ class ChainWatch:
             await tell(self._sink, skip)
         await self._crowded(seen, counts)
         seen = replace(seen, outbox=())
-        await self._facts.put(KEY, seen.dumps())
+        await self._store(seen)
         return seen
+
+    async def _store(self, seen: Seen) -> None:
+        text = seen.dumps()
+        if not await self._facts.swap(self._key, self._stored or None, text):
+            raise _Overtaken
+        self._stored = text
 
     async def _crowded(self, seen: Seen, counts: dict[str, int]) -> None:
         for name in [name for name, count in counts.items() if count > CROWD]:
@@ -162,7 +178,8 @@ class ChainWatch:
             await tell(self._sink, Skip(EVERYONE, key, reason))
 
     async def _load(self) -> Seen | None:
-        text = await self._facts.get(KEY)
+        text = await self._facts.get(self._key)
+        self._stored = text or ""
         try:
             return Seen.loads(text) if text else None
         except ValueError as error:
@@ -175,6 +192,10 @@ class ChainWatch:
             if self._told.get(event) != problem:
                 await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@{event}", f"could not look: {problem}"))
         self._told = dict(problems)
+
+
+class _Overtaken(Exception):
+    """Another daemon has moved the cursor since it was loaded."""
 
 
 def _firing(persona: str, event: Event, due: datetime) -> Firing:

@@ -98,6 +98,12 @@ class Continuous:
         if turn := self._turns.get(persona):
             self._wait(persona, turn.pace, turn.rounds.after(found=found, ended=self._clock.now()))
 
+    def know(self, persona: str, rounds: Rounds) -> None:
+        """What a journal says that other daemons end runs in, too: it counts instead of `ended`."""
+        turn = self._turns.get(persona)
+        if turn and turn.rounds.count != rounds.count:
+            self._wait(persona, turn.pace, rounds)
+
     def upcoming(self) -> dict[str, datetime]:
         """When each persona starts next, as far as is known."""
         now, here = self._clock.now(), self._clock.monotonic()

@@ -121,8 +121,9 @@ class FileWatch:
 
     def __init__(
         self, base: Path, facts: Facts, sink: Sink, watchers: Watchers, *,
-        every_s: float = 2.0, clock: Clock | None = None,
+        every_s: float = 2.0, clock: Clock | None = None, key: str = KEY,
     ) -> None:  # fmt: skip
+        self._key = key
         self._base, self._facts, self._sink, self._watchers = base, facts, sink, watchers
         self._every_s = every_s
         self._clock = clock or SystemClock()
@@ -187,11 +188,11 @@ class FileWatch:
     async def _know(self, path: str, digest: str, count: int) -> None:
         assert self._known is not None
         known = {**self._known, path: (digest, count)}
-        await self._facts.put(KEY, json.dumps(known))
+        await self._facts.put(self._key, json.dumps(known))
         self._known = known
 
     async def _load(self) -> dict[str, tuple[str, int]]:
-        text = await self._facts.get(KEY) or "{}"
+        text = await self._facts.get(self._key) or "{}"
         try:
             return {path: (str(digest), int(count)) for path, (digest, count) in json.loads(text).items()}
         except (ValueError, TypeError, AttributeError) as error:

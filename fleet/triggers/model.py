@@ -63,6 +63,7 @@ class Facts(Protocol):
 
     async def get(self, key: str) -> str | None: ...
     async def put(self, key: str, value: str) -> None: ...
+    async def swap(self, key: str, old: str | None, value: str) -> bool: ...
 
 
 @dataclass
@@ -94,6 +95,12 @@ class MemoryFacts(dict[str, str]):
 
     async def put(self, key: str, value: str) -> None:
         self[key] = value
+
+    async def swap(self, key: str, old: str | None, value: str) -> bool:
+        if await self.get(key) != old:
+            return False
+        await self.put(key, value)
+        return True
 
 
 def tick_key(persona: str, tick: datetime) -> str:

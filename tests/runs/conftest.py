@@ -61,7 +61,14 @@ class Shop:
     beats: int = 0
 
     def __post_init__(self) -> None:
-        self.queue = Queue(self.journal, "devnet", self.personas, self.feed, enqueue=self.source.trigger)
+        self.queue = Queue(
+            self.journal,
+            "devnet",
+            self.personas,
+            self.feed,
+            enqueue=self.source.trigger,
+            enqueue_all=self.source.trigger_all,
+        )
         self.world = cast(
             World,
             SimpleNamespace(
