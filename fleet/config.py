@@ -239,6 +239,8 @@ class ModelSection(Section):
     """Most tokens of one prompt, estimated; older results of tools are cut to a mark before it is reached."""
     timeout: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[sm]$")] = "60s"
     """Longest silence of the endpoint. A turn as a whole has the persona's own limit."""
+    stream: bool = True
+    """Whether answers are taken as they come; false for an endpoint that cannot stream calls of tools."""
     prices: PricesSection | None = None
     """What it costs; without prices a persona with a budget in dollars is refused."""
 

@@ -114,6 +114,7 @@ class _Work:
             prices=self.section.prices,
             turn=turn,
             index=self.index,
+            streamed=self.section.stream,
         )
         try:
             return await exchange.run(messages)

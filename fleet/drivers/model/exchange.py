@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic_ai import exceptions as wrong
-from pydantic_ai.direct import model_request_stream
+from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -87,6 +87,7 @@ class Exchange:
     prices: PricesSection | None
     turn: Turn
     index: int
+    streamed: bool = True
     attempts: int = 0
     heard: bool = False
     """Whether anything came back but an error: then it may have cost something."""
@@ -132,6 +133,8 @@ class Exchange:
 
     async def _once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
         self.attempts += 1
+        if not self.streamed:
+            return await self._at_once(messages)
         async with model_request_stream(
             self.model, messages,
             model_settings=self.settings, model_request_parameters=self.parameters, instrument=False,
@@ -145,6 +148,18 @@ class Exchange:
             finally:
                 self._broken(stream.get())
             return stream.get()
+
+    async def _at_once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
+        """The same, from an endpoint that cannot stream: shown as if it had."""
+        response = await model_request(
+            self.model, messages,
+            model_settings=self.settings, model_request_parameters=self.parameters, instrument=False,
+        )  # fmt: skip
+        self.heard = True
+        for at, part in enumerate(response.parts):
+            self._show(PartStartEvent(index=at, part=part))
+            self._done(at)
+        return response
 
     def _may_pass(self, error: BaseException) -> bool:
         if self.heard or not isinstance(error, _PASSING) or (error.retry_after or 0) > MAX_WAIT_S:
