@@ -46,7 +46,10 @@ class TrajectoryFile:
     def __init__(self, path: Path, *, sync: bool = True, largest: int = MAX_FILE) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._path, self._sync, self._largest = path, sync, largest
-        self._fd = os.open(path, flags, 0o600)
+        try:
+            self._fd = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise _refused(path, error) from None
         self._size, self._started, self._ended = _survey(path)
         os.ftruncate(self._fd, self._size)
 
@@ -95,15 +98,17 @@ class TrajectoryFile:
                 os.fsync(self._fd)
         except OSError as error:
             os.ftruncate(self._fd, self._size)  # half a record must not stand before the next
-            full = error.errno in _FULL
-            why = "no space left" if full else error.strerror
-            raise TryAgain(
-                f"{self._path}: {why}", remedy="free some disk space" if full else "look at the disk"
-            ) from None
+            raise _refused(self._path, error) from None
         self._size += len(line)
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _refused(path: Path, error: OSError) -> TryAgain:
+    if error.errno in _FULL:
+        return TryAgain(f"{path}: no space left", remedy="free some disk space")
+    return TryAgain(f"{path}: {error.strerror}", remedy="look at the disk")
 
 
 def _survey(path: Path) -> tuple[int, bool, bool]:

@@ -44,7 +44,8 @@ class Run:
     def __init__(self, state: Path, hub: Hub, run: str = "r1") -> None:
         (state / "runs" / run).mkdir(parents=True)
         self.path = state / "runs" / run / "trajectory.jsonl"
-        self.stream = Stream(run, clock=SystemClock(), sink=TrajectoryFile(self.path), readers=(hub,))
+        sink = TrajectoryFile(self.path, sync=False)
+        self.stream = Stream(run, clock=SystemClock(), sink=sink, readers=(hub,))
 
     def emit(self, *events: Event) -> None:
         for event in events:
@@ -183,3 +184,24 @@ async def test_a_caller_that_goes_away_is_forgotten(tmp_path: Path) -> None:
         await anyio.sleep(0.1)
         run.emit(FOOTER)
         assert (await follow(client))[-1] == ("4", "footer")
+
+
+async def test_whoever_does_not_keep_up_is_sent_away_and_misses_nothing(tmp_path: Path) -> None:
+    hub = Hub()
+    run = Run(tmp_path, hub)
+    run.emit(HEADER)
+    got: list[tuple[str, str]] = []
+    async with served(tmp_path, hub) as client, anyio.create_task_group() as tasks:
+
+        async def read() -> None:
+            got.extend(await follow(client))
+
+        tasks.start_soon(read)
+        await anyio.sleep(0.3)
+        run.emit(*(asks(call) for call in range(1_500)), FOOTER)
+    first = [int(ident) for ident, _ in got]
+    assert first == list(range(1, len(first) + 1))
+    assert len(first) < 1_502
+    async with served(tmp_path, hub) as client:
+        rest = [int(ident) for ident, _ in await follow(client, last=str(first[-1]))]
+    assert first + rest == list(range(1, 1_503))
