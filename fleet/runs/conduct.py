@@ -18,6 +18,7 @@ import anyio
 from fleet.drivers.desk import Brief, Offer, Reply, Turn
 from fleet.drivers.session import RunOver
 from fleet.events.model import Event, TurnStarted, TurnUsage
+from fleet.events.usage import total
 from fleet.gate.budget import Ledger
 from fleet.gate.dial import DIAL, read_dial, write_whole
 from fleet.gate.stop import stopped
@@ -30,7 +31,7 @@ from fleet.runs.hand import Hand
 from fleet.runs.money import Purse
 from fleet.runs.plan import Plan, State, complete
 from fleet.runs.policy import Facts, full, next_item, retries_left, stop, summary
-from fleet.runs.state import RunState, StateFile, added, invalid
+from fleet.runs.state import RunState, StateFile, invalid
 from fleet.runs.turns import OpenTurn
 
 PLAN = "PLAN.md"
@@ -274,7 +275,7 @@ class Conductor:
                 "last_failure": failure,
                 "stale": state.stale + 1 if signature == state.signature else 0,
                 "signature": signature,
-                "usage": added(state.usage, turn.usage),
+                "usage": total((state.usage, turn.usage)),
             }
         )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,11 +22,6 @@ from fleet.runs.plan import Item, Plan, State
 
 NAME = "state.json"
 MAX_BYTES = 1 << 20
-
-_FIGURES = (
-    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "duration_s", "model_calls",
-    "tool_calls",
-)  # fmt: skip
 
 _Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
@@ -144,18 +138,3 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len({key for key, _ in pairs}) != len(pairs):
         raise ValueError("a key twice")
     return dict(pairs)
-
-
-def added(one: TurnUsage | None, other: TurnUsage | None) -> TurnUsage | None:
-    """Two usages in sum; a figure that one of them does not know stays unknown."""
-    if one is None or other is None:
-        return one or other
-    total = {
-        name: None if getattr(one, name) is None or getattr(other, name) is None
-        else getattr(one, name) + getattr(other, name)
-        for name in _FIGURES
-    }  # fmt: skip
-    costs = (one.cost_usd, other.cost_usd)
-    cost = None if costs[0] is None or costs[1] is None else str(Decimal(costs[0]) + Decimal(costs[1]))
-    model = one.model if one.model == other.model else ", ".join(sorted({one.model, other.model} - {""}))
-    return TurnUsage(model=model, cost_usd=cost, **total)

@@ -21,9 +21,9 @@ from fleet.events.model import (
     TurnEnded,
     TurnUsage,
 )
+from fleet.events.usage import total
 from fleet.runs.hand import Price, unpriced
 from fleet.runs.replies import CUT, refusal
-from fleet.runs.state import added
 from fleet.text import line
 
 MAX_CALLS = 32
@@ -97,7 +97,7 @@ class OpenTurn:
             usage = checked(usage)
             if usage.cost_usd is None and (cost := self.price(usage)) is not None:
                 usage = usage.model_copy(update={"cost_usd": str(cost)})
-            self.usage = added(self.usage, usage)
+            self.usage = total((self.usage, usage))
 
     def failed(self, failure: str, detail: str = "") -> None:
         if failure not in FAILURES:

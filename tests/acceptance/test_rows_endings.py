@@ -35,14 +35,14 @@ RUN = "abcdefgh"
 
 async def test_row_32_a_call_that_hangs_past_the_deadline_ends_the_run(house: House, tmp_path: Path) -> None:
     one = persona(
-        tmp_path, 'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 9, writes = 4, wall = "2s" }',
+        tmp_path, 'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 9, writes = 4, wall = "4s" }',
         probe("mint", CREATE, expect="result.ok"), probe("hang", FETCH, expect="result.status == 200"),
         probe("later", step("qa_fetch", url="{site}/later"), expect="result.status == 200"),
     )  # fmt: skip
     async with hanging() as (url, asked):
         state = await house.state(tmp_path, (f'site = "{house.devnet.url}"', f'site = "{url}"'))
         async with house.world(state, one) as world:
-            with anyio.fail_after(8):
+            with anyio.fail_after(12):
                 report = await fire(world, one)
             assert (report.outcome, report.settled, report.findings) == ("deadline_exceeded", True, ())
             assert await world.names.owner_of_name(f"qa-{report.run}-1") == ""

@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fleet.drivers.session import RunOver
-from fleet.events.model import TurnUsage
 from fleet.runs.plan import Plan
-from fleet.runs.state import NAME, RunState, StateFile, added
+from fleet.runs.state import NAME, RunState, StateFile
 from tests.runs.table import look
 
 STATE = RunState.begin("r", Plan.of([look("a"), look("b")]))
@@ -107,21 +104,3 @@ def test_a_save_that_fails_leaves_the_old_state(tmp_path: Path) -> None:
     file.path.write_bytes(before)
     file.check()
     assert os.listdir(tmp_path) == [NAME]
-
-
-COUNT = st.integers(0, 10**9) | st.none()
-
-
-@given(COUNT, COUNT)
-def test_a_sum_with_something_unknown_is_unknown(one: int | None, other: int | None) -> None:
-    total = added(TurnUsage(input_tokens=one), TurnUsage(input_tokens=other, cost_usd="0.1"))
-    assert total is not None
-    assert total.input_tokens == (None if one is None or other is None else one + other)
-    assert total.cost_usd is None
-
-
-def test_money_is_added_as_decimals() -> None:
-    total = added(TurnUsage(model="m", cost_usd="0.1"), TurnUsage(model="m", cost_usd="0.2"))
-    assert total == TurnUsage(model="m", cost_usd="0.3")
-    assert added(None, None) is None
-    assert added(None, total) == total
