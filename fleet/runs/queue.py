@@ -65,6 +65,8 @@ class Queue:
         persona = self._personas.get(firing.persona)
         refusal, budget = _runnable(persona)
         waiting = await self._journal.queued_keys(self._platform, firing.persona)
+        if firing.key in waiting:  # another daemon's, since the look before
+            return False
         refusal = refusal or _crowded(firing, waiting) or await self._spent(persona, budget, self._journal)
         if refusal:
             await self.skip(Skip(firing.persona, firing.key, refusal))

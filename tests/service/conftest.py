@@ -82,6 +82,8 @@ class Up:
     state: Path
     devnet: Devnet
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    place: str = ""
+    """URL of the journal, where it is not in the state directory."""
 
     @property
     def personas(self) -> Path:
@@ -136,10 +138,10 @@ class Up:
         raise AssertionError(f"nothing happened within {seconds} s; the daemon said:\n{self.log()[-3000:]}")
 
     async def runs(self) -> list[RunRow]:
-        async with await Journal.open(self.state / "fleet.db") as journal:
+        async with await Journal.open(self.place or self.state / "fleet.db") as journal:
             return await journal.runs()
 
-    async def minted(self) -> str:
+    async def minted(self, seconds: float = 20) -> str:
         """Waits for a run that has minted a name; the run's id."""
 
         def run() -> str:
@@ -151,12 +153,13 @@ class Up:
                     return path.parent.name
             return ""
 
-        return str(await self.until(run))
+        return str(await self.until(run, seconds))
 
     async def held(self, run: str) -> list[str]:
         """Owners of the names that a run recorded; "" for one that is free."""
         profile = parse(Platform, self.devnet.profile.read_text(), file="devnet.toml")
-        async with await Journal.open(self.state / "fleet.db") as journal, Rpc(profile.chain.rpc) as rpc:
+        place = self.place or self.state / "fleet.db"
+        async with await Journal.open(place) as journal, Rpc(profile.chain.rpc) as rpc:
             names = Names(rpc, profile.chain.diamond)
             return [await names.owner_of_name(e.ref) for e in await journal.effects(run, kinds=["name"])]
 
