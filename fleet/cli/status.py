@@ -13,6 +13,7 @@ from fleet.config import ROOT, FleetConfig, load_fleet
 from fleet.gate.budget import Unit, day_limits, left_today
 from fleet.gate.stop import stopped
 from fleet.personas.load import load_all
+from fleet.store.ballast import laid
 from fleet.store.place import shown, store_place
 from fleet.store.units import FLEET, number, word
 from fleet.text import clean
@@ -40,12 +41,15 @@ async def gather() -> dict[str, Any]:
         "journal": shown(store_place(config.store, folder)),
         "state": str(folder),
         "daemon": holder(folder),
+        "degraded": "",
         "waiting": {},
         "left_today": {},
         "runs": [],
         "skips": [],
         "findings": {},
     }
+    if data["daemon"] and not laid(folder):
+        data["degraded"] = "the disk is full: nothing new begins"
     if (known := await known_journal(folder)) is not None:
         async with known as journal:
             data["waiting"] = await journal.waiting(data["platform"])
@@ -72,6 +76,8 @@ def _print(data: dict[str, Any]) -> None:
     print(f"platform  {data['platform']}")
     print(f"journal   {data['journal']}")
     print(f"at work   {'pid ' + str(data['daemon']) if data['daemon'] else 'nobody'}")
+    if data["degraded"]:
+        print(f"degraded  {data['degraded']}")
     if data["waiting"]:
         print("waiting   " + ", ".join(f"{count} {name}" for name, count in sorted(data["waiting"].items())))
     for owner, units in data["left_today"].items():

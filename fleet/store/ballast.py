@@ -23,7 +23,7 @@ def look(state: Path) -> str:
     "" when all is well, else one line that says why nothing new may begin. Never raises.
     """
     free = _free(state)
-    if _laid(state):
+    if laid(state):
         if free >= LOW:
             return ""
         give_up(state)
@@ -55,7 +55,8 @@ def _free(state: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-def _laid(state: Path) -> bool:
+def laid(state: Path) -> bool:
+    """Whether space is kept back now. While it is not, a daemon that is at work is degraded."""
     try:
         return os.lstat(state / BALLAST).st_size == SIZE
     except OSError:
