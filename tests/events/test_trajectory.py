@@ -60,11 +60,12 @@ def test_a_result_that_looks_like_a_footer_closes_nothing(tmp_path: Path) -> Non
     assert (again.started, again.ended) == (True, False)
 
 
-def test_a_torn_tail_is_cut_and_the_footer_still_lands(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [0, 5_000])
+def test_a_torn_tail_is_cut_and_the_footer_still_lands(tmp_path: Path, more: int) -> None:
     path = tmp_path / "t.jsonl"
     TrajectoryFile(path).write(HEADER)
     with path.open("ab") as handle:
-        handle.write(b'{"type":"gate.den')
+        handle.write(b'{"type":"gate.den' + b"x" * more)
     assert (list(read(path)), torn(path)) == ([HEADER], True)
     TrajectoryFile(path).write(FOOTER)
     assert (list(read(path)), torn(path)) == ([HEADER, FOOTER], False)
