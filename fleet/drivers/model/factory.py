@@ -48,6 +48,12 @@ class _Later:
         self._section, self._key = section, key
 
     async def __call__(self, desk: Desk) -> str:
-        module = await anyio.to_thread.run_sync(importlib.import_module, "fleet.drivers.model.driver")
-        drive: Driver = module.ModelDriver(self._section, self._key)
+        drive: Driver = await anyio.to_thread.run_sync(self._made)
         return await drive(desk)
+
+    def _made(self) -> Driver:
+        endpoint = importlib.import_module("fleet.drivers.model.endpoint")
+        importlib.import_module(endpoint.SDKS[self._section.name.partition(":")[0]])
+        module = importlib.import_module("fleet.drivers.model.driver")
+        driver: Driver = module.ModelDriver(self._section, self._key)
+        return driver
