@@ -30,6 +30,11 @@ DRIVERS = ("auto", "playbook")
 """What a persona may ask for without a model: then `auto` is the playbook."""
 
 
+def drivers(world: World) -> tuple[str, ...]:
+    """What a persona may ask for here."""
+    return DRIVERS if world.model is None else (*DRIVERS, "model")
+
+
 def hand_of(world: World, persona: LoadedPersona, given: Hand | None = None) -> Hand:
     """Who drives a run of this persona; ConfigError when nobody can.
 
@@ -43,9 +48,9 @@ def hand_of(world: World, persona: LoadedPersona, given: Hand | None = None) -> 
     ):
         return world.model(persona)
     if asked not in DRIVERS:
-        valid = DRIVERS if world.model is None else (*DRIVERS, "model")
         raise ConfigError(
-            f"{persona.path}: driver: {asked!r} cannot drive a run here", remedy=f"one of {', '.join(valid)}"
+            f"{persona.path}: driver: {asked!r} cannot drive a run here",
+            remedy=f"one of {', '.join(drivers(world))}",
         )
     return PLAYBOOK
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import secrets
+from functools import partial
 from pathlib import Path
 
-from fleet.errors import TryAgain
+from fleet.errors import ConfigError, TryAgain
 from fleet.gate.budget import Budget
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
 from fleet.runs.course import SETTLE_S, RunReport, Work, opened, own_start, waits_key
 from fleet.runs.drive import hand_of
-from fleet.runs.hand import Hand
+from fleet.runs.hand import PLAYBOOK, Hand
 from fleet.runs.settle import transactions
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
@@ -98,9 +99,15 @@ async def execute(
     """See a claimed run through, once. `work` stands in for the persona's probes; RunOver may end it."""
     budget = Budget.of(persona.persona.budget, file=str(persona.path))
     async with opened(world, run, persona, budget) as open_run:
-        if work is None:
-            open_run.drive.hand = hand_of(world, persona, hand)
+        try:
+            open_run.drive.hand = PLAYBOOK if work else hand_of(world, persona, hand)
+        except ConfigError as error:  # it was claimed: it ends like any other
+            work = partial(_nobody, error)
         return await open_run.live(trigger, work)
+
+
+async def _nobody(error: ConfigError) -> None:
+    raise error
 
 
 __all__ = [

@@ -46,13 +46,14 @@ class Queue:
     def __init__(
         self, journal: Journal, platform: str, personas: Mapping[str, LoadedPersona], feed: Feed, *,
         enqueue: Enqueue | None = None, enqueue_all: EnqueueAll | None = None,
-        day: Callable[[], Mapping[Unit, int]] = dict,
+        day: Callable[[], Mapping[Unit, int]] = dict, drivers: Sequence[str] = DRIVERS,
     ) -> None:  # fmt: skip
         self._journal, self._platform = journal, platform
         self._enqueue: Enqueue = enqueue or journal.trigger
         self._enqueue_all: EnqueueAll = enqueue_all or journal.trigger_all
         self._personas, self._feed = personas, feed
         self._day = day
+        self._drivers = (*drivers, TRIAGE)
         self.nudge = _nobody
 
     async def fire(self, firing: Firing, *, priority: int = 0) -> bool:
@@ -63,7 +64,7 @@ class Queue:
         if await self._journal.known_key(firing.key):
             return False
         persona = self._personas.get(firing.persona)
-        refusal, budget = _runnable(persona)
+        refusal, budget = _runnable(persona, self._drivers)
         waiting = await self._journal.queued_keys(self._platform, firing.persona)
         if firing.key in waiting:  # another daemon's, since the look before
             return False
@@ -90,7 +91,7 @@ class Queue:
             if firing.key in known:
                 continue
             persona, keys = self._personas.get(firing.persona), waiting.setdefault(firing.persona, [])
-            refusal, budget = _runnable(persona)
+            refusal, budget = _runnable(persona, self._drivers)
             if refusal := refusal or _crowded(firing, keys) or await self._spent(persona, budget, today):
                 skips.append(Skip(firing.persona, firing.key, refusal))
                 continue
@@ -170,11 +171,11 @@ def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
     return ("calls", *writes, *model)
 
 
-def _runnable(persona: LoadedPersona | None) -> tuple[str, Budget | None]:
+def _runnable(persona: LoadedPersona | None, drivers: Sequence[str]) -> tuple[str, Budget | None]:
     """Why a persona cannot run now, or "" and its limits."""
     if persona is None:
         return "no such persona now", None
-    if persona.persona.driver not in (*DRIVERS, TRIAGE):
+    if persona.persona.driver not in drivers:
         return f"its driver {persona.persona.driver!r} cannot drive a run here", None
     try:
         return "", Budget.of(persona.persona.budget, file=str(persona.path))

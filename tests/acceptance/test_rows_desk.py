@@ -11,7 +11,7 @@ from fleet.drivers.desk import REPORT_FINDING, Desk
 from fleet.events.model import Footer, TurnUsage
 from fleet.events.trajectory import read
 from fleet.runs.hand import Hand
-from fleet.runs.life import RunReport, fire, recover
+from fleet.runs.life import RunReport, execute, fire, recover
 from fleet.runs.plan import Plan
 from fleet.runs.state import RunState, StateFile
 from tests.acceptance.conftest import House, persona, probe, step
@@ -63,6 +63,17 @@ async def test_row_64_a_state_that_cannot_be_is_said_at_the_next_start(
     assert report.outcome == footer.outcome == "state_invalid"
     assert report.detail.startswith("reaped_orphan: the process ended while running; state.json: ")
     assert footer.turns == 0
+
+
+async def test_a_claimed_run_that_nobody_can_drive_ends_with_a_footer(house: House, tmp_path: Path) -> None:
+    """The model was there when the run was queued, and is not any more."""
+    one = persona(tmp_path, FRONT + '\ndriver = "model"', probe("seen", FETCH, expect="result.status == 200"))
+    async with house.world(await house.state(tmp_path), one) as world:
+        await killed(world, one)
+        report = await execute(world, RUN, one, trigger="test")
+    assert (report.outcome, report.settled) == ("failed", True)
+    assert report.detail.endswith("driver: 'model' cannot drive a run here")
+    assert [event.type for event in house.heard] == ["header", "footer"]
 
 
 async def test_what_a_driver_explores_is_proven_in_fresh_jails_and_posted_only_in_our_words(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,18 @@ async def test_a_driver_that_hides_the_end_of_the_run_is_over_all_the_same(tmp_p
             await table.drive()
         assert found.value.outcome == "budget_exceeded"
         assert [tool for tool, _ in table.jail.calls] == ["qa_fetch", "swallowed"]
+
+
+async def test_a_turn_in_which_the_run_ended_says_so_when_it_is_left(tmp_path: Path) -> None:
+    async def deaf(desk: Desk) -> None:
+        async with desk.turn() as turn:
+            for _ in range(2):
+                with suppress(RunOver):
+                    await turn.ask("c", "qa_fetch", {"url": "http://site/"})
+
+    async with seated(tmp_path, persona(look("a"), calls=1), hand=ANY) as table:
+        with pytest.raises(RunOver, match="budget_exceeded"):
+            await deaf(table.desk)
 
 
 async def test_a_driver_that_leaves_early_is_not_done(tmp_path: Path) -> None:
