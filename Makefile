@@ -64,7 +64,7 @@ format: setup
 	@$(BIN)/ruff check --quiet --fix .
 
 bench: setup
-	@for b in compile daemon events fetch posting runs scheduler startup; do echo "== $$b"; $(BIN)/python -m bench.$$b || exit 1; done
+	@for b in compile daemon events fetch model posting runs scheduler startup; do echo "== $$b"; $(BIN)/python -m bench.$$b || exit 1; done
 
 # Needs uv; the lock serves every supported Python and machine.
 lock:

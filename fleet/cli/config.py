@@ -11,6 +11,7 @@ import typer
 from fleet.cli.roster import roster
 from fleet.cli.shell import Json, make_app, note, put, state
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
+from fleet.drivers.model.factory import model_driver
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.store.place import shown, store_place
@@ -55,6 +56,7 @@ def check(
     for persona in found.values():
         for skip in unfired(persona.persona, config.hooks):
             note(f"{skip.persona}: {skip.reason}")
+    model_driver(config, state())
     dial = read_dial(state() / DIAL)
     if not dial.trusted and os.path.lexists(state() / DIAL):
         raise ConfigError(
@@ -66,6 +68,9 @@ def check(
         "platform": profile.name,
         "profile": str(path),
         "journal": shown(store_place(config.store, state())),
+        "model": config.model.name if config.model else "",
         "personas": sorted(found),
     }
-    put(data, as_json=as_json, text=lambda: print(f"ok: {profile.name} ({path}), {len(found)} personas"))
+    by = data["model"] or "their playbooks, no model is configured"
+    text = f"ok: {profile.name} ({path}), {len(found)} personas driven by {by}"
+    put(data, as_json=as_json, text=lambda: print(text))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from fleet.cli.config import app
 from fleet.config import FleetConfig, model_key_file, parse
 from fleet.drivers.model.factory import model_driver, model_key
 from fleet.errors import ConfigError
@@ -96,3 +99,24 @@ def test_making_a_driver_imports_no_sdk() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("table", "name"), [("", ""), (OWN, "openai:own")])
+def test_config_check_says_who_drives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, name: str
+) -> None:
+    (tmp_path / "fleet.toml").write_text('platform = "example"\n' + table)
+    monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    said = CliRunner().invoke(app, ["check", "--json"])
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["model"] == name
+
+
+def test_config_check_finds_a_key_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fleet.toml").write_text('platform = "example"\n' + HOSTED)
+    monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    said = CliRunner().invoke(app, ["check"])
+    assert isinstance(said.exception, ConfigError)
+    assert "keys/model" in str(said.exception)

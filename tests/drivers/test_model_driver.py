@@ -140,7 +140,7 @@ OUTCOMES = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_script_ends_in_its_outcome(name: str) -> None:
-    desk = MemoryDesk(max_turns=14, turn_timeout_s=0.3 if name == "silence" else 20.0)
+    desk = MemoryDesk(max_turns=14, turn_timeout_s=0.3 if name == "silence" else 60.0)
     assert await outcome(HOSTILE[name], desk, max_tokens=64) == OUTCOMES[name]
     assert len(desk.settled) == len(desk.reserved) == len(desk.turns)
 

@@ -36,7 +36,7 @@ def front(driver: str, **more: str) -> str:
     """The head of a persona that may do nearly everything, within LIMITS."""
     limits = ", ".join(f"{unit} = {number}" for unit, number in LIMITS.items())
     budget = f'{limits}, wall = "2m"' + (f", usd = {more['usd']}" if "usd" in more else "")
-    policy = more.get("policy", 'max_turns_per_run = 14, turn_timeout = "20s"')
+    policy = more.get("policy", 'max_turns_per_run = 14, turn_timeout = "60s"')
     return f'tools = {TOOLS}\nbudget = {{ {budget} }}\ndriver = "{driver}"\npolicy = {{ {policy} }}'
 
 
