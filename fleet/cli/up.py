@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,19 +23,26 @@ from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.errors import Unreachable, UsageError
 from fleet.events.feed import Feed
+from fleet.events.live import Hub
+from fleet.gate.budget import day_limits
 from fleet.personas.load import LoadedPersona
+from fleet.runs.drive import drivers
 from fleet.runs.queue import Queue
 from fleet.runs.world import World
 from fleet.service.daemon import Daemon
+from fleet.service.doors import Doors
+from fleet.service.follow import Followers
 from fleet.service.health import listeners, serve
 from fleet.service.logs import configure, log_daemon, log_run, mask_with
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.roll import Roll
 from fleet.service.triggers import Triggers
+from fleet.triggers.hook_secret import hook_secrets
 
 app = make_app()
 _LOG = logging.getLogger("fleet.service")
+GRACE_S = 20.0
 FIRST_S, LONGEST_S = 1.0, 60.0
 """Pauses between attempts to reach a chain that does not answer at the start."""
 
@@ -47,7 +55,7 @@ def up(
     personas: Annotated[Path, typer.Option(help="Folder of persona files, followed while it runs.")] = FOLDER,
     grace: Annotated[
         float, typer.Option(min=0, max=3600, help="Seconds that runs may go on after the first SIGTERM.")
-    ] = 20.0,
+    ] = GRACE_S,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Health pages on 127.0.0.1 too, not only fleet.sock.")
     ] = None,
@@ -72,7 +80,7 @@ class Options:
     state: Path
     folder: Path
     platform: str | None = None
-    grace_s: float = 20.0
+    grace_s: float = GRACE_S
     port: int | None = None
     clock: Clock = field(default_factory=SystemClock)
     """Not of the command line: a soak sets it wrong."""
@@ -127,14 +135,21 @@ async def stay(options: Options) -> None:
 
 
 async def _serve(options: Options, notifier: Notifier, opened: Callable[[World], None]) -> None:
-    found, _ = await anyio.to_thread.run_sync(roster, options.folder)  # whoever follows it tells bad files
-    tally = Tally()
+    found: dict[str, LoadedPersona] = {}
+
+    async def gather() -> None:
+        good, _ = await anyio.to_thread.run_sync(roster, options.folder)  # whoever follows it tells bad files
+        found.update(good)
+
+    _open_secrets(load_fleet(), options.state)
+    tally, hub = Tally(), Hub()
     async with (
         open_world(
             options.state,
             personas=found,
             platform=options.platform,
-            watch=(tally.run, log_run),
+            watch=(tally.run, log_run, hub),
+            meanwhile=gather,
             clock=options.clock,
         ) as world,
         Rpc(world.platform.chain.rpc) as rpc,
@@ -145,7 +160,10 @@ async def _serve(options: Options, notifier: Notifier, opened: Callable[[World],
         try:
             daemon = make(options, world, rpc, found, feed, notifier, tally)
             lines = listeners(options.state, options.port)
-            daemon.more = (("the health pages", lambda: serve(daemon.vitals, options.state, lines)),)
+            doors = ways_in(daemon)
+            followers = Followers(hub, options.state)
+            pages = partial(serve, daemon.vitals, options.state, lines, doors, followers=followers)
+            daemon.more = (("the health pages", pages),)
             await daemon.serve()
         finally:
             feed.close()
@@ -156,16 +174,24 @@ def make(
     notifier: Notifier, tally: Tally,
 ) -> Daemon:  # fmt: skip
     """The daemon over an opened world, without its health pages."""
-    queue = Queue(world.journal, world.platform.name, personas, feed, enqueue=world.source.trigger)
+    queue = Queue(
+        world.journal, world.platform.name, personas, feed, enqueue=world.source.trigger,
+        enqueue_all=world.source.trigger_all,
+        day=lambda: day_limits(daemon.world.config.budget), drivers=drivers(world),
+    )  # fmt: skip
     sponsor = world.signer.address(Role.SPONSOR)
-    triggers = Triggers(queue, world.journal, rpc, world.platform, sponsor, world.state, world.clock)
+    triggers = Triggers(
+        queue, world.journal, rpc, world.platform, sponsor, world.state, world.clock,
+        fire_all=queue.fire_all, hooks=lambda: daemon.world.config.hooks,
+    )  # fmt: skip
 
     def reread() -> FleetConfig:
         config = load_fleet()
         load_platform(options.platform or config.platform, world.state)
+        _open_secrets(config, world.state)
         return config
 
-    return Daemon(
+    daemon = Daemon(
         world=world,
         personas=personas,
         feed=feed,
@@ -177,6 +203,28 @@ def make(
         grace_s=options.grace_s,
         notifier=notifier,
         tally=tally,
+    )
+    return daemon
+
+
+def _open_secrets(config: FleetConfig, state: Path) -> None:
+    """A webhook that could never answer is told before it is asked: ConfigError."""
+    for name in config.hooks:
+        hook_secrets(config, name, state)
+
+
+def ways_in(daemon: Daemon) -> Doors:
+    """What may be put into its queue from outside, by its configuration as it is at that moment."""
+    world = daemon.world
+    return Doors(
+        queue=daemon.queue,
+        book=world.journal,
+        platform=world.platform.name,
+        personas=daemon.personas,
+        config=lambda: daemon.world.config,
+        subscribers=daemon.triggers.subscribers,
+        state=world.state,
+        clock=world.clock,
     )
 
 

@@ -186,6 +186,7 @@ class Executor:
 
     async def _land(self, row: RunRow) -> None:
         del self._flights[row.run_id]
+        self._world.asked.pop(row.run_id, None)  # of a run that was cancelled before it was opened
         try:
             await self._tell_ended(row.run_id)
         except FleetError as error:

@@ -24,10 +24,11 @@ from fleet.events.feed import (
 )
 from fleet.gate.dial import DIAL, read_dial, read_note
 from fleet.gate.stop import stopped
+from fleet.jail import services
 from fleet.personas.load import LoadedPersona
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
-from fleet.runs.life import execute, forget_unbegun
+from fleet.runs.life import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.world import World
 from fleet.service.metrics import Tally
@@ -39,8 +40,12 @@ from fleet.service.vitals import Vitals
 from fleet.store import ballast
 from fleet.store.rows import RunRow
 
-LIVE_KEYS = ("concurrency", "trusted", "never")
+LIVE_KEYS = ("concurrency", "trusted", "never", "hooks")
 """Configuration that takes effect at once; `never` for the gate, for the signer at the next start."""
+LEAVE_S = services.SETTLE_S + SETTLE_S
+"""What a run may need at most to end after its grace: the call that it is in, then its own settling.
+
+`TimeoutStopSec` of the unit is longer than this and the default grace."""
 WEATHER_S = 1.0
 
 _LOG = logging.getLogger("fleet.service")
@@ -117,6 +122,7 @@ class Daemon:
         self.draining = reason
         self.vitals.ready = False
         self.notifier.say("STOPPING=1")
+        self.notifier.say(f"EXTEND_TIMEOUT_USEC={int((self.grace_s + LEAVE_S) * 1e6)}")
         self.notifier.status(f"draining after {reason}: {len(self.executor.live)} runs in flight")
         self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
         self._firing.cancel()

@@ -1,0 +1,51 @@
+"""What an operator configures: the fleet file, the platform profiles, and where state lives.
+
+The classes are the documentation: the string under a field says what it is for.
+"""
+
+from fleet.config.files import ROOT, config_dirs, hook_files, key_file, model_key_file, state_dir
+from fleet.config.fleet import (
+    Count,
+    DayLimits,
+    FleetConfig,
+    FleetDayLimits,
+    HookSection,
+    ModelSection,
+    OtelSection,
+    PricesSection,
+    StoreSection,
+    Usd,
+)
+from fleet.config.load import load_fleet, load_platform, overrides, parse, read_text, schema
+from fleet.config.platform import ChainSection, GasSection, Platform, WebSection
+from fleet.config.section import Section
+
+__all__ = [
+    "ROOT",
+    "ChainSection",
+    "Count",
+    "DayLimits",
+    "FleetConfig",
+    "FleetDayLimits",
+    "GasSection",
+    "HookSection",
+    "ModelSection",
+    "OtelSection",
+    "Platform",
+    "PricesSection",
+    "Section",
+    "StoreSection",
+    "Usd",
+    "WebSection",
+    "config_dirs",
+    "hook_files",
+    "key_file",
+    "load_fleet",
+    "load_platform",
+    "model_key_file",
+    "overrides",
+    "parse",
+    "read_text",
+    "schema",
+    "state_dir",
+]

@@ -1,0 +1,56 @@
+"""Where configuration, state and keys are: paths, and who decides them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from fleet.config.fleet import FleetConfig, ModelSection
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+"""The checkout: `sandbox/`, `personas/` and `config/` sit beside `fleet/`."""
+
+
+def state_dir() -> Path:
+    """`$STATE_DIRECTORY` under systemd, else `./.qa-fleet`; not created here."""
+    return Path(os.environ.get("STATE_DIRECTORY") or ".qa-fleet").absolute()
+
+
+def config_dirs() -> tuple[Path, ...]:
+    """Where `fleet.toml` and `platforms/` are looked for: `$CONFIGURATION_DIRECTORY`, then the checkout's."""
+    own = os.environ.get("CONFIGURATION_DIRECTORY")
+    return (*((Path(own).absolute(),) if own else ()), ROOT / "config")
+
+
+def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: Path) -> Path:
+    """The file of a standing key: as configured, or systemd's credential while that is the default."""
+    chosen = getattr(config, role)
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if folder and chosen == FleetConfig.model_fields[role].default:
+        credential = Path(folder).absolute() / role
+        if credential.exists():
+            return credential
+    return state / str(chosen)
+
+
+def model_key_file(config: FleetConfig, state: Path) -> Path | None:
+    """The file of the model's key: as configured, or systemd's credential; None when it does without one."""
+    if config.model is None:
+        return None
+    chosen, default = config.model.key_file, str(ModelSection.model_fields["key_file"].default)
+    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / "model"
+    if chosen == default and credential.exists():
+        return credential
+    if chosen == default and config.model.base_url and not os.path.lexists(state / chosen):
+        return None
+    return state / chosen
+
+
+def hook_files(config: FleetConfig, name: str, state: Path) -> tuple[Path, ...]:
+    """The secret files of a webhook, the newest first; KeyError for one that is not configured."""
+    hook = config.hooks[name]
+    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / f"hook.{name}"
+    chosen = credential if not hook.secret_file and credential.exists() else None
+    newest = chosen or state / (hook.secret_file or f"keys/hook.{name}")
+    return (newest, *((state / hook.old_secret_file,) if hook.old_secret_file else ()))

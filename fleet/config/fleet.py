@@ -1,0 +1,183 @@
+"""What an operator configures in `fleet.toml`."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from ipaddress import ip_address
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+
+from fleet.config.section import Address, HttpUrl, Section
+
+
+def _money(value: Any) -> Any:
+    """What TOML has for an amount: 2 or 0.50. A float is taken as it is written, never as it is stored."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError("an amount in dollars is a number, e.g. 0.50")
+    return Decimal(str(value))
+
+
+Count = Annotated[int, Field(strict=True, ge=0, le=1_000_000_000_000)]
+Usd = Annotated[
+    Decimal, BeforeValidator(_money), Field(ge=0, le=1_000_000, decimal_places=6, allow_inf_nan=False)
+]
+"""US dollars, to the micro-dollar."""
+
+
+class DayLimits(Section):
+    """The most that may be spent on one day (UTC); a unit that is left out has no limit of its own."""
+
+    calls: Count | None = None
+    """Tool calls."""
+    writes: Count | None = None
+    """Transactions signed for tools, besides clean-up."""
+    reports: Count | None = None
+    """Findings posted; the closing report of a run is not counted here."""
+    tokens: Count | None = None
+    """Model tokens."""
+    usd: Usd | None = None
+    """Model money, in dollars."""
+
+
+class FleetDayLimits(DayLimits):
+    """The most that all runs together may spend on one day (UTC); a unit without a number has no limit."""
+
+    writes: Count | None = 10_000
+    """Transactions signed for tools, besides clean-up."""
+    reports: Count | None = 1_000
+    """Findings posted; the closing report of a run is not counted here."""
+    tokens: Count | None = 10_000_000
+    """Model tokens."""
+
+
+class StoreSection(Section):
+    """Where the journal is; a file in the state directory unless one of these says otherwise."""
+
+    url: Annotated[str, StringConstraints(pattern=r"^(postgres(ql)?://.*)?$")] = ""
+    """`postgresql://user@host:5432/database`, for several daemons on one journal; without a password."""
+    url_file: str = ""
+    """A file (mode 0600) that holds the URL with its password; relative to the state directory.
+
+    While both are empty, a systemd credential of the name `store-url` is used where there is one."""
+    stalled_s: float = Field(default=120.0, ge=2, le=3600)
+    """Seconds after which a daemon that is not heard of is dead, and the others settle its runs."""
+
+
+class HookSection(Section):
+    """Who may send deliveries to `POST /hooks/<name>`: whoever knows the secret (triggers/hook.py)."""
+
+    secret_file: str = ""
+    """At least 16 random bytes or their hex, mode 0600; relative to the state directory.
+
+    While empty: systemd's credential `hook.<name>` where there is one, else `keys/hook.<name>`."""
+    old_secret_file: str = ""
+    """The secret before, which is good too while senders change to the new one."""
+
+
+HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
+
+
+def _price(value: Any) -> Any:
+    """A decimal number in quotes: a price is never a float."""
+    if isinstance(value, Decimal):
+        return value
+    if not isinstance(value, str) or not re.fullmatch(r"\d{1,6}(\.\d{1,9})?", value, re.ASCII):
+        raise ValueError('a price is a decimal number in quotes, e.g. "3.00"')
+    return Decimal(value)
+
+
+Price = Annotated[Decimal, BeforeValidator(_price, json_schema_input_type=str)]
+"""US dollars for a million tokens."""
+
+
+class PricesSection(Section):
+    """What the model costs, in US dollars for a million tokens, each as a decimal number in quotes."""
+
+    input: Price
+    """Tokens of the prompt."""
+    output: Price
+    """Tokens of the answer, reasoning included."""
+    cached: Price | None = None
+    """Tokens of the prompt that the provider had in its cache; left out: the price of `input`."""
+
+
+class ModelSection(Section):
+    """The model that drives runs; without this table every `auto` persona is driven by its playbook."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^(openai|anthropic|google):[^\s:][^\s]{0,199}$")]
+    """Kind of endpoint, then the model: `openai:…` (any compatible one too), `anthropic:…`, `google:…`."""
+    base_url: HttpUrl | Literal[""] = ""
+    """Base URL of the endpoint, such as `http://127.0.0.1:8000/v1`; left out: the provider's own.
+
+    Plain http is for loopback only: the key and what the platform says would be open to everyone else."""
+    key_file: str = "keys/model"
+    """The endpoint's key, mode 0600; relative to the state directory.
+
+    While this is the default, a systemd credential of the name `model` is used where there is one, and an
+    endpoint with a `base_url` may do without a key."""
+    max_tokens: int = Field(default=4_096, strict=True, ge=64, le=131_072)
+    """Most tokens of one answer."""
+    context: int = Field(default=48_000, strict=True, ge=4_000, le=2_000_000)
+    """Most tokens of one prompt, estimated; older results of tools are cut to a mark before it is reached."""
+    timeout: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[sm]$")] = "60s"
+    """Longest silence of the endpoint. A turn as a whole has the persona's own limit."""
+    stream: bool = True
+    """Whether answers are taken as they come; false for an endpoint that cannot stream calls of tools."""
+    prices: PricesSection | None = None
+    """What it costs; without prices a persona with a budget in dollars is refused."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _in_the_clear(cls, url: str) -> str:
+        if url.startswith("http://") and not _is_loopback(urlsplit(url).hostname or ""):
+            raise ValueError("plain http to another machine: use https")
+        return url
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class OtelSection(Section):
+    """Where the spans of runs go: an OpenTelemetry collector (pip install 'qa-fleet[otel]')."""
+
+    endpoint: HttpUrl | Literal[""] = ""
+    """Base URL of its OTLP/HTTP receiver, such as `http://127.0.0.1:4318`.
+
+    While empty, the standard variables decide (`OTEL_EXPORTER_OTLP_ENDPOINT` and the others), and without
+    them nothing is sent."""
+
+
+class FleetConfig(Section):
+    """`fleet.toml`; an environment variable `QA_FLEET_<KEY>` wins over a key of the file."""
+
+    platform: str = "devnet"
+    """Name of the profile under test."""
+    identity: str = "keys/identity"
+    """The fleet's own key: a keystore (JSON) or a 64-hex file, mode 0600; relative to the state directory.
+
+    While this is the default, a systemd credential of the name `identity` is used where there is one."""
+    sponsor: str = "keys/sponsor"
+    """The key that pays for throwaway keys; same forms, credential `sponsor`."""
+    trusted: tuple[Address, ...] = ()
+    """More addresses whose log entries count as the fleet's own; the identity always does."""
+    concurrency: int = Field(default=2, ge=1, le=32)
+    """Runs at a time."""
+    never: tuple[str, ...] = ()
+    """4-byte selectors that are never signed, besides the built-in list; can only be added to."""
+    store: StoreSection = StoreSection()
+    """Where the journal is."""
+    budget: FleetDayLimits = FleetDayLimits()
+    """What all runs together may spend on one day."""
+    hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
+    """Webhooks by name: a persona is `on = "hook:<name>"`."""
+    otel: OtelSection = OtelSection()
+    """Where spans go."""
+    model: ModelSection | None = None
+    """The model that drives runs, if there is one."""

@@ -1,0 +1,130 @@
+"""From a file and the environment to a configuration; every mistake named with file, key and remedy."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from fleet.config.files import config_dirs
+from fleet.config.fleet import FleetConfig
+from fleet.config.platform import Platform
+from fleet.config.section import Section
+from fleet.errors import ConfigError, UsageError
+
+Model = TypeVar("Model", bound=Section)
+ENVIRONMENT = "QA_FLEET_"
+"""Prefix of the variables that override `fleet.toml`; what starts so and names no key is an error."""
+
+
+def parse(model: type[Model], text: str, *, file: str) -> Model:
+    """One TOML text to one model; ConfigError names file, key and what would be valid."""
+    return _validate(model, _toml(text, file), file=file)
+
+
+def _toml(text: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}: not TOML: {error}", remedy="fix the syntax at that line") from None
+
+
+def _validate(
+    model: type[Model], data: dict[str, Any], *, file: str, from_environment: Mapping[str, Any] = {}
+) -> Model:
+    try:
+        return model.model_validate(data | dict(from_environment))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        overridden = first["loc"] and str(first["loc"][0]) in from_environment
+        where = f"environment: {ENVIRONMENT}{str(first['loc'][0]).upper()}" if overridden else file
+        message = f"{where}: {key}: {first['msg']}"
+        if first["type"] == "extra_forbidden":
+            valid = ", ".join(valid_keys(model, first["loc"]))
+            message = f"{where}: {key}: unknown key; valid keys here: {valid}"
+        raise ConfigError(message) from None
+
+
+def overrides(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The keys of `fleet.toml` that the environment sets, unvalidated.
+
+    A text is taken as it is; every other kind of value is written as in the file (`[…]`, `{…}`, a number).
+    Raises ConfigError for an unknown variable, naming the valid ones, and for a value that is not TOML.
+    """
+    known = {ENVIRONMENT + key.upper(): key for key in FleetConfig.model_fields}
+    found: dict[str, Any] = {}
+    for name in sorted(name for name in environ if name.startswith(ENVIRONMENT)):
+        if name not in known:
+            raise ConfigError(
+                f"environment: {name}: unknown variable; valid ones: {', '.join(sorted(known))}"
+            )
+        plain = FleetConfig.model_fields[known[name]].annotation is str
+        found[known[name]] = environ[name] if plain else _value(name, environ[name])
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    data = _toml(f"value = {text}", f"environment: {name}")
+    if set(data) != {"value"}:
+        raise ConfigError(f"environment: {name}: more than one value")
+    return data["value"]
+
+
+def schema(model: type[Section]) -> dict[str, Any]:
+    """The JSON Schema of a configuration file, for editors; the keys' own texts are its descriptions."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+
+
+def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
+    """The keys that would have been accepted in the table that `loc` points into."""
+    here: type[BaseModel] = model
+    for part in loc[:-1]:
+        field = here.model_fields.get(str(part))
+        inner = getattr(field, "annotation", None)
+        below = (one for one in (inner, *get_args(inner)) if isinstance(one, type))  # a table of tables too
+        here = next((one for one in below if issubclass(one, BaseModel)), here)
+    return sorted(here.model_fields)
+
+
+def read_text(path: Path, *, limit: int = 65_536) -> str:
+    """A small text file of ours; ConfigError when it is missing, too large or not UTF-8."""
+    try:
+        with path.open("rb") as handle:
+            raw = handle.read(limit + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", remedy=f"create or fix {path}") from None
+    if len(raw) > limit:
+        raise ConfigError(f"{path}: larger than {limit} bytes", remedy="this file should be small")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8", remedy="save it as UTF-8") from None
+
+
+def load_fleet(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> FleetConfig:
+    """Defaults, then the fleet file, then the environment; flags are the commands' own.
+
+    The file is the one named, else the first `fleet.toml` of `config_dirs`; without any the defaults hold.
+    """
+    places = (path,) if path else tuple(folder / "fleet.toml" for folder in config_dirs())
+    chosen = next((place for place in places if place.exists()), path)
+    data = _toml(read_text(chosen), str(chosen)) if chosen else {}
+    return _validate(FleetConfig, data, file=str(chosen), from_environment=overrides(environ))
+
+
+def load_platform(name: str, state: Path) -> tuple[Platform, Path]:
+    """A profile by name and its file; a running devnet's own profile wins over the shipped one."""
+    folders = (state / "devnet", *(folder / "platforms" for folder in config_dirs()))
+    for path in (folder / f"{name}.toml" for folder in folders):
+        if path.is_file():
+            return parse(Platform, read_text(path), file=str(path)), path
+    known = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
+    raise UsageError(
+        f"no platform named {name!r}; known: {', '.join(known) or 'none'}",
+        remedy="start one with `fleet devnet up`, or add config/platforms/<name>.toml",
+    )

@@ -1,0 +1,97 @@
+"""The profile of a platform: one file of `config/platforms/`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from fleet.config.section import Address, HttpUrl, Section
+
+
+class ChainSection(Section):
+    rpc: HttpUrl
+    """JSON-RPC endpoint of the node."""
+    id: int = Field(gt=0)
+    """Chain id; a node that answers another one is refused before anything is signed."""
+    diamond: Address
+    """The EIP-2535 diamond that holds names, metadata and the feedback log."""
+    token: Address | Literal[""] = ""
+    """ERC-20 that registration is paid in; leave it out where names are free."""
+    confirmations: int = Field(default=0, ge=0)
+    """Blocks on top before a log entry counts as read."""
+    max_gas_price_gwei: int = Field(default=50, gt=0)
+    """A node that asks for more is refused (platform-facts 1.5)."""
+
+
+class WebSection(Section):
+    site: HttpUrl
+    """Base URL of the public documents."""
+    face: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]*\{name\}[^\s]*$")]
+    """URL of a name's public face, with `{name}` where the name goes."""
+    proxy: HttpUrl
+    """Base URL of the agent-call proxy."""
+    model: str = "gemini-flash"
+    """Model segment of the proxy path."""
+    auth_scope: str = "localharness-proxy"
+    """First part of the message that a call token signs."""
+    hosts: tuple[str, ...] = ()
+    """More `host:port` pairs that tools may fetch; site, face and proxy are always in."""
+
+
+class CompilerSection(Section):
+    root: str = ""
+    """Folder bound read-only into the jail as /opt/tc; relative to the profile's own folder."""
+    command: tuple[str, ...] = ()
+    """argv inside the jail; source on stdin, wasm on stdout. `{python}` is the jail's interpreter."""
+    loader: tuple[str, ...] = ()
+    """argv inside the jail that takes a module on stdin and prints its entry point."""
+    publish_cap: int = Field(default=16_384, gt=0)
+    """Largest module the platform publishes, in bytes."""
+
+
+class GasSection(Section):
+    """Gas limits by formula: base plus a price per byte (platform-facts 1.5); unused gas is not billed."""
+
+    publish_base: int = 1_200_000
+    """`setMetadata` of an app, before its bytes."""
+    publish_per_byte: int = 8_500
+    """For each byte of the app."""
+    feedback_base: int = 1_500_000
+    """`submitFeedback`, before its bytes."""
+    feedback_per_byte: int = 9_000
+    """For each byte of the text."""
+    register_name: int = 2_200_000
+    """`register`, with its approval."""
+    release_name: int = 1_000_000
+    """`releaseName`."""
+    small: int = 1_200_000
+    """Everything else: face choice, approve, daily claim."""
+
+
+class SponsorSection(Section):
+    mode: Literal["stipend"] = "stipend"
+    """`stipend`: fund a throwaway key with the exact cost of its next transaction, sweep what is left."""
+    max_wei: int = Field(default=10**18, gt=0)
+    """Most wei that the sponsor pays out in one run."""
+
+
+class Platform(Section):
+    """One platform under test: `config/platforms/<name>.toml`."""
+
+    name: str
+    """What runs and reports call this platform; by custom the name of the file."""
+    chain: ChainSection
+    """The chain and what lies on it."""
+    web: WebSection
+    """Its public documents, faces and proxy."""
+    compiler: CompilerSection = CompilerSection()
+    """Its compiler, if it has one that runs here."""
+    gas: GasSection = GasSection()
+    """Gas limits."""
+    sponsor: SponsorSection = SponsorSection()
+    """Who pays for throwaway keys, and how much."""
+    call_targets: tuple[str, ...] = ()
+    """Standing agents that `qa_call` may talk to besides the run's own names."""
+    history: dict[str, float] = {}
+    """Figures of earlier releases by metric, e.g. `face_p95_ms`; own history replaces them as it grows."""
