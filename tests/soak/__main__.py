@@ -18,7 +18,7 @@ import anyio
 
 from tests.soak import checks
 from tests.soak.cast import SEEDED
-from tests.soak.faults import DEADLY, FAULTS
+from tests.soak.faults import DEADLY, FAULTS, FIRST
 from tests.soak.gauges import Gauges
 from tests.soak.stand import Complaint, Stand
 
@@ -108,6 +108,8 @@ class Soak:
         return len(await checks.log(self.stand)) >= FOUND and await self.stand.ready() is not None
 
     def _shuffled(self) -> list[str]:
+        if self.minutes < 10 and not self.faults and not self.only:
+            return [*reversed(FIRST)]
         deck = sorted(self.only or FAULTS)
         self.stand.chance.shuffle(deck)
         return deck

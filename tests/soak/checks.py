@@ -181,10 +181,9 @@ def stale_worklist(stand: Stand, entries: list[Entry]) -> list[str]:
 
 def leaks(stand: Stand, gauges: Gauges) -> Iterator[str]:
     """I5: no key in any file but its own, nor on any command line."""
-    keys = {
-        bytes.fromhex((stand.state / "keys" / role).read_text().strip()) for role in ("identity", "sponsor")
-    }
-    needles = [needle for key in keys | gauges.secrets for needle in variants(key)]
+    standing = [(stand.state / "keys" / role).read_text() for role in ("identity", "sponsor")]
+    needles = [needle for text in standing for needle in variants(bytes.fromhex(text.strip()))]
+    needles += [key.hex().encode() for key in gauges.secrets]  # as their files have them: there are hundreds
     for path in [stand.log, *stand.state.rglob("*")]:
         if path.is_file() and path.parent.name != "keys":
             with suppress(FileNotFoundError):
