@@ -1,178 +1,133 @@
-"""SIGKILL after every journal step of a run, then the next start: nothing is lost, nothing doubled."""
+"""SIGKILL after every journal step of a run, then the next start: nothing is lost, nothing doubled.
+
+On SQLite a run by hand and the next one, which recovers; on PostgreSQL a daemon whose trigger fires the same
+tick at every start, and every fourth time a peer on another machine. `make crash` leaves no step out.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
-from fleet.chain.feedback import FeedbackLog
-from fleet.chain.keys import address_of, load_key
-from fleet.chain.names import Names
-from fleet.chain.rpc import Rpc
-from fleet.clock import SystemClock
-from fleet.config import Platform, parse
-from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
-from fleet.events.model import Footer, Header
-from fleet.events.trajectory import read
-from fleet.gate.dial import write_dial
-from fleet.gate.model import Rung
-from fleet.store.journal import Journal
+from tests.crash.farm import Farm, Home, Zygotes
+from tests.crash.promises import check, never_less, spent
+from tests.crash.trials import Trial, in_recovery, one_after_another
+from tests.store.cluster import Cluster, running
 
-pytestmark = [pytest.mark.crash, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.anyio, pytest.mark.crash, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(3600),
+]  # fmt: skip
 
-PERSONA = """+++
-name = "qa-crash"
-surface = "ux"
-tools = ["qa_create", "qa_fetch"]
-budget = { calls = 12, writes = 4, wall = "2m" }
-
-[[probe]]
-id = "wrong-method"
-severity = "low"
-steps = [{ tool = "qa_fetch", args = { url = "{site}/v1beta/models/x:generateContent" } }]
-expect = "result.status != 405"
-finding = "always seen: this address wants another method"
-
-[[probe]]
-id = "mint"
-severity = "low"
-steps = [{ tool = "qa_create", args = { name = "{name}" } }]
-expect = "result.ok"
-finding = "never seen: a name cannot be minted"
-+++
-You die often.
-"""
-
-
-RECORDS_WHAT_HAPPENED = ("effect.resolve", "finding.set", "run.finish")
-"""Steps that follow an effect outside: before them, it has happened and nobody has written it down."""
-
-
-@dataclass
-class Farm:
-    """One devnet for many state directories, each with keys of its own."""
-
-    root: Path
-    devnet: Devnet
-    zygote: subprocess.Popen[str]
-    count: int = 0
-
-    async def state(self) -> Path:
-        """A fresh state directory whose profile points at the shared devnet."""
-        self.count += 1
-        state = self.root / f"s{self.count}"
-        (state / "personas").mkdir(parents=True)
-        state.chmod(0o700)
-        (state / "personas" / "qa-crash.md").write_text(PERSONA)
-        (state / "devnet").mkdir()
-        shutil.copy(self.devnet.profile, state / "devnet" / "devnet.toml")
-        (state / "keys").mkdir(mode=0o700)
-        async with Rpc(self.devnet.chain.url) as rpc:
-            for name in ("identity", "sponsor"):
-                path = state / "keys" / name
-                path.write_text(os.urandom(32).hex())
-                path.chmod(0o600)
-                await fund(rpc, address_of(load_key(path)), 10**21)
-        write_dial(state, Rung.EXERCISE, "a test", "test", SystemClock())
-        return state
-
-    def live(self, state: Path, crash_at: str = "0") -> tuple[int, int, str]:
-        """One process over this state: exit code (negative: the signal), steps taken, the last one's name."""
-        assert self.zygote.stdin is not None
-        assert self.zygote.stdout is not None
-        (state / "steps").unlink(missing_ok=True)
-        print(state, crash_at, file=self.zygote.stdin, flush=True)
-        code, steps, *name = self.zygote.stdout.readline().split()
-        return int(code), int(steps), " ".join(name)
+FULL = bool(os.environ.get("CRASH_FULL"))
+LANES = 2
+"""Trials at a time: a daemon that starts over waits most of the time, until the dead one is known as dead."""
 
 
 @pytest.fixture(scope="module")
-def zygote() -> Iterator[subprocess.Popen[str]]:
-    script = Path(__file__).with_name("zygote.py")
-    with subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(10) == 0
+def zygotes() -> Iterator[Zygotes]:
+    zygotes = Zygotes(LANES)
+    yield zygotes
+    zygotes.end()
 
 
-@pytest.fixture
-async def farm(tmp_path: Path, zygote: subprocess.Popen[str]) -> AsyncIterator[Farm]:
-    async with Devnet(tmp_path / "devnet", keys=tmp_path / "devnet" / "keys") as devnet:
-        yield Farm(tmp_path, devnet, zygote)
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running() as cluster:
+        yield cluster
 
 
-async def check(farm: Farm, state: Path, where: str) -> None:
-    """Every promise that a killed run makes."""
-    profile = parse(Platform, farm.devnet.profile.read_text(), file="devnet.toml")
-    identity = address_of(load_key(state / "keys" / "identity"))
-    async with Rpc(profile.chain.rpc) as rpc, await Journal.open(state / "fleet.db") as journal:
-        runs = await journal.runs()
-        assert [row.state for row in runs] == ["ended"] * len(runs), where
-        assert await journal.effects(None, states=["open"]) == [], where
-        for effect in await journal.effects(None, kinds=["name"]):
-            assert await Names(rpc, profile.chain.diamond).owner_of_name(effect.ref) == "", where
-        log = FeedbackLog(rpc, profile.chain.diamond, profile.gas)
-        mine = [entry for entry in await log.range(0, 10_000) if entry.sender == identity]
-        findings = await journal.findings()
-        assert [row.state for row in findings if row.state not in ("posted", "repeated")] == [], where
-        assert len(mine) == len({row.fingerprint for row in findings}), (where, mine)
-        for row in runs:
-            assert not (state / "runs" / row.run_id / "keys").exists(), where
-            spent = await journal.spent(row.run_id)
-            assert spent.get("calls", 0) <= 12, where
-            assert spent.get("writes", 0) <= 4, where
-            events = list(read(state / "runs" / row.run_id / "trajectory.jsonl"))
-            if row.outcome != "cancelled":
-                assert isinstance(events[0], Header), where
-                assert isinstance(events[-1], Footer), where
-                assert sum(isinstance(event, Footer) for event in events) == 1, where
-    assert list((state / "jails").glob("*.jail")) == [], where
+@pytest.fixture(scope="module")
+async def devnet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Devnet]:
+    folder = tmp_path_factory.mktemp("devnet")
+    async with Devnet(folder, keys=folder / "keys") as devnet:
+        yield devnet
 
 
-@pytest.mark.anyio
+@pytest.fixture(params=["sqlite", "postgres"])
+def farm(request: pytest.FixtureRequest, tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
+    if request.param == "sqlite":
+        return Farm(tmp_path, devnet, "hand", None, zygotes)
+    return Farm(tmp_path, devnet, "daemon", request.getfixturevalue("cluster"), zygotes)
+
+
 async def test_a_run_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
-    clean = await farm.state()
-    code, steps, _ = await anyio.to_thread.run_sync(farm.live, clean)
-    assert code == 0, (clean / "child.log").read_text()
-    assert steps >= 30
-    await check(farm, clean, "a clean run")
-    for at in range(1, steps + 1):
-        name = await die_and_recover(farm, str(at), again=at % 3 == 0)
-        if name in RECORDS_WHAT_HAPPENED:
-            await die_and_recover(farm, f"b{at}", again=False)
+    names = await unharmed(farm)
+    stride = 3 if farm.cluster and not FULL else 1
+    await tried(farm, one_after_another(names, stride, peers=farm.cluster is not None), f"stride {stride}")
 
 
-async def die_and_recover(farm: Farm, at: str, *, again: bool) -> str:
-    """One trial; with `again` the recovery is killed too. The name of the last step before the end."""
-    state = await farm.state()
-    code, _, name = await anyio.to_thread.run_sync(farm.live, state, at)
-    assert code == -signal.SIGKILL, (at, (state / "child.log").read_text())
-    before = await spent(state)
-    if again:
-        code, *_ = await anyio.to_thread.run_sync(farm.live, state, "2")
-        assert code in (0, -signal.SIGKILL), (at, (state / "child.log").read_text())
-    code, *_ = await anyio.to_thread.run_sync(farm.live, state)
-    assert code == 0, (at, (state / "child.log").read_text())
-    await check(farm, state, f"killed at {at} ({name})")
-    after = await spent(state)
-    for run, units in before.items():
-        assert all(after[run].get(unit, 0) >= amount for unit, amount in units.items()), at
-    return name
+async def test_a_recovery_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+    names = await unharmed(farm)
+    kills = in_recovery(names) if FULL else in_recovery(names, ["finding.set"])
+    stride = 1 if FULL else 4
+    for first in kills:
+        home = await killed(farm, first)
+        code, steps = await farm.live(home)
+        assert code == 0, (first, home.log)
+        trials = [
+            Trial(first, str(at), bool(farm.cluster) and at % 4 == 1) for at in range(2, len(steps) + 1)
+        ]
+        await tried(farm, trials[stride // 2 :: stride], f"stride {stride}")
 
 
-async def spent(state: Path) -> dict[str, dict[str, int]]:
-    async with await Journal.open(state / "fleet.db") as journal:
-        return {row.run_id: await journal.spent(row.run_id) for row in await journal.runs()}
+async def unharmed(farm: Farm) -> list[str]:
+    """The journal steps of a run that nobody kills."""
+    clean = await farm.home()
+    code, names = await farm.live(clean)
+    assert code == 0, clean.log
+    assert len(names) >= 30
+    await check(farm, [clean], "a clean run")
+    return names
+
+
+async def tried(farm: Farm, trials: list[Trial], how: str) -> None:
+    """All of these, a few at a time."""
+    started, kills = time.monotonic(), farm.kills
+    broken: list[str] = []
+
+    async def some(lane: int) -> None:
+        for trial in trials[lane::LANES]:
+            try:
+                await die_and_recover(farm, trial)
+            except AssertionError as error:
+                broken.append(f"{trial}: {error}")
+
+    async with anyio.create_task_group() as tasks:
+        for lane in range(LANES):
+            tasks.start_soon(partial(some, lane))
+    seconds = time.monotonic() - started
+    print(f"\n{farm.way}, {how}: {len(trials)} trials, {farm.kills - kills} kills, {seconds:.0f} s")
+    assert not broken, f"{len(broken)} of {len(trials)}:\n" + "\n".join(broken)
+
+
+async def die_and_recover(farm: Farm, trial: Trial) -> None:
+    """One trial: the processes that are killed, one that is not, and every promise after it."""
+    home = await farm.home()
+    homes = [home, farm.peer(home)] if trial.peer else [home]
+    code, steps = await farm.live(home, trial.first)
+    where = f"{trial} ({steps[-1] if steps else 'nothing'})"
+    assert code == -signal.SIGKILL, (where, home.log)
+    before = await spent(home)
+    if trial.second:
+        code, _ = await farm.live(homes[-1], trial.second)
+        assert code in (0, -signal.SIGKILL), (where, homes[-1].log)
+    for next_one in reversed(homes):
+        code, _ = await farm.live(next_one)
+        assert code == 0, (where, next_one.log)
+    await check(farm, homes, where)
+    never_less(before, await spent(home), where)
+
+
+async def killed(farm: Farm, first: str) -> Home:
+    home = await farm.home()
+    code, _ = await farm.live(home, first)
+    assert code == -signal.SIGKILL, (first, home.log)
+    return home

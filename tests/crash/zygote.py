@@ -1,45 +1,114 @@
-"""Imports everything once, then forks one fleet per line of input: `STATE CRASH_AT` (0 never, b7 before 7).
+"""Imports everything once, then forks one fleet per line of input, a JSON object of a `Life`.
 
-Each child recovers what is there, fires the personas of `STATE/personas`, and leaves by `_exit`: a real
-process with real signals, without a second of imports per trial. Answers each line with the child's wait
-status and steps.
+Each child is a real process with real signals, without a second of imports per trial, and leaves by
+`_exit`. Answers each line with the child's wait status and the names of the journal steps it took.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import sys
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
 
+import aiosqlite  # noqa: F401 -- what a fleet imports only when it needs it
 import anyio
+import celpy  # noqa: F401
 
+import fleet.store.dispatch
+import fleet.store.postgres  # noqa: F401
 from fleet.cli.daemon import open_world
 from fleet.cli.roster import roster
-from fleet.runs.life import fire, recover
+from fleet.events.feed import Feed
+from fleet.personas.load import LoadedPersona
+from fleet.runs.executor import Executor
+from fleet.runs.janitor import Janitor
+from fleet.runs.life import execute, fire, recover
+from fleet.runs.queue import Queue
+from fleet.runs.world import World
+from fleet.store.rows import RunRow
+from fleet.triggers.model import Firing
+
+LOOK_S = 0.05
 
 
-async def live(state: Path, *, exercise: bool) -> None:
-    personas, errors = roster(state / "personas")
-    assert not errors, errors
+async def by_hand(state: Path) -> None:
+    """What `fleet run` does: recover what is there; exercise while nothing has been."""
+    personas = good(state)
     async with open_world(state, personas=personas, platform="devnet") as world:
         reports = await recover(world)
-        if exercise and not reports:
-            reports = [await fire(world, persona) for persona in personas.values()]
+        if all(row.outcome == "cancelled" for row in await world.journal.runs()):
+            reports += [await fire(world, persona) for persona in personas.values()]
         assert all(report.settled for report in reports), reports
 
 
-def child(state: Path, crash_at: str) -> None:
+async def as_daemon(state: Path) -> None:
+    """What a daemon does with one tick of a clock that every start sees anew, until nothing is left.
+
+    Without its triggers: what they write down meanwhile would move the steps from trial to trial.
+    """
+    personas = good(state)
+    async with open_world(state, personas=personas, platform="devnet") as world:
+        feed = Feed(state / "events.jsonl", clock=world.clock)
+
+        async def see_through(row: RunRow, persona: LoadedPersona) -> object:
+            return await execute(world, row.run_id, persona, trigger=row.trigger)
+
+        executor = Executor(world, personas, see_through, feed, ended=nobody, beat=nobody, limit=1)
+        janitor = Janitor(world, executor, feed, ended=nobody)
+        queue = Queue(world.journal, world.platform.name, personas, feed, enqueue=world.source.trigger)
+        executor.left_behind = world.source.found = janitor.nudge
+        queue.nudge = executor.nudge
+
+        async def tick() -> None:
+            for name in personas:
+                await queue.fire(Firing(f"{name}@tick", name, "a test", datetime(2026, 1, 1, tzinfo=UTC)))
+            while await left(world):  # noqa: ASYNC110 -- it is in a database, and says nothing by itself
+                await anyio.sleep(LOOK_S)
+            executor.drain(0)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(janitor.run)
+            tasks.start_soon(tick)
+            await executor.run()
+            tasks.cancel_scope.cancel()
+        feed.close()
+
+
+def nobody(*_: object, **__: object) -> None:
+    """Listens to nothing."""
+
+
+async def left(world: World) -> bool:
+    """Whether a run has no outcome yet, or keys lie in this state directory."""
+    runs = [*await world.journal.queued_runs(), *await world.journal.open_runs()]
+    return bool(runs or next(world.state.glob("runs/*/keys"), None))
+
+
+def good(state: Path) -> dict[str, LoadedPersona]:
+    personas, errors = roster(state / "personas")
+    assert not errors, errors
+    return personas
+
+
+WAYS = {"hand": by_hand, "daemon": as_daemon}
+
+
+def child(state: Path, way: str, crash_at: str, steps: int) -> None:
     with (state / "child.log").open("ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    os.environ["QA_CRASH_COUNT"] = str(state / "steps")
+    os.environ["CONFIGURATION_DIRECTORY"] = str(state / "config")
+    os.environ["QA_CRASH_COUNT"] = f"/proc/self/fd/{steps}"
     if crash_at.startswith("b"):
         os.environ["QA_CRASH_BEFORE"] = crash_at[1:]
-    elif crash_at != "0":
+    elif crash_at:
         os.environ["QA_CRASH_AT"] = crash_at
     try:
-        anyio.run(lambda: live(state, exercise=True))
+        anyio.run(WAYS[way], state)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -48,17 +117,22 @@ def child(state: Path, crash_at: str) -> None:
 
 def main() -> None:
     for line in sys.stdin:
-        state, crash_at = line.split()
+        life = json.loads(line)
+        reader, writer = os.pipe()  # what is in it outlives the child
         pid = os.fork()
         if pid == 0:
-            child(Path(state), crash_at)
+            child(Path(life["state"]), life["way"], life["crash_at"], writer)
         _, status = os.waitpid(pid, 0)
-        steps = Path(state, "steps")
-        print(
-            os.waitstatus_to_exitcode(status),
-            steps.read_text().strip() if steps.exists() else "0",
-            flush=True,
-        )
+        os.close(writer)
+        os.set_blocking(reader, False)
+        taken = os.read(reader, 1 << 16) if readable(reader) else b""
+        os.close(reader)
+        steps = [step.partition(" ")[2] for step in taken.decode().splitlines()]
+        print(json.dumps([os.waitstatus_to_exitcode(status), steps]), flush=True)
+
+
+def readable(reader: int) -> bool:
+    return bool(select.select([reader], [], [], 0)[0])
 
 
 if __name__ == "__main__":
