@@ -68,6 +68,7 @@ async def test_what_no_healthy_platform_does_is_confirmed_in_the_fleets_own_word
         assert "evil" not in row.envelope
         assert row.probe.startswith("x-")
         assert row.data["claim"]["title"] == evil
+        assert row.data["claim"]["probe"]["expect"].startswith("result.status < 500")
 
 
 async def test_a_claim_that_does_not_hold_is_not_raised(tmp_path: Path) -> None:
