@@ -54,9 +54,7 @@ class Health(Protocol):
         """Prometheus's text format."""
 
 
-def application(
-    health: Health, doors: Doors | None = None, followers: Followers | None = None
-) -> Starlette:
+def application(health: Health, doors: Doors | None = None, followers: Followers | None = None) -> Starlette:
     """The three pages, and the ways in when there are `doors`."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse, PlainTextResponse, Response
