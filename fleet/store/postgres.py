@@ -1,15 +1,18 @@
 """One PostgreSQL database for many daemons: every write is serialisable, and tried again while that helps.
 
-A write that met another one, or a server that is restarting, starts over until `busy_s` have passed; it
-was rolled back, so nothing happens twice. Only when the connection ends during COMMIT can nobody know:
-that is TryAgain at once, and the caller looks before it repeats.
+A write that met another one, or a server that is restarting, starts over until `busy_s` have passed. It was
+rolled back, or its receipt tells that it was not: so nothing happens twice, also when the connection ends
+during COMMIT. Only a server that stays away after that leaves a doubt, and the error says so.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Self, TypeVar
+from uuid import uuid4
 
 import anyio
 from sqlalchemy import URL, Select, Table, event, make_url, text
@@ -19,6 +22,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from fleet.errors import ConfigError, FleetError, TryAgain
+from fleet.store import receipts
 from fleet.store.database import BUSY_S, AnyRow, Database, Work
 from fleet.store.postgres_errors import is_lost, translate
 from fleet.store.versions import settle_version
@@ -68,6 +72,7 @@ class PostgresDatabase(Database):
     def __init__(self, engine: AsyncEngine, where: str, busy_s: float) -> None:
         super().__init__(engine, where)
         self._busy_s = busy_s
+        self._writes = itertools.count(1)
         self._modes = _Mode(
             alone=engine.execution_options(isolation_level="SERIALIZABLE"),
             view=engine.execution_options(isolation_level="REPEATABLE READ"),
@@ -119,7 +124,23 @@ class PostgresDatabase(Database):
         return await self._apart(self._insist(self._modes.view, work))
 
     async def _commit(self, work: Work[T]) -> T:
-        return await self._insist(self._modes.alone, work)
+        receipt = uuid4()
+        answers: list[T] = []  # of the latest attempt that came to its commit: no other can be committed
+
+        async def once(connection: AsyncConnection) -> T:
+            first = not answers
+            if not first and not await receipts.put_down(connection, receipt):
+                return answers[0]
+            answers[:] = [await work(connection)]
+            if first:  # last, because the snapshot begins with the first statement, and ages
+                await receipts.put_down(connection, receipt)
+            return answers[0]
+
+        answer = await self._insist(self._modes.alone, once)
+        if next(self._writes) % receipts.EACH == 0:
+            with suppress(FleetError):  # the write itself is recorded
+                await self._insist(self._modes.plain, receipts.clear)
+        return answer
 
     async def _settle_version(self, connection: AsyncConnection) -> None:
         await connection.execute(_ONE_AT_A_TIME)
@@ -130,17 +151,19 @@ class PostgresDatabase(Database):
                 remedy="create the database with ENCODING 'UTF8'",
             )
         await connection.run_sync(settle_version, self._where, alone=False)
+        await receipts.make(connection)
 
     async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
         """Start over while the failure is one that passes and the time is not up."""
-        pause = 0.002
+        pause, doubt = 0.002, False
         until = anyio.current_time() + self._busy_s
         while True:
             try:
                 return await self._once(engine, work)
             except _Passing as failure:
+                doubt = doubt or failure.doubt
                 if anyio.current_time() + pause > until:
-                    raise failure.error from failure.__cause__
+                    raise (self._doubt() if doubt else failure.error) from failure.__cause__
             await anyio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, 0.25)
 
@@ -162,20 +185,23 @@ class PostgresDatabase(Database):
         if error.orig is None:
             return error
         if committing and is_lost(error.orig):
-            return TryAgain(
-                f"{self._where}: the connection ended during a commit; it is recorded or it is not",
-                remedy="look before you repeat",
-            )
+            return _Passing(self._doubt(), doubt=True)
         found = translate(error.orig, self._where)
         return _Passing(found) if isinstance(found, TryAgain) else found
 
+    def _doubt(self) -> TryAgain:
+        return TryAgain(
+            f"{self._where}: the connection ended during a commit; it is recorded or it is not",
+            remedy="look before you repeat",
+        )
+
 
 class _Passing(Exception):
-    """Nothing was recorded, and it may work in a moment."""
+    """It may work in a moment. Nothing was recorded, or it is in `doubt`."""
 
-    def __init__(self, error: FleetError) -> None:
+    def __init__(self, error: FleetError, *, doubt: bool = False) -> None:
         super().__init__(str(error))
-        self.error = error
+        self.error, self.doubt = error, doubt
 
 
 def _parsed(url: str) -> URL:

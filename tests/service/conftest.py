@@ -141,19 +141,19 @@ class Up:
         async with await Journal.open(self.place or self.state / "fleet.db") as journal:
             return await journal.runs()
 
+    def minting(self) -> str:
+        """A run in flight that has minted a name; "" while there is none."""
+        for path in (self.state / "runs").glob("*/trajectory.jsonl"):
+            lines = [json.loads(line) for line in whole(path)]
+            kinds = [line["type"] for line in lines]
+            made = [line for line in lines if line.get("tool") == "qa_create" and "result" in line]
+            if made and "footer" not in kinds:
+                return path.parent.name
+        return ""
+
     async def minted(self, seconds: float = 20) -> str:
         """Waits for a run that has minted a name; the run's id."""
-
-        def run() -> str:
-            for path in (self.state / "runs").glob("*/trajectory.jsonl"):
-                lines = [json.loads(line) for line in whole(path)]
-                kinds = [line["type"] for line in lines]
-                made = [line for line in lines if line.get("tool") == "qa_create" and "result" in line]
-                if made and "footer" not in kinds:
-                    return path.parent.name
-            return ""
-
-        return str(await self.until(run, seconds))
+        return str(await self.until(self.minting, seconds))
 
     async def held(self, run: str) -> list[str]:
         """Owners of the names that a run recorded; "" for one that is free."""
@@ -164,7 +164,7 @@ class Up:
             return [await names.owner_of_name(e.ref) for e in await journal.effects(run, kinds=["name"])]
 
     def footers(self, run: str) -> list[dict[str, Any]]:
-        lines = (self.state / "runs" / run / "trajectory.jsonl").read_text().splitlines()
+        lines = whole(self.state / "runs" / run / "trajectory.jsonl")
         return [event for event in map(json.loads, lines) if event["type"] == "footer"]
 
     async def end(self, process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
