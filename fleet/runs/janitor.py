@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
 from functools import partial
 
 import anyio
 
-from fleet.chain.run_keys import RunKeys
-from fleet.errors import FleetError, UsageError
+from fleet.errors import FleetError
 from fleet.events.feed import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.gate.stop import stopped
 from fleet.runs.executor import Ended, Executor
 from fleet.runs.life import resettle
+from fleet.runs.orphans import close_orphans
 from fleet.runs.settle import release_left, transactions
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
@@ -43,9 +42,11 @@ class Janitor:
         self._failed: dict[str, tuple[int, float]] = {}  # run to failures and when to try again
         self._told: dict[str, str] = {}
         self._wake = anyio.Event()
+        self._look_back = True  # at a start, and when a run here let go of what a peer took over
 
     def nudge(self) -> None:
         """Something was left behind just now."""
+        self._look_back = True
         self._wake.set()
 
     async def run(self) -> None:
@@ -78,17 +79,13 @@ class Janitor:
             if not (self._world.folder(run) / "keys").is_dir():
                 continue  # only a name that a key of ours holds can be released
             await self._try(run, partial(self._release, run))
-        if self._world.journal.shared:
-            await self._try("", self._shred)
+        if self._world.journal.shared and self._look_back:
+            await self._try("", self._close_orphans)
 
-    async def _shred(self) -> None:
-        """Destroy the keys of runs that a peer settled while it took this machine for dead."""
-        for folder in self._world.state.glob("runs/*/keys"):
-            run = folder.parent.name
-            with suppress(UsageError):  # of another journal
-                row = await self._world.journal.run(run)
-                if row.state == "ended" and not await self._world.journal.effects(run, ["key"], ["open"]):
-                    RunKeys(folder.parent).destroy()
+    async def _close_orphans(self) -> None:
+        world = self._world
+        waiting = await close_orphans(world.state, world.journal, world.clock, busy=self._executor.live)
+        self._look_back = bool(waiting)
 
     def _forget(self, left: Collection[str]) -> None:
         """What others settled meanwhile is nobody's failure any more, and no reason to look again soon."""
