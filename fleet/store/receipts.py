@@ -2,9 +2,9 @@
 
 Each transaction puts down a receipt of its own; a write that is tried again puts down the same one, before
 anything else. The unique key decides: it waits for an earlier attempt that the server is still at work on,
-and refuses once that one was committed. A receipt is never read by a journal transaction, so it brings no two of
-them into conflict. `pg_xact_status` would need no table, but a server that crashed may give the number of a
-lost transaction to another one.
+and refuses once that one was committed. A receipt is never read by a journal transaction, so it brings no
+two of them into conflict. `pg_xact_status` would need no table, but a server that crashed may give the
+number of a lost transaction to another one.
 """
 
 from __future__ import annotations
