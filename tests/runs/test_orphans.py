@@ -1,4 +1,4 @@
-"""A machine that was taken for dead comes back: a peer settled its runs, its files and keys are still there."""
+"""A machine that was taken for dead comes back: a peer settled its runs; its files and keys are there."""
 
 from __future__ import annotations
 
