@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Table, delete, insert, literal, select, union_all, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import BudgetExceeded, UsageError
+from fleet.store.database import Connection
 from fleet.store.part import Part, pack, unpack
 from fleet.store.schema import BUDGET, DAYS, RESERVES, RUNS
 from fleet.store.units import FLEET, INT_MAX, SCOPES, Limits, Scope, key_of, limited, number
@@ -43,7 +43,7 @@ class Spending(Part):
         limits: Limits = {**(day or {}), "run": {unit: limit}}
         _check({unit: amount}, limits)
 
-        async def work(c: AsyncConnection) -> int:
+        async def work(c: Connection) -> int:
             accounts = await _accounts(c, run_id, self._day())
             return await self._count(c, accounts, unit, amount, limits)
 
@@ -57,7 +57,7 @@ class Spending(Part):
         _check(amounts, limits)
         reserve_id = secrets.token_hex(8)  # never given out again, unlike a number whose row is gone
 
-        async def work(c: AsyncConnection) -> None:
+        async def work(c: Connection) -> None:
             day = self._day()
             accounts = await _accounts(c, run_id, day)
             for unit, count in sorted(amounts.items()):
@@ -77,7 +77,7 @@ class Spending(Part):
         _check(actual, {})
         taken = delete(RESERVES).where(RESERVES.c.reserve_id == reserve_id)
 
-        async def work(c: AsyncConnection) -> None:
+        async def work(c: Connection) -> None:
             row = (await c.execute(taken.returning(RESERVES))).one_or_none()
             if row is None:
                 return
@@ -120,7 +120,7 @@ class Spending(Part):
         return self._now()[:10]
 
     async def _count(
-        self, c: AsyncConnection, accounts: list[_Account], unit: str, count: int, limits: Limits
+        self, c: Connection, accounts: list[_Account], unit: str, count: int, limits: Limits
     ) -> int:
         left = INT_MAX
         for account in accounts:
@@ -132,9 +132,7 @@ class Spending(Part):
             left = min(left, limit - spent)
         return left
 
-    async def _add(
-        self, c: AsyncConnection, account: _Account, unit: str, count: int, limit: int
-    ) -> int | None:
+    async def _add(self, c: Connection, account: _Account, unit: str, count: int, limit: int) -> int | None:
         """What is spent now; None when it does not fit."""
         if count > limit:
             return None
@@ -148,7 +146,7 @@ class Spending(Part):
         spent: int | None = await c.scalar(counted.returning(table.c.spent))
         return spent
 
-    async def _shift(self, c: AsyncConnection, account: _Account, unit: str, by: int) -> None:
+    async def _shift(self, c: Connection, account: _Account, unit: str, by: int) -> None:
         """Correct one count by what a settle found; within what a column holds."""
         where = _where(account, unit)
         before = await c.scalar(select(account.table.c.spent).where(*where))
@@ -159,7 +157,7 @@ class Spending(Part):
             await c.execute(update(account.table).where(*where).values(spent=after))
 
 
-async def _accounts(c: AsyncConnection, run_id: str, day: str) -> list[_Account]:
+async def _accounts(c: Connection, run_id: str, day: str) -> list[_Account]:
     """Always in the same order, so that two transactions never wait for each other."""
     persona = await c.scalar(select(RUNS.c.persona).where(RUNS.c.run_id == run_id))
     if persona is None:

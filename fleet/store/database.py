@@ -10,22 +10,40 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import anyio
 import anyio.lowlevel
-from sqlalchemy import Row, Select, Table
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import CursorResult, Executable, Row, ScalarResult, Select, Table
 
 from fleet.store import crash
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[AsyncConnection], Awaitable[T]]
-"""May be called again after a rollback: it changes nothing but the database."""
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
+
+
+class Connection(Protocol):
+    """What a transaction works with: of SQLAlchemy's AsyncConnection that which the journal uses."""
+
+    async def execute(
+        self, statement: Executable, parameters: Any = None
+    ) -> CursorResult[*tuple[Any, ...]]: ...
+
+    async def scalar(self, statement: Executable, parameters: Any = None) -> Any: ...
+
+    async def scalars(self, statement: Executable, parameters: Any = None) -> ScalarResult[Any]: ...
+
+
+Work: TypeAlias = Callable[[Any], Awaitable[T]]
+"""What is done with a Connection. It awaits nothing else, and may be called again after a rollback: it
+changes nothing but the database."""
 
 BUSY_S = 5.0
 """How long a write waits for others, or for a server that restarts, before it gives up with TryAgain."""
+
+
+class _Engine(Protocol):
+    async def dispose(self) -> None: ...
 
 
 class Database(ABC):
@@ -34,7 +52,7 @@ class Database(ABC):
     shared = False
     """Whether daemons on other machines may be writing here too."""
 
-    def __init__(self, engine: AsyncEngine, where: str) -> None:
+    def __init__(self, engine: _Engine, where: str) -> None:
         self._engine = engine
         self._where = where
 

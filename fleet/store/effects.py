@@ -6,10 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import UsageError
-from fleet.store.database import AnyRow
+from fleet.store.database import AnyRow, Connection
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import EFFECT_MOVES, EffectKind, EffectRow, EffectState
 from fleet.store.schema import EFFECTS
@@ -40,7 +39,7 @@ class Effects(Part):
         does not have, UsageError for an id that was never given out.
         """
 
-        async def work(c: AsyncConnection) -> None:
+        async def work(c: Connection) -> None:
             row = (await c.execute(select(EFFECTS).where(EFFECTS.c.effect_id == effect_id))).one_or_none()
             if row is None:
                 raise UsageError(f"no effect {effect_id} in the journal")

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import UsageError
-from fleet.store.database import AnyRow
+from fleet.store.database import AnyRow, Connection
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
 from fleet.store.schema import FINDINGS
@@ -28,7 +27,7 @@ class Findings(Part):
         made = self._db.insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
         again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
 
-        async def work(c: AsyncConnection) -> bool:
+        async def work(c: Connection) -> bool:
             if await c.scalar(made) is not None:
                 return True
             await c.execute(again.values(times=FINDINGS.c.times + finding.times))
@@ -46,7 +45,7 @@ class Findings(Part):
             raise ValueError(f"not a field that changes: {', '.join(sorted(unknown))}")
         where = _is(run_id, fingerprint)
 
-        async def work(c: AsyncConnection) -> None:
+        async def work(c: Connection) -> None:
             before: FindingState | None = await c.scalar(select(FINDINGS.c.state).where(*where))
             if before is None:
                 raise UsageError(f"no finding {plain(fingerprint)} in run {plain(run_id)}")

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import func, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import ChainError
-from fleet.store.database import AnyRow
+from fleet.store.database import AnyRow, Connection
 from fleet.store.part import INT_MAX, Part, plain
 from fleet.store.rows import LogEntry, MirroredEntry
 from fleet.store.schema import EPOCHS, LOG
@@ -24,7 +23,7 @@ class Mirror(Part):
         when the epoch is over or an entry differs from what was mirrored: then the log was rewritten.
         """
 
-        async def work(c: AsyncConnection) -> int:
+        async def work(c: Connection) -> int:
             now, upto = await _cursor(c)
             if epoch != now:
                 raise ChainError(f"epoch {epoch} of the log is over; it is {now} now")
@@ -53,7 +52,7 @@ class Mirror(Part):
     async def new_epoch(self) -> int:
         """The log on chain was cleared: indices start at 0 again; what was mirrored stays."""
 
-        async def work(c: AsyncConnection) -> int:
+        async def work(c: Connection) -> int:
             epoch = (await _cursor(c))[0] + 1
             await c.execute(insert(EPOCHS).values(epoch=epoch, since=self._now()))
             return epoch
@@ -68,13 +67,13 @@ class Mirror(Part):
         return [_row(row) for row in await self._db.rows(statement)]
 
 
-async def _cursor(c: AsyncConnection) -> tuple[int, int]:
+async def _cursor(c: Connection) -> tuple[int, int]:
     epoch = await c.scalar(select(func.max(EPOCHS.c.epoch))) or 0
     last = await c.scalar(select(func.max(LOG.c.index)).where(LOG.c.epoch == epoch))
     return epoch, 0 if last is None else last + 1
 
 
-async def _digests(c: AsyncConnection, epoch: int, start: int) -> dict[int, str]:
+async def _digests(c: Connection, epoch: int, start: int) -> dict[int, str]:
     statement = select(LOG.c.index, LOG.c.digest).where(LOG.c.epoch == epoch, LOG.c.index >= start)
     return {row[0]: row[1] for row in await c.execute(statement)}
 

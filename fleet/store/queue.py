@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Integer, cast, delete, exists, func, select, update
 from sqlalchemy import insert as plain_insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from fleet.store.database import AnyRow
+from fleet.store.database import AnyRow, Connection
 from fleet.store.part import Part, plain
 from fleet.store.rows import NEWS, OPEN_RUNS, RoundsRow, RunRow, SkipRow
 from fleet.store.runs import run_row
@@ -51,7 +50,7 @@ class Queue(Part):
             .returning(RUNS)
         )
 
-        async def work(c: AsyncConnection) -> AnyRow | None:
+        async def work(c: Connection) -> AnyRow | None:
             found: AnyRow | None = (await c.execute(statement)).first()
             return found
 
@@ -145,7 +144,7 @@ class Queue(Part):
         rows = [{"persona": p, "key": k, "reason": plain(why), "at": at} for p, k, why in skips]
         latest = select(func.max(SKIPS.c.skip_id)).scalar_subquery()
 
-        async def work(c: AsyncConnection) -> None:
+        async def work(c: Connection) -> None:
             await c.execute(plain_insert(SKIPS), rows)
             await c.execute(delete(SKIPS).where(SKIPS.c.skip_id <= latest - KEPT_SKIPS))
 

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import UsageError
-from fleet.store.database import AnyRow, Work
+from fleet.store.database import AnyRow, Connection, Work
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import OPEN_RUNS, RunRow, RunState
 from fleet.store.schema import RUNS
@@ -40,7 +39,7 @@ class Runs(Part):
         )  # fmt: skip
         statement = self._db.insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id)
 
-        async def work(c: AsyncConnection) -> bool:
+        async def work(c: Connection) -> bool:
             new = await c.scalar(statement) is not None
             if new and also is not None:
                 await also(c)
@@ -51,7 +50,7 @@ class Runs(Part):
     async def trigger_all(
         self,
         runs: Sequence[Mapping[str, Any]],
-        also: Callable[[AsyncConnection, set[str]], Awaitable[None]] | None = None,
+        also: Callable[[Any, set[str]], Awaitable[None]] | None = None,
     ) -> set[str]:
         """`trigger` of several, each by its arguments, in one transaction; the ids of those that are new."""
         if not runs:
@@ -59,7 +58,7 @@ class Runs(Part):
         rows = [self._queued(**run) for run in runs]
         new = select(RUNS.c.run_id).where(RUNS.c.run_id.in_([row["run_id"] for row in rows]))
 
-        async def work(c: AsyncConnection) -> set[str]:
+        async def work(c: Connection) -> set[str]:
             await c.execute(self._db.insert(RUNS).on_conflict_do_nothing(), rows)
             ids = set(await c.scalars(new))
             if ids and also is not None:

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import anyio
-from sqlalchemy import URL, Select, Table, event
+from sqlalchemy import URL, Select, Table, create_engine, event
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
-from fleet.store.database import BUSY_S, AnyRow, Database, Work
+from fleet.store.apart import Apart, Connected
+from fleet.store.database import BUSY_S, AnyRow, Connection, Database, Work
 from fleet.store.versions import settle_version
 
 T = TypeVar("T")
@@ -36,8 +35,9 @@ _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 class SqliteDatabase(Database):
     """Opened by `open`; a write holds the write lock from its start."""
 
-    def __init__(self, engine: AsyncEngine, where: str) -> None:
-        super().__init__(engine, where)
+    def __init__(self, thread: Apart, where: str) -> None:
+        super().__init__(thread, where)
+        self._thread = thread
         self._turn = anyio.Lock()
         self._still = _Still(where)
         self._looks: dict[str, tuple[float, Sequence[AnyRow]]] = {}
@@ -48,18 +48,21 @@ class SqliteDatabase(Database):
         where = str(path)
         if where != MEMORY:
             _create(Path(path))
-        engine = create_async_engine(
-            URL.create("sqlite+aiosqlite", database=where),
+        engine = create_engine(
+            URL.create("sqlite", database=where),
             poolclass=StaticPool,
             pool_reset_on_return=None,  # every transaction here ends before its connection goes back
             hide_parameters=True,  # they hold signed transactions: never in an error text
-            connect_args={"isolation_level": None, "timeout": busy_s},
+            connect_args={"isolation_level": None, "timeout": busy_s, "check_same_thread": False},
         )
-        event.listen(engine.sync_engine, "connect", _prepare)
-        event.listen(engine.sync_engine, "begin", _begin)
-        database = cls(engine, where)
+        event.listen(engine, "connect", _prepare)
+        database = cls(Apart(engine), where)
+
+        async def settle(connection: Connected) -> None:
+            settle_version(connection.near, where, alone=True)
+
         try:
-            await database.write("store.open", lambda c: c.run_sync(settle_version, where, alone=True))
+            await database.write("store.open", settle)
         except BaseException:
             await database.aclose()
             raise
@@ -69,7 +72,7 @@ class SqliteDatabase(Database):
         return sqlite.insert(table)
 
     async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
-        async def work(connection: AsyncConnection) -> Sequence[AnyRow]:
+        async def work(connection: Connection) -> Sequence[AnyRow]:
             return (await connection.execute(statement)).all()
 
         return await self._apart(self._transaction(work, ""))  # a statement is its own view
@@ -92,10 +95,7 @@ class SqliteDatabase(Database):
 
     async def _transaction(self, work: Work[T], begin: str) -> T:
         with _translated(self._where):
-            async with self._engine.connect() as connection:
-                await connection.execution_options(fleet_begin=begin)
-                async with connection.begin():
-                    return await work(connection)
+            return await self._thread.run(begin, work)
 
     async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
         """One at a time: there is one connection."""
@@ -158,14 +158,6 @@ def _prepare(connection: Any, _record: Any) -> None:
             cursor.execute(f"PRAGMA {pragma}")
     finally:
         cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    """SQLite's own BEGIN, in one hop to the driver's thread instead of three."""
-    statement = connection.get_execution_options().get("fleet_begin")
-    driver: Any = connection.connection.dbapi_connection
-    if statement:
-        driver.run_async(lambda raw: raw.execute_fetchall(statement))
 
 
 @contextmanager

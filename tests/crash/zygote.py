@@ -14,9 +14,8 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
-import aiosqlite  # noqa: F401 -- what a fleet imports only when it needs it
 import anyio
-import celpy  # noqa: F401
+import celpy  # noqa: F401 -- what a fleet imports only when it needs it
 
 import fleet.store.dispatch
 import fleet.store.postgres  # noqa: F401

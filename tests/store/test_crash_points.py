@@ -65,7 +65,10 @@ def test_a_reserve_is_kept_by_a_kill_until_it_is_settled(rounds: dict[int, Any])
 
 def test_the_room_is_cheap_to_import() -> None:
     heavy = "import sys, fleet.store, fleet.store.rows, fleet.store.crash, fleet.gate.gate, fleet.gate.dial;"
-    check = (
-        heavy + "sys.exit(bool({'sqlalchemy', 'aiosqlite', 'psycopg', 'web3', 'httpx'} & set(sys.modules)))"
-    )
+    check = heavy + "sys.exit(bool({'sqlalchemy', 'psycopg', 'web3', 'httpx'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", check], env=_env(), check=False).returncode == 0
+
+
+def test_a_journal_in_a_file_brings_neither_the_orm_nor_greenlets() -> None:
+    check = "import sys, fleet.store.journal; sys.exit(bool({'sqlalchemy.orm', 'greenlet'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], env=_env(), check=False).returncode == 0

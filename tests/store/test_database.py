@@ -13,11 +13,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import insert, select, text
 
 from fleet.errors import ConfigError, TryAgain
+from fleet.store.database import Connection
 from fleet.store.journal import Journal
-from fleet.store.schema import METADATA, SCHEMA_VERSION
+from fleet.store.schema import META, METADATA, SCHEMA_VERSION
 from fleet.store.sqlite import SqliteDatabase
 from tests.store.conftest import Places
 
@@ -113,6 +114,19 @@ async def test_every_commit_is_synced_and_references_are_checked(tmp_path: Path)
     found = [(await database.rows(select(text(n)).select_from(text(f"pragma_{n}"))))[0][0] for n in names]
     await database.aclose()
     assert found == [2, 1, "wal"]
+
+
+async def test_a_transaction_that_waits_for_something_else_is_rolled_back(tmp_path: Path) -> None:
+    database = await SqliteDatabase.open(tmp_path / "fleet.db")
+
+    async def wait(connection: Connection) -> None:
+        await connection.execute(insert(META).values(key="a", value="b"))
+        await anyio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="waits for nothing but its database"):
+        await database.write("x", wait)
+    assert not await database.rows(select(META).where(META.c.key == "a"))
+    await database.aclose()
 
 
 async def test_two_openings_read_and_then_write_in_turn(places: Places) -> None:
