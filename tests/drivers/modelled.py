@@ -21,20 +21,22 @@ CALL = Call("qa_fetch", {"url": "http://site/x"})
 DONE = Say(text="done", calls=[Call("finish", {"detail": "done"})])
 
 
-def section(url: str, **more: Any) -> ModelSection:
+def section(url: str, *, kind: str = "openai", **more: Any) -> ModelSection:
     text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in more.items() if key != "prices")
     prices = 'prices = { input = "3.00", output = "15.00", cached = "0.30" }' if "prices" in more else ""
     config = parse(
-        FleetConfig, f'[model]\nname = "openai:scripted"\nbase_url = "{url}"\n{text}\n{prices}', file="f"
+        FleetConfig, f'[model]\nname = "{kind}:scripted"\nbase_url = "{url}"\n{text}\n{prices}', file="f"
     )
     assert config.model is not None
     return config.model
 
 
 @asynccontextmanager
-async def _driven(script: Script, **more: Any) -> AsyncIterator[tuple[ModelDriver, ScriptedModel]]:
+async def _driven(
+    script: Script, kind: str = "openai", **more: Any
+) -> AsyncIterator[tuple[ModelDriver, ScriptedModel]]:
     async with serve_model(script) as model:
-        yield ModelDriver(section(model.url, **more), KEY), model
+        yield ModelDriver(section(model.url_of(kind), kind=kind, **more), KEY), model
 
 
 def driven(script: Script, **more: Any) -> AbstractAsyncContextManager[tuple[ModelDriver, ScriptedModel]]:

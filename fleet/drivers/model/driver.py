@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from fleet.config import ModelSection
 from fleet.drivers.desk import FINISH, Desk, Offer, ProviderFailed, Reply, Turn
 from fleet.drivers.model.endpoint import open_endpoint
-from fleet.drivers.model.exchange import Exchange, Lost, TooLong, TooManyCalls
+from fleet.drivers.model.exchange import Exchange, Lost, TooLong, Undone
 from fleet.drivers.model.talk import BYTES_PER_TOKEN, Talk, calls, tokens
 from fleet.events.model import TurnUsage
 from fleet.personas.duration import parse_duration
@@ -85,7 +85,7 @@ class _Work:
             turn.failed(lost.failure, lost.detail)
             if isinstance(lost, TooLong):
                 self.talk.shrink()
-            if isinstance(lost, TooManyCalls):
+            if isinstance(lost, Undone):
                 self.talk.go_on(f"Nothing of your last answer was done: {lost.detail}.")
             return _Step()
         except ProviderFailed as failed:

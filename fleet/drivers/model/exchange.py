@@ -29,7 +29,6 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RequestUsage
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -40,8 +39,7 @@ from tenacity import (
 
 from fleet.config import PricesSection
 from fleet.drivers.desk import ProviderFailed, Turn
-from fleet.drivers.model.prices import cost
-from fleet.drivers.model.talk import calls
+from fleet.drivers.model.usage import usage
 from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted, TurnUsage
 
 ATTEMPTS = 3
@@ -50,8 +48,6 @@ MAX_WAIT_S = 20.0
 """An endpoint that asks for a longer pause cannot be had now."""
 MAX_CALLS = 64
 """Calls of one answer; of one with more, none is done."""
-MAX_TOKENS = 1_000_000_000
-"""A larger number of tokens, or one below 0, is nobody's usage."""
 
 _PASSING = (
     wrong.ModelRateLimitError,
@@ -73,8 +69,8 @@ class TooLong(Lost):
     """The prompt was longer than the model's context."""
 
 
-class TooManyCalls(Lost):
-    """The answer held more calls than a turn may have."""
+class Undone(Lost):
+    """The answer held calls, and none of them was done: the model should be told why."""
 
 
 @dataclass(slots=True)
@@ -114,9 +110,12 @@ class Exchange:
         except Exception as error:  # a hostile stream makes an SDK raise anything
             _LOG.debug("no answer", exc_info=error)
             raise self._judged(error) from None
-        self._usage = self._read(response, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        self._usage = usage(response, self.prices, attempts=self.attempts, seconds=seconds)
         if response.finish_reason == "content_filter":
             raise Lost("refusal", "the provider or the model refused")
+        if response.finish_reason == "error":  # Google's endpoint keeps a call that is no JSON object
+            raise Undone("invalid_action_exhausted", "the endpoint found a malformed call in it")
         return response
 
     def usage(self) -> TurnUsage:
@@ -143,6 +142,8 @@ class Exchange:
                 async for event in stream:
                     self.heard = True
                     self._show(event)
+                if not _has_end(stream.get()):
+                    raise Lost("provider_error", "the answer has no end")
                 for at in sorted(self._open):
                     self._done(at)
             finally:
@@ -199,13 +200,14 @@ class Exchange:
                 self.turn.show(started)
             case PartDeltaEvent(delta=delta) if (more := _piece(delta)) and event.index in self._open:
                 self.turn.show(MessageDelta(index=self.index + event.index, text=more))
-            case PartEndEvent(part=TextPart() | ThinkingPart()):  # calls interleave: theirs end all together
+            # calls interleave: theirs end all together; the last part may yet turn out to be cut off
+            case PartEndEvent(part=TextPart() | ThinkingPart(), next_part_kind=str()):
                 self._done(event.index)
 
     def _one_more_call(self) -> None:
         self._calls += 1
         if self._calls > MAX_CALLS:
-            raise TooManyCalls("invalid_action_exhausted", f"more than {MAX_CALLS} calls in one answer")
+            raise Undone("invalid_action_exhausted", f"more than {MAX_CALLS} calls in one answer")
 
     def _done(self, at: int) -> None:
         if at in self._open:
@@ -220,23 +222,6 @@ class Exchange:
                 kind, text = _opening(part)
                 self.turn.show(MessageSaid(index=self.index + at, kind=kind, text=text, is_complete=False))
         self._open.clear()
-
-    def _read(self, response: ModelResponse, seconds: float) -> TurnUsage:
-        """Usage as it was said; 0 where there was something is a number that nobody said."""
-        used = response.usage
-        unknown = bool(used.unmeasured_requests) or not used.has_values()
-        found = TurnUsage(
-            model=response.model_name or "",
-            input_tokens=None if unknown else _count(used.input_tokens) or None,
-            output_tokens=None if unknown else _count(used.output_tokens) or (None if response.parts else 0),
-            cached_tokens=_count(used.cache_read_tokens) or None,
-            reasoning_tokens=_count(_reasoning(used)) or None,
-            duration_s=round(seconds, 3),
-            model_calls=self.attempts,
-            tool_calls=len(calls(response)),
-        )
-        dollars = cost(self.prices, found)
-        return found.model_copy(update={"cost_usd": None if dollars is None else str(dollars)})
 
 
 _STATED = (wrong.ModelRequestRejectedError, wrong.ModelQuotaExceededError, wrong.ModelHTTPError, *_PASSING)
@@ -280,9 +265,9 @@ def _piece(delta: object) -> str:
             return ""
 
 
-def _reasoning(used: RequestUsage) -> int | None:
-    return used.details.get("reasoning_tokens")
+def _has_end(response: ModelResponse) -> bool:
+    """Whether the endpoint said why its answer ends, in whatever words; a stream that breaks off does not.
 
-
-def _count(number: object) -> int | None:
-    return number if isinstance(number, int) and 0 <= number <= MAX_TOKENS else None
+    Only for chat completions can pydantic-ai be told to look for it.
+    """
+    return response.finish_reason is not None or "finish_reason" in (response.provider_details or {})

@@ -1,0 +1,44 @@
+"""What an answer used, in the words of the fleet, whichever protocol told it."""
+
+from __future__ import annotations
+
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage
+
+from fleet.config import PricesSection
+from fleet.drivers.model.prices import cost
+from fleet.drivers.model.talk import calls
+from fleet.events.model import TurnUsage
+
+MAX_TOKENS = 1_000_000_000
+"""A larger number of tokens, or one below 0, is nobody's usage."""
+
+
+def usage(
+    response: ModelResponse, prices: PricesSection | None, *, attempts: int, seconds: float
+) -> TurnUsage:
+    """Usage as it was said; 0 where there was something is a number that nobody said."""
+    used = response.usage
+    unknown = bool(used.unmeasured_requests) or not used.has_values()
+    found = TurnUsage(
+        model=response.model_name or "",
+        input_tokens=None if unknown else _count(used.input_tokens) or None,
+        output_tokens=None if unknown else _count(used.output_tokens) or (None if response.parts else 0),
+        cached_tokens=_count(used.cache_read_tokens) or None,
+        reasoning_tokens=_count(_reasoning(used)) or None,
+        duration_s=round(seconds, 3),
+        model_calls=attempts,
+        tool_calls=len(calls(response)),
+    )
+    dollars = cost(prices, found)
+    return found.model_copy(update={"cost_usd": None if dollars is None else str(dollars)})
+
+
+def _reasoning(used: RequestUsage) -> int | None:
+    """Each protocol has a word of its own; all three count reasoning within the output."""
+    said = used.details.get("reasoning_tokens") or used.details.get("thoughts_tokens")
+    return said or used.output_reasoning_tokens
+
+
+def _count(number: object) -> int | None:
+    return number if isinstance(number, int) and 0 <= number <= MAX_TOKENS else None
