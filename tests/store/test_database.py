@@ -121,7 +121,7 @@ async def test_a_transaction_that_waits_for_something_else_is_rolled_back(tmp_pa
 
     async def wait(connection: Connection) -> None:
         await connection.execute(insert(META).values(key="a", value="b"))
-        await anyio.sleep(0)
+        await asyncio.sleep(0)
 
     with pytest.raises(RuntimeError, match="waits for nothing but its database"):
         await database.write("x", wait)
