@@ -179,6 +179,7 @@ class Dispatcher:
                 return
             for job in await self._jobs.stalled(self._stalled_s):
                 await self._jobs.put_back(job)
+            await self._jobs.prune(self._stalled_s)
             for run_id in await self._jobs.unbegun():
                 await self._forget_unbegun(run_id)
             await self._defer_jobless()

@@ -24,6 +24,7 @@ from fleet.errors import TryAgain
 RESCUE, SCHEMA = 7163399, 7163400
 """Advisory locks: one rescuer, one maker of tables at a time."""
 _TASK = "run"
+_KNOWN = "SELECT id FROM procrastinate_workers WHERE id = %(worker)s"
 _AWAY = (ConnectorException, psycopg.OperationalError, PoolTimeout, PoolClosed)
 
 
@@ -57,9 +58,17 @@ class Jobs:
                 await self._app.close_async()
 
     async def beat(self) -> None:
-        """Be known as alive."""
+        """Be known as alive; as somebody new, once this worker was taken for dead and forgotten."""
         with _reached():
             await self._manager.update_heartbeat(self._worker)
+            found = await self._connector.execute_query_all_async(_KNOWN, worker=self._worker)
+            if not found:
+                self._worker = await self._manager.register_worker()
+
+    async def prune(self, seconds: float) -> None:
+        """Forget workers that were not heard of for so long; what they had is nobody's then."""
+        with _reached():
+            await self._manager.prune_stalled_workers(seconds)
 
     async def defer(
         self, run_id: str, persona: str, *, priority: int = 0, hand: bool = False,

@@ -56,11 +56,10 @@ class Runs(Part):
         if not runs:
             return set()
         rows = [self._queued(**run) for run in runs]
-        new = select(RUNS.c.run_id).where(RUNS.c.run_id.in_([row["run_id"] for row in rows]))
+        statement = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
 
         async def work(c: Connection) -> set[str]:
-            await c.execute(self._db.insert(RUNS).on_conflict_do_nothing(), rows)
-            ids = set(await c.scalars(new))
+            ids = set(await c.scalars(statement, rows))  # with RETURNING these are few statements, not many
             if ids and also is not None:
                 await also(c, ids)
             return ids

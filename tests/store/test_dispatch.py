@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -197,7 +198,9 @@ async def test_what_a_daemon_leaves_is_a_peers_at_once(journal: Journal, place: 
         assert not await first.mine("r1")
 
 
-async def test_a_zombie_learns_that_its_run_is_a_peers(journal: Journal, place: str) -> None:
+async def test_a_zombie_learns_that_its_run_is_a_peers(
+    cluster: Cluster, journal: Journal, place: str
+) -> None:
     """The loop stood still for longer than the others wait: they have the run, and it lets go."""
     found: list[int] = []
     async with _made(journal, place, "zombie").open() as zombie:
@@ -212,6 +215,21 @@ async def test_a_zombie_learns_that_its_run_is_a_peers(journal: Journal, place: 
             assert not await zombie.mine("r1")
             assert await zombie.left() == []
             assert [row.run_id for row in await peer.left()] == ["r1"]
+
+            await _until_workers(cluster, place, 1)  # the dead are not kept for ever
+            zombie._keeper = asyncio.create_task(zombie._keep())  # and one that lives after all works again
+            await _until_workers(cluster, place, 2)
+            await _queue(zombie, "r2", persona="q")
+            assert (await _until_taken(zombie)).run_id == "r2"
+            assert await peer.take({"q": 1}, ()) is None
+
+
+async def _until_workers(cluster: Cluster, place: str, count: int) -> None:
+    with anyio.fail_after(10):
+        while True:
+            if cluster.do("SELECT count(*) FROM procrastinate_workers", place) == [(count,)]:
+                return
+            await anyio.sleep(0.05)
 
 
 async def test_a_run_that_is_held_keeps_its_persona_until_it_is_done(journal: Journal, place: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -99,3 +100,24 @@ async def test_small_facts(journal: Journal) -> None:
     assert await journal.get("cursor") == "2\\x00"
     with pytest.raises(ValueError, match="journal's own"):
         await journal.put("schema", "2")
+
+
+async def test_a_fact_is_swapped_by_one_of_those_who_read_the_same(journal: Journal) -> None:
+    won: list[str] = []
+
+    async def swap(old: str | None, value: str) -> None:
+        if await journal.swap("cursor", old, value):
+            won.append(value)
+
+    for old in (None, "again"):
+        won.clear()
+        async with anyio.create_task_group() as tasks:
+            for value in "abc":
+                tasks.start_soon(swap, old, value)
+        assert [await journal.get("cursor")] == won
+        await journal.put("cursor", "again")
+    assert not await journal.swap("cursor", "before", "c")
+    assert not await journal.swap("cursor", None, "c")
+    assert not await journal.swap("nothing", "c", "d")
+    assert await journal.get("cursor") == "again"
+    assert await journal.get("nothing") is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import pytest
@@ -76,6 +76,41 @@ async def test_each_new_id_fires_once_also_across_a_restart(watched: Watched) ->
     watched.again()
     assert await watched.fires() == ["registered:2:0"]
     assert watched.sink.repeats == []
+
+
+class _Interleaved(MemoryFacts):
+    """Between a look and what it writes down, somebody else does something."""
+
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def swap(self, key: str, old: str | None, value: str) -> bool:
+        act, self.meanwhile = self.meanwhile, None
+        if act is not None:
+            await act()
+        return await super().swap(key, old, value)
+
+
+async def test_a_look_that_a_peer_overtook_is_void(watched: Watched) -> None:
+    """Both see the change, at different blocks: one of them names it."""
+    peer = Watched()
+    peer.node = watched.node
+    watched.facts = peer.facts = facts = _Interleaved(watched.facts)
+    watched.again()
+    peer.again()
+    watched.node.cut(FACETS[:1])
+
+    async def look() -> None:
+        watched.node.mine(3)
+        assert len(await peer.fires()) == 1
+
+    facts.meanwhile = look
+    assert await watched.fires() == []
+    assert facts.meanwhile is None
+    assert await watched.fires() == []
+    assert await peer.fires() == []
+    watched.node.register(1)
+    assert await watched.fires() != []
+    assert await peer.fires() == []
 
 
 async def test_two_watches_write_the_same_keys(watched: Watched) -> None:

@@ -129,3 +129,22 @@ async def test_the_loop_wakes_for_plans_and_ends(sink: Recorder) -> None:
         )
         await until(lambda: sink.fired)
     assert sink.keys == ["qa-a@round:0"]
+
+
+@pytest.mark.anyio
+async def test_what_the_journal_counts_is_what_it_goes_on_from(clock: FakeClock, sink: Recorder) -> None:
+    """A round that another daemon ended moves this one's next start; one that is known moves nothing."""
+    loop = Continuous(sink, clock=clock)
+    loop.plan("qa-a", TRIGGER, Rounds(3, 0, START))
+    clock.advance(20)
+    loop.know("qa-a", Rounds(3, 0, START))
+    assert await loop.fire_due() == 10
+    loop.know("qa-a", Rounds(4, 1, clock.now()))
+    assert await loop.fire_due() == 60
+    clock.advance(60)
+    await loop.fire_due()
+    loop.know("qa-a", Rounds(4, 1, clock.now()))  # fired, and not ended yet: no second start
+    assert await loop.fire_due() > 60
+    loop.know("qa-b", Rounds(1))  # dropped meanwhile
+    assert sink.keys == ["qa-a@round:4"]
+    assert list(loop.upcoming()) == ["qa-a"]
