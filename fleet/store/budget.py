@@ -9,25 +9,55 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any
 
-from sqlalchemy import ColumnElement, Table, delete, insert, literal, select, union_all, update
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Executable,
+    Table,
+    bindparam,
+    case,
+    delete,
+    insert,
+    literal,
+    null,
+    select,
+    union_all,
+)
 
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.database import Connection
 from fleet.store.part import Part, pack, unpack
-from fleet.store.schema import BUDGET, DAYS, RESERVES, RUNS
+from fleet.store.schema import BUDGET, DAYS, RESERVES, RUNS, Words
 from fleet.store.units import FLEET, INT_MAX, SCOPES, Limits, Scope, key_of, limited, number
 
 NEXT_DAY = ", or wait for the next day (UTC)"
 
 
-class _Account(NamedTuple):
-    """One row that counts: which table, and the key of the row but for its unit."""
+def _words(name: str) -> BindParameter[str]:
+    return bindparam(name, type_=Words)
 
-    scope: Scope
-    table: Table
-    key: dict[str, str]
+
+def _whole(name: str) -> BindParameter[int]:
+    return bindparam(name, type_=BigInteger)
+
+
+_OF_RUN, _OF_DAY, _OF_UNIT = _words("of_run"), _words("of_day"), _words("of_unit")
+_BY, _FIRST, _MOST, _TOP, _BOTTOM = map(_whole, ("by", "first", "most", "top", "bottom"))
+
+
+_SPENT = select(
+    union_all(
+        select(null().label("owner"), BUDGET.c.unit, BUDGET.c.spent).where(BUDGET.c.run_id == _OF_RUN),
+        select(DAYS.c.owner, DAYS.c.unit, DAYS.c.spent)
+        .join(RUNS, DAYS.c.owner.in_([RUNS.c.persona, FLEET]))
+        .where(RUNS.c.run_id == _OF_RUN, DAYS.c.day == _OF_DAY),
+    ).subquery()
+)
+"""Made once: SQLAlchemy takes longer to make such a statement than the database to answer it."""
 
 
 class Spending(Part):
@@ -42,12 +72,9 @@ class Spending(Part):
         """
         limits: Limits = {**(day or {}), "run": {unit: limit}}
         _check({unit: amount}, limits)
-
-        async def work(c: Connection) -> int:
-            accounts = await _accounts(c, run_id, self._day())
-            return await self._count(c, accounts, unit, amount, limits)
-
-        return await self._db.write(f"budget.{unit}", work)
+        return await self._db.write(
+            f"budget.{unit}", lambda c: self._count(c, run_id, self._day(), unit, amount, limits)
+        )
 
     async def reserve(self, run_id: str, amounts: Mapping[str, int], limits: Limits) -> str:
         """Count several amounts at once, all or nothing, until `settle` says what it really was.
@@ -59,9 +86,8 @@ class Spending(Part):
 
         async def work(c: Connection) -> None:
             day = self._day()
-            accounts = await _accounts(c, run_id, day)
             for unit, count in sorted(amounts.items()):
-                await self._count(c, accounts, unit, count, limits)
+                await self._count(c, run_id, day, unit, count, limits)
             row = {"reserve_id": reserve_id, "run_id": run_id, "day": day, "at": self._now()}
             await c.execute(insert(RESERVES).values(row | {"held": pack(dict(amounts))}))
 
@@ -82,10 +108,9 @@ class Spending(Part):
             if row is None:
                 return
             held = unpack(row.held)
-            accounts = await _accounts(c, row.run_id, row.day)
             for unit, count in sorted(actual.items()):
-                for account in accounts:
-                    await self._shift(c, account, unit, count - held.get(unit, 0))
+                by = max(-INT_MAX, min(count - held.get(unit, 0), INT_MAX))
+                await self._add(c, row.run_id, row.day, unit, by, INT_MAX)
 
         await self._db.write("budget.settle", work)
 
@@ -97,15 +122,8 @@ class Spending(Part):
     async def spent_in(self, run_id: str) -> dict[Scope, dict[str, int]]:
         """What the run, its persona today and the fleet today have spent, by unit."""
         found: dict[Scope, dict[str, int]] = {scope: {} for scope in SCOPES}
-        persona = select(RUNS.c.persona).where(RUNS.c.run_id == run_id).scalar_subquery()
-        today = DAYS.c.day == self._day()
-        statement = union_all(
-            select(literal("run"), BUDGET.c.unit, BUDGET.c.spent).where(BUDGET.c.run_id == run_id),
-            select(literal("persona"), DAYS.c.unit, DAYS.c.spent).where(today, DAYS.c.owner == persona),
-            select(literal("fleet"), DAYS.c.unit, DAYS.c.spent).where(today, DAYS.c.owner == FLEET),
-        )
-        for scope, unit, spent in await self._db.rows(select(statement.subquery())):
-            found[scope][unit] = spent
+        for owner, unit, spent in await self._db.rows(_SPENT.params(of_run=run_id, of_day=self._day())):
+            found[_scope(owner)][unit] = spent
         return found
 
     async def spent_today(self) -> dict[str, dict[str, int]]:
@@ -120,67 +138,79 @@ class Spending(Part):
         return self._now()[:10]
 
     async def _count(
-        self, c: Connection, accounts: list[_Account], unit: str, count: int, limits: Limits
+        self, c: Connection, run_id: str, day: str, unit: str, count: int, limits: Limits
     ) -> int:
+        """Count first and look then: what does not fit is rolled back with the transaction."""
+        by = min(count, INT_MAX)
+        spent = await self._add(c, run_id, day, unit, by, INT_MAX - by)
+        if (
+            "run" not in spent
+            and await c.scalar(select(RUNS.c.run_id).where(RUNS.c.run_id == run_id)) is None
+        ):
+            raise UsageError("no such run", remedy="name a run that the journal knows")
         left = INT_MAX
-        for account in accounts:
-            unlisted = 0 if account.scope == "run" else INT_MAX
-            limit = min(limits.get(account.scope, {}).get(unit, unlisted), INT_MAX)
-            spent = await self._add(c, account, unit, count, limit)
-            if spent is None:
-                raise _exceeded(account, unit, count, limit)
-            left = min(left, limit - spent)
+        for scope in SCOPES:
+            limit = min(limits.get(scope, {}).get(unit, 0 if scope == "run" else INT_MAX), INT_MAX)
+            owner, now = spent.get(scope, ("", INT_MAX))
+            if max(count, now) > limit or scope not in spent:
+                raise _exceeded(scope, owner, unit, count, limit)
+            left = min(left, limit - now)
         return left
 
-    async def _add(self, c: Connection, account: _Account, unit: str, count: int, limit: int) -> int | None:
-        """What is spent now; None when it does not fit."""
-        if count > limit:
-            return None
-        table = account.table
-        row = self._db.insert(table).values(**account.key, unit=unit, spent=count)
-        counted = row.on_conflict_do_update(
-            index_elements=list(table.primary_key.columns),
-            set_={"spent": table.c.spent + count},
-            where=table.c.spent <= limit - count,
-        )
-        spent: int | None = await c.scalar(counted.returning(table.c.spent))
+    async def _add(
+        self, c: Connection, run_id: str, day: str, unit: str, by: int, most: int
+    ) -> dict[Scope, tuple[str, int]]:
+        """Change the counts of all scopes, within what a column holds: whose day it is, and what is spent.
+
+        A count above `most` stays as it is, and is not answered. Always in the same order, so that two
+        transactions never wait for each other.
+        """
+        values = {
+            "of_run": run_id, "of_day": day, "of_unit": unit, "by": by, "first": max(by, 0), "most": most,
+            "top": INT_MAX - max(by, 0), "bottom": max(-by, 0),
+        }  # fmt: skip
+        spent: dict[Scope, tuple[str, int]] = {}
+        for statement in self._adding:
+            for owner, now in await c.execute(statement, values):
+                spent[_scope(owner)] = owner or "", now
         return spent
 
-    async def _shift(self, c: Connection, account: _Account, unit: str, by: int) -> None:
-        """Correct one count by what a settle found; within what a column holds."""
-        where = _where(account, unit)
-        before = await c.scalar(select(account.table.c.spent).where(*where))
-        after = max(0, min((before or 0) + by, INT_MAX))
-        if before is None:
-            await c.execute(insert(account.table).values(**account.key, unit=unit, spent=after))
-        else:
-            await c.execute(update(account.table).where(*where).values(spent=after))
+    @cached_property
+    def _adding(self) -> tuple[Executable, Executable]:
+        """The statement for the run, and the one for both days; None is the run's owner."""
+        run, fleet = RUNS.c.run_id, literal(FLEET, Words)
+        mine = run == _OF_RUN
+        runs = select(run, _OF_UNIT, _FIRST).where(mine)
+        days = union_all(
+            select(_OF_DAY, RUNS.c.persona, _OF_UNIT, _FIRST).where(mine),
+            select(_OF_DAY, fleet, _OF_UNIT, _FIRST).select_from(RUNS).where(mine),
+        )
+        return self._upsert(BUDGET, runs, null()), self._upsert(DAYS, days, DAYS.c.owner)
+
+    def _upsert(self, table: Table, rows: Any, owner: ColumnElement[Any]) -> Executable:
+        spent = table.c.spent
+        after = case((spent > _TOP, INT_MAX), (spent < _BOTTOM, 0), else_=spent + _BY)
+        statement: Executable = (
+            self._db.insert(table)
+            .from_select([*table.columns.keys()], rows)
+            .on_conflict_do_update(
+                index_elements=list(table.primary_key.columns), set_={"spent": after}, where=spent <= _MOST
+            )
+            .returning(owner, spent)
+        )
+        return statement
 
 
-async def _accounts(c: Connection, run_id: str, day: str) -> list[_Account]:
-    """Always in the same order, so that two transactions never wait for each other."""
-    persona = await c.scalar(select(RUNS.c.persona).where(RUNS.c.run_id == run_id))
-    if persona is None:
-        raise UsageError("no such run", remedy="name a run that the journal knows")
-    return [
-        _Account("run", BUDGET, {"run_id": run_id}),
-        _Account("persona", DAYS, {"day": day, "owner": persona}),
-        _Account("fleet", DAYS, {"day": day, "owner": FLEET}),
-    ]
+def _scope(owner: str | None) -> Scope:
+    """Whose count a row is: a run's has no owner."""
+    return "run" if owner is None else "persona" if owner != FLEET else "fleet"
 
 
-def _where(account: _Account, unit: str) -> list[ColumnElement[bool]]:
-    columns = account.table.c
-    return [columns[name] == value for name, value in account.key.items()] + [columns.unit == unit]
-
-
-def _exceeded(account: _Account, unit: str, count: int, limit: int) -> BudgetExceeded:
-    what = limited(account.scope, unit, limit, account.key.get("owner", ""))
+def _exceeded(scope: Scope, owner: str, unit: str, count: int, limit: int) -> BudgetExceeded:
+    what = limited(scope, unit, limit, owner)
     more = number(unit, count)
-    wait = "" if account.scope == "run" else NEXT_DAY
-    return BudgetExceeded(
-        f"{what} does not cover {more} more", remedy=f"raise {key_of(account.scope, unit)}{wait}"
-    )
+    wait = "" if scope == "run" else NEXT_DAY
+    return BudgetExceeded(f"{what} does not cover {more} more", remedy=f"raise {key_of(scope, unit)}{wait}")
 
 
 def _check(amounts: Mapping[str, int], limits: Limits) -> None:
