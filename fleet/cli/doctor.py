@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from fleet.chain.keys import load_key
 from fleet.chain.rpc import Rpc
 from fleet.cli.daemon import image
+from fleet.cli.journal import known_journal
 from fleet.cli.roster import roster
 from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import key_file, load_fleet, load_platform
@@ -18,6 +20,7 @@ from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
+from fleet.store.place import shown, store_place
 
 app = make_app()
 
@@ -31,7 +34,7 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check this machine: jail, target, keys, personas, state directory, dial."""
+    """Check this machine: jail, target, keys, personas, state directory, journal, dial."""
     rows = run(lambda: examine(platform))
     data = {
         "ok": all(good for _, good, _ in rows),
@@ -106,8 +109,19 @@ async def _jail(platform: str | None) -> list[Row]:
     return [head, *((f"jail: {name}", good, seen) for name, good, seen in tier.checks)]
 
 
+async def _store(_: str | None) -> list[Row]:
+    place = store_place(load_fleet().store, state())
+    kind = "SQLite" if isinstance(place, Path) else "PostgreSQL"
+    journal = await known_journal(state())
+    if journal is None:
+        return [("store", True, f"{kind}, {shown(place)}: not made yet")]
+    async with journal:
+        return [("store", True, f"{kind}, {shown(place)}: schema {await journal.get('schema')}")]
+
+
 CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "state directory": _state,
+    "store": _store,
     "personas": _personas,
     "jail": _jail,
     "platform": _target,

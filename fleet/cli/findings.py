@@ -41,8 +41,9 @@ def show(
     if not matches:
         raise UsageError(f"no finding {fingerprint!r} here", remedy="fleet findings list")
     row = matches[-1]
-    data = asdict(row) | {"evidence_bundle": _evidence(row)}
-    put(data, as_json=as_json, text=lambda: _print(row, data["evidence_bundle"]))
+    elsewhere = run(lambda: _elsewhere(row))
+    data = asdict(row) | {"evidence_bundle": None if elsewhere else _evidence(row), "evidence_on": elsewhere}
+    put(data, as_json=as_json, text=lambda: _print(row, data["evidence_bundle"], elsewhere))
 
 
 async def _all() -> list[FindingRow]:
@@ -51,6 +52,17 @@ async def _all() -> list[FindingRow]:
         return []
     async with journal:
         return await journal.findings()
+
+
+async def _elsewhere(row: FindingRow) -> str:
+    """The daemon whose host has the evidence, when this one has nothing of the run."""
+    if not row.evidence or (state() / "runs" / row.run_id).exists():
+        return ""
+    journal = await known_journal(state())
+    if journal is None:
+        return ""
+    async with journal:
+        return (await journal.run(row.run_id)).daemon
 
 
 def _evidence(row: FindingRow) -> dict[str, Any] | None:
@@ -62,11 +74,13 @@ def _evidence(row: FindingRow) -> dict[str, Any] | None:
         raise FleetError(str(error), remedy=error.remedy) from None
 
 
-def _print(row: FindingRow, bundle: dict[str, Any] | None) -> None:
+def _print(row: FindingRow, bundle: dict[str, Any] | None, elsewhere: str) -> None:
     where = f"log entry {row.index}, transaction {row.tx}" if row.index >= 0 else "not on the log"
     print(f"{row.severity}  {row.surface}  {clean(row.title)}")
     print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
     print(f"{where}\nrepro: {row.repro}")
+    if elsewhere:
+        print(f"evidence sha256:{row.evidence} is on the host of the daemon {elsewhere}")
     if bundle is None:
         return
     print(f"expected: {clean(bundle['expectation'])}\nevidence sha256:{row.evidence}")

@@ -30,11 +30,12 @@ class Said:
 Fleet = Callable[..., Said]
 
 
-def command(state: Path) -> Fleet:
+def command(state: Path, **more: str) -> Fleet:
     """Runs `fleet …` over one state directory, with an environment that holds nothing else of ours."""
 
     def fleet(*words: str, timeout: float = 300, cwd: Path | None = None) -> Said:
         environment = {"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)}
+        environment |= more
         done = subprocess.run(
             [sys.executable, "-m", "fleet.cli", *words],
             capture_output=True, text=True, timeout=timeout, env=environment, cwd=cwd,
