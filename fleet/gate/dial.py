@@ -95,8 +95,11 @@ def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock) -> 
     return note
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file by another in one step, mode 0600, durable: readers see the old or the new. OSError."""
+def write_whole(path: Path, data: bytes, *, named: bool = True) -> None:
+    """Replace a file by another in one step, mode 0600, durable: readers see the old or the new. OSError.
+
+    `named` False: after a loss of power the old one may be back.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     descriptor = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
@@ -110,6 +113,8 @@ def write_whole(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    if not named:
+        return
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(directory)

@@ -69,6 +69,7 @@ class Conductor:
         self.hand = setting.hand
         self.state = RunState.begin(self._run, Plan.of(exercise.persona.persona.probe))
         self.over: RunOver | None = None
+        self._shown = ""
         self._calls = Calls(exercise, self)
 
     def begin(self) -> bool:
@@ -182,12 +183,15 @@ class Conductor:
         self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
 
     def mark(self, probe: str, state: State, reason: str = "", *, tried: bool = False) -> None:
-        """Note what became of a probe, on the disk. A second look is charged when it begins."""
+        """Note what became of a probe: on the disk at once that it was tried, else with its turn."""
         plan = self.state.plan
         item = plan.get(probe)
         again = tried and item is not None and item.tries > 0
         state_ = self.state.with_plan(plan.with_item(probe, state, reason, tried=tried))
-        self.keep(state_.model_copy(update={"retries_used": state_.retries_used + again}))
+        if tried:
+            self.keep(state_.model_copy(update={"retries_used": state_.retries_used + again}))
+        else:
+            self.state = state_
 
     def may_try(self, probe: str) -> bool:
         """Whether the plan and the policy let a probe be worked on now."""
@@ -222,8 +226,10 @@ class Conductor:
             self._file.save(self.state)
         except OSError as error:
             raise self.end(invalid(f"cannot be written: {error.strerror}")) from None
-        try:
-            write_whole(self._folder / PLAN, self._rendered().encode())
+        try:  # for people only: after a loss of power it may be older than the state
+            if (shown := self._rendered()) != self._shown:
+                write_whole(self._folder / PLAN, shown.encode(), named=False)
+                self._shown = shown
         except OSError as error:
             _LOG.warning("%s of run %s: not written: %s", PLAN, self._run, error.strerror)
 

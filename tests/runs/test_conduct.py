@@ -62,6 +62,28 @@ async def test_a_playbook_looks_at_everything_and_is_done(tmp_path: Path) -> Non
         assert counts(table.folder, RUN) == (2, None, "")
 
 
+async def test_a_plan_is_written_when_it_changes_and_counts_at_every_turn(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"), look("b"))) as table:
+        plan, state = table.folder / "PLAN.md", table.folder / "state.json"
+        seen = []
+
+        async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+            seen.append(
+                (plan.read_text().count("inconclusive"), json.loads(state.read_text())["items"][0]["state"])
+            )
+            return await well(tool, args)
+
+        table.jail.answer = answer
+        await ask(table.desk, RUN_PROBE, {"probe": "a"})
+        assert seen == [(1, "inconclusive")]
+        assert plan.read_text() == table.desk.state.plan.render(RUN, "qa-paper")
+        files = plan.stat().st_ino, state.stat().st_ino
+        await ask(table.desk, RUN_PROBE, {"probe": "a"})
+        assert plan.stat().st_ino == files[0]
+        assert state.stat().st_ino != files[1]
+        assert counts(table.folder, RUN) == (2, None, "")
+
+
 async def test_beginning_twice_changes_nothing(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
         desk = table.desk
