@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
+import sniffio
 from hypothesis import settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -15,7 +17,34 @@ settings.register_profile("steady", deadline=None)  # a busy machine is no failu
 settings.load_profile("steady")
 
 
+LONGEST = (
+    "tests/soak/",
+    "tests/crash/",
+    "tests/e2e/test_model_run.py",
+    "tests/service/test_two_daemons.py",
+    "tests/e2e/test_demo.py",
+)
+"""Begun first: a file is the work of one process, and the longest would otherwise run alone at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(
+        key=lambda item: next((n for n, path in enumerate(LONGEST) if path in item.nodeid), len(LONGEST))
+    )
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """One event loop flavour; session scope, so that a module may share an async fixture."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_runs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Without a loop none is named: a session's async fixture leaves its name where sniffio looks."""
+    if "anyio_backend" in request.fixturenames:
+        yield
+        return
+    token = sniffio.current_async_library_cvar.set(None)
+    yield
+    sniffio.current_async_library_cvar.reset(token)

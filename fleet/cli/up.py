@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +23,7 @@ from fleet.cli.roster import FOLDER, load, roster
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, load_fleet, load_platform
-from fleet.errors import Unreachable, UsageError
+from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.events.feed import Feed
 from fleet.events.live import Hub
 from fleet.gate.budget import day_limits
@@ -38,6 +40,7 @@ from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.roll import Roll
 from fleet.service.triggers import Triggers
+from fleet.store import ballast
 from fleet.triggers.hook_secret import hook_secrets
 
 app = make_app()
@@ -116,22 +119,30 @@ def _print(plan: dict[str, Any]) -> None:
 
 
 async def stay(options: Options) -> None:
-    """Start as soon as the chain answers: a node that is down at boot is no reason to give up."""
+    """Start as soon as chain and disk allow it: a node that is down at boot is no reason to give up."""
     notifier, pause = Notifier(), FIRST_S
     while True:
         opened: list[World] = []
         try:
             await _serve(options, notifier, opened.append)
-        except Unreachable as error:
-            if opened or not error.retryable:
+        except FleetError as error:
+            waits = "" if opened else _may_pass(error, options.state)
+            if not waits:
                 raise
-            _LOG.warning("waiting for the chain: %s", error)
+            _LOG.warning("waiting for %s: %s", waits, error)
             notifier.say(f"EXTEND_TIMEOUT_USEC={int((LONGEST_S + 60) * 1e6)}")
-            notifier.status("waiting for the chain")
+            notifier.status(f"waiting for {waits}")
             await anyio.sleep(pause)
             pause = min(pause * 2, LONGEST_S)
         else:
             return
+
+
+def _may_pass(error: FleetError, state: Path) -> str:
+    """What a daemon that cannot start waits for, or ""; on a full disk the ballast is given up first."""
+    if ballast.relieve(state) or os.strerror(errno.ENOSPC) in str(error):
+        return "room on the disk"
+    return "the chain" if isinstance(error, Unreachable) and error.retryable else ""
 
 
 async def _serve(options: Options, notifier: Notifier, opened: Callable[[World], None]) -> None:

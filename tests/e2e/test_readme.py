@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 def commands() -> list[str]:
     """The command lines of its code blocks, without their comments."""
-    blocks = re.findall(r"^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```[a-z]*\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     lines = [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
     return [line for line in lines if line.startswith((".venv/bin/fleet ", "make "))]
 

@@ -65,6 +65,7 @@ async def test_a_loop_that_hangs_is_unhealthy_and_a_draining_daemon_not_ready() 
     assert (await ask(well, "/healthz")).status_code == 200
     assert (await ask(well, "/readyz")).json() == {
         "ok": True, "waiting": 2, "rung": "exercise", "paused": False, "runs": 1, "personas": 3,
+        "degraded": "",
     }  # fmt: skip
     well.is_ready, well.beat_age_s = False, 31.0
     assert (await ask(well, "/healthz")).status_code == 503
