@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fleet.clock import Clock, iso
+from fleet.events.held import Held
 from fleet.events.messages import Messages
 from fleet.events.model import (
     LIVE,
@@ -35,7 +36,8 @@ class Stream:
     Pieces of messages are only told; when one is done, or cut off by the end of its turn or run, the whole
     of it is written as one `message.said`, and told, before its end is told. What does not fit together
     (`messages.Messages`) is passed over. A reader that raises is dropped: observability fails open, the sink
-    does not. `mask` is applied to whatever a driver says.
+    does not. `mask` is applied to whatever a driver says; of what is told piece by piece, the last `reach`
+    characters wait for the next piece (`held.Held`), so that no mask is passed by saying a secret in two.
     """
 
     def __init__(
@@ -46,9 +48,12 @@ class Stream:
         sink: Sink,
         readers: tuple[Reader, ...] = (),
         mask: Callable[[str], str] = str,
+        reach: int = 0,
     ) -> None:
-        self._run, self._clock, self._sink, self._mask = run, clock, sink, mask
+        self._run, self._clock, self._sink = run, clock, sink
+        self._mask, self._reach = mask, reach
         self._readers = list(readers)
+        self._held: dict[int | None, Held] = {}
         self._messages = Messages()
 
     def emit(self, event: Event) -> None:
@@ -60,20 +65,30 @@ class Stream:
         else:
             if isinstance(event, _ENDS):
                 self._all(self._messages.end())
+                self._held.clear()
             self._record(event)
 
     def _live(self, event: MessageStarted | MessageDelta | MessageDone) -> None:
-        records: list[MessageSaid] = []
         match event:
             case MessageStarted():
                 records, belongs = self._messages.started(event)
-            case MessageDelta():
-                belongs = self._messages.more(event)
+                self._all(records)
+                if belongs:
+                    held = self._held[event.index] = Held(self._mask, self._reach)
+                    self._tell(self._stamped(event, held.add(event.text)))
+            case MessageDelta() if self._messages.more(event):
+                self._piece(event.index, self._held[event.index].add(event.text))
             case MessageDone():
                 records, belongs = self._messages.done(event)
-        self._all(records)
-        if belongs:
-            self._tell(self._stamped(event))
+                if belongs:
+                    self._piece(event.index, self._held.pop(event.index).rest())
+                self._all(records)
+                if belongs:
+                    self._tell(self._stamped(event))
+
+    def _piece(self, index: int | None, text: str) -> None:
+        if text:
+            self._tell(self._stamped(MessageDelta(index=index, text=text), text))
 
     def _all(self, records: list[MessageSaid]) -> None:
         for record in records:
@@ -84,11 +99,12 @@ class Stream:
         self._sink.write(stamped)
         self._tell(stamped)
 
-    def _stamped(self, event: Event) -> Event:
+    def _stamped(self, event: Event, text: str | None = None) -> Event:
+        """The event as it goes out; `text` takes the place of its own, masked already."""
         update = {"run": self._run, "at": iso(self._clock.now())}
-        if isinstance(event, MessageStarted | MessageDelta | MessageSaid):
-            update["text"] = self._mask(event.text)
-        return event.model_copy(update=update)
+        if isinstance(event, MessageSaid):
+            text = self._mask(event.text)
+        return event.model_copy(update=update if text is None else update | {"text": text})
 
     def _tell(self, event: Event) -> None:
         for reader in list(self._readers):

@@ -72,7 +72,7 @@ def mask(kind: str) -> str:
 class Redactor:
     """Masks text and structures; immutable, and without a representation of what it knows."""
 
-    __slots__ = ("_exact", "_public")
+    __slots__ = ("_exact", "_public", "reach")
 
     def __init__(self, secrets: Iterable[str | bytes] = (), *, public: frozenset[str] = PUBLIC) -> None:
         """`secrets` are exact values (key bytes, hex, tokens); ValueError for one too short to mask."""
@@ -84,6 +84,9 @@ class Redactor:
             re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE) if spellings else None
         )
         self._public = public
+        self.reach = max(map(len, spellings), default=1) - 1
+        """The most characters of a registered secret that are not one yet: how far a text that comes in
+        pieces must be held back."""
 
     def __repr__(self) -> str:
         return "Redactor()"

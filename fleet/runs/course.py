@@ -83,6 +83,7 @@ async def opened(world: World, run: str, persona: LoadedPersona, budget: Budget)
     stream = Stream(
         run, clock=world.clock, sink=sink, readers=(*world.watch, recorder),
         mask=lambda text: world.redactor.text(clean(text, MESSAGE, newlines=True)),
+        reach=world.redactor.reach,
     )  # fmt: skip
     started = world.clock.monotonic()
     scope = Scope.of(world.platform, VIEWS)
