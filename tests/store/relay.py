@@ -23,6 +23,8 @@ class Relay:
     """Passes everything on, but for the next COMMITs, each of which meets one of `fates`."""
 
     server: Path
+    word: bytes = b"COMMIT"
+    """What a message holds that meets its fate."""
     fates: list[Fate] = field(default_factory=list)
 
     async def serve(self, client: SocketStream) -> None:
@@ -31,7 +33,7 @@ class Relay:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(_pass_on, server, client)
                     async for said in client:
-                        if b"COMMIT" in said and self.fates:
+                        if self.word in said and self.fates:
                             tasks.cancel_scope.cancel()
                             await self._end(client, server, said, self.fates.pop(0))
                         await server.send(said)

@@ -139,6 +139,19 @@ async def test_a_connection_that_ends_in_a_commit_changes_nothing(
     assert await _spent(place) == {"calls": 2}
 
 
+@pytest.mark.parametrize("word", [b"INTO budget", b"INTO receipts"])
+async def test_a_connection_that_ends_before_the_commit_changes_nothing(
+    cluster: Cluster, place: str, tmp_path: Path, word: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with _behind_a_relay(cluster, place, tmp_path, 10) as (journal, relay):
+        relay.word = word
+        relay.fates += ["lost before", "lost after"]
+        assert await journal.spend("r1", "calls", 1, 9) == 8
+        assert relay.fates == []
+    assert await _spent(place) == {"calls": 1}
+    assert caplog.messages == []
+
+
 async def _spent(place: str) -> dict[str, int]:
     async with await Journal.open(place) as journal:
         return await journal.spent("r1")
