@@ -21,7 +21,7 @@ SHORT = MINUTES < 10
 MIB = 40.0 if SHORT else 16.0
 """How much more memory a daemon may hold at the end than after its first quarter, when it is warm."""
 DESCRIPTORS = 16 if SHORT else 6
-"""The same for descriptors: a waiting jail holds six, and in a short life both may be waiting at one end only."""
+"""The same for descriptors: a waiting jail holds six; in a short life both may wait at its end alone."""
 SLACK_S = 900.0
 
 
