@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from fleet.errors import UsageError
 from fleet.store.database import AnyRow, Connection
 from fleet.store.part import Part, pack, plain, unpack
 from fleet.store.rows import EFFECT_MOVES, EffectKind, EffectRow, EffectState
 from fleet.store.schema import EFFECTS
+
+_MINE = EFFECTS.c.effect_id == bindparam("of_effect")
+_INTEND, _ONE, _CHANGE = (
+    insert(EFFECTS).returning(EFFECTS.c.effect_id), select(EFFECTS).where(_MINE), update(EFFECTS).where(_MINE)
+)  # fmt: skip
+"""Made once: SQLAlchemy takes longer to make a statement than the database to answer it."""
 
 
 class Effects(Part):
@@ -28,8 +34,7 @@ class Effects(Part):
             "data": pack(data),
             "at": self._now(),
         }
-        statement = insert(EFFECTS).values(row).returning(EFFECTS.c.effect_id)
-        effect_id: int = await self._db.write(f"effect.intend.{kind}", lambda c: c.scalar(statement))
+        effect_id: int = await self._db.write(f"effect.intend.{kind}", lambda c: c.scalar(_INTEND, row))
         return effect_id
 
     async def resolve(self, effect_id: int, state: EffectState, data: dict[str, Any] | None = None) -> None:
@@ -40,17 +45,18 @@ class Effects(Part):
         """
 
         async def work(c: Connection) -> None:
-            row = (await c.execute(select(EFFECTS).where(EFFECTS.c.effect_id == effect_id))).one_or_none()
+            row = (await c.execute(_ONE, {"of_effect": effect_id})).one_or_none()
             if row is None:
                 raise UsageError(f"no effect {effect_id} in the journal")
             if state != row.state and state not in EFFECT_MOVES[row.state]:
                 raise ValueError(f"effect {effect_id} is {row.state}: it cannot become {state}")
             values = {
+                "of_effect": effect_id,
                 "state": state,
                 "data": pack(unpack(row.data) | (data or {})),
                 "resolved": self._now(),
             }
-            await c.execute(update(EFFECTS).where(EFFECTS.c.effect_id == effect_id).values(values))
+            await c.execute(_CHANGE, values)
 
         await self._db.write("effect.resolve", work)
 

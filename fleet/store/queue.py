@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Integer, cast, delete, exists, func, select, update
+from sqlalchemy import Executable, Integer, bindparam, cast, delete, exists, func, select, update
 from sqlalchemy import insert as plain_insert
 
 from fleet.store.database import AnyRow, Connection
@@ -19,6 +19,29 @@ LOOK_BACK = 64
 """Ended runs of a persona that are looked at for how long it has been quiet."""
 
 
+def _claim() -> Executable:
+    other = RUNS.alias("other")
+    busy = exists().where(other.c.persona == RUNS.c.persona, other.c.state == "running")
+    first = (
+        select(RUNS.c.run_id)
+        .where(
+            RUNS.c.state == "queued",
+            RUNS.c.platform == bindparam("of_platform"),
+            RUNS.c.cancel == "",
+            RUNS.c.persona.not_in(bindparam("apart", expanding=True)),
+            ~busy,
+        )
+        .order_by(RUNS.c.priority.desc(), RUNS.c.due, RUNS.c.created, RUNS.c.key)
+        .limit(1)
+        .scalar_subquery()
+    )
+    mine = update(RUNS).where(RUNS.c.run_id == first, RUNS.c.state == "queued")
+    return mine.values(state="running").returning(RUNS)
+
+
+_CLAIM = _claim()
+
+
 class Queue(Part):
     async def claim_next(
         self, platform: str, *, pid: int, pid_start: int, daemon: str = "", apart: Collection[str] = ()
@@ -28,30 +51,11 @@ class Queue(Part):
         Highest priority first, then the longest due. `apart` are personas that are busy in a way the
         journal does not show: a run of theirs is being cleaned up by this process.
         """
-        other = RUNS.alias("other")
-        busy = exists().where(other.c.persona == RUNS.c.persona, other.c.state == "running")
-        first = (
-            select(RUNS.c.run_id)
-            .where(
-                RUNS.c.state == "queued",
-                RUNS.c.platform == platform,
-                RUNS.c.cancel == "",
-                RUNS.c.persona.not_in(list(apart)),
-                ~busy,
-            )
-            .order_by(RUNS.c.priority.desc(), RUNS.c.due, RUNS.c.created, RUNS.c.key)
-            .limit(1)
-            .scalar_subquery()
-        )
-        statement = (
-            update(RUNS)
-            .where(RUNS.c.run_id == first, RUNS.c.state == "queued")
-            .values(state="running", pid=pid, pid_start=pid_start, daemon=daemon, started=self._now())
-            .returning(RUNS)
-        )
+        asked = {"of_platform": platform, "apart": list(apart)}
+        values = {"pid": pid, "pid_start": pid_start, "daemon": daemon, "started": self._now()}
 
         async def work(c: Connection) -> AnyRow | None:
-            found: AnyRow | None = (await c.execute(statement)).first()
+            found: AnyRow | None = (await c.execute(_CLAIM, asked | values)).first()
             return found
 
         row = await self._db.write("run.claim", work)

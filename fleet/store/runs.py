@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, cached_property
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import Executable, bindparam, select, update
 
 from fleet.errors import UsageError
 from fleet.store.database import AnyRow, Connection, Work
@@ -37,10 +38,9 @@ class Runs(Part):
             run_id=run_id, persona=persona, key=key, platform=platform, trigger=trigger, rung=rung,
             budget=budget, priority=priority, due=due,
         )  # fmt: skip
-        statement = self._db.insert(RUNS).values(row).on_conflict_do_nothing().returning(RUNS.c.run_id)
 
         async def work(c: Connection) -> bool:
-            new = await c.scalar(statement) is not None
+            new = await c.scalar(self._new, row) is not None
             if new and also is not None:
                 await also(c)
             return new
@@ -56,15 +56,19 @@ class Runs(Part):
         if not runs:
             return set()
         rows = [self._queued(**run) for run in runs]
-        statement = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
 
         async def work(c: Connection) -> set[str]:
-            ids = set(await c.scalars(statement, rows))  # with RETURNING these are few statements, not many
+            ids = set(await c.scalars(self._new, rows))  # with RETURNING these are few statements, not many
             if ids and also is not None:
                 await also(c, ids)
             return ids
 
         return await self._db.write("run.trigger", work)
+
+    @cached_property
+    def _new(self) -> Executable:
+        statement: Executable = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
+        return statement
 
     def _queued(
         self, *, key: str, trigger: str, budget: dict[str, Any], priority: int = 0, due: str = "", **row: str
@@ -105,13 +109,8 @@ class Runs(Part):
     async def _move(
         self, step: str, run_id: str, before: tuple[RunState, ...], after: RunState, **values: Any
     ) -> bool:
-        statement = (
-            update(RUNS)
-            .where(RUNS.c.run_id == run_id, RUNS.c.state.in_(before))
-            .values(state=after, **values)
-            .returning(RUNS.c.run_id)
-        )
-        return await self._db.write(step, lambda c: c.scalar(statement)) is not None
+        values |= {"of_run": run_id, "state": after}
+        return await self._db.write(step, lambda c: c.scalar(_from(before), values)) is not None
 
     async def run(self, run_id: str) -> RunRow:
         """One run; UsageError when the journal does not know it."""
@@ -134,6 +133,13 @@ class Runs(Part):
         """The latest runs, newest first."""
         statement = select(RUNS).order_by(RUNS.c.created.desc(), RUNS.c.run_id.desc()).limit(limit)
         return [run_row(row) for row in await self._db.rows(statement)]
+
+
+@cache
+def _from(states: tuple[RunState, ...]) -> Executable:
+    """Change a run that is in one of these states; made once for each, because making it is slow."""
+    mine = (RUNS.c.run_id == bindparam("of_run"), RUNS.c.state.in_(states))
+    return update(RUNS).where(*mine).returning(RUNS.c.run_id)
 
 
 def run_row(row: AnyRow) -> RunRow:
