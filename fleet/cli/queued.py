@@ -17,7 +17,7 @@ from fleet.cli.journal import open_journal
 from fleet.cli.progress import Progress
 from fleet.cli.shell import note
 from fleet.errors import TryAgain
-from fleet.events.trajectory import read
+from fleet.events.recorded import Recording, UnknownRecord
 from fleet.gate.stop import stopped
 from fleet.store.rows import RunRow
 
@@ -66,20 +66,18 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
 
 
 class _Follow:
-    """What a run writes down, told as it comes."""
+    """What a run writes down, told as it comes; each look reads what is new."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._size, self._told = path, 0, 0
+        self._path, self._offset = path, 0
         self._tell = Progress()
 
     def look(self) -> None:
-        size = self._path.stat().st_size if self._path.is_file() else 0
-        if size == self._size:
-            return
-        events = list(read(self._path))
-        for event in events[self._told :]:
-            self._tell(event)
-        self._size, self._told = size, len(events)
+        recording = Recording(self._path, start=self._offset)
+        for record in recording:
+            if not isinstance(record, UnknownRecord):
+                self._tell(record)
+        self._offset = recording.offset
 
 
 def _seconds(row: RunRow) -> float:

@@ -11,7 +11,7 @@ from fleet.cli.progress import Progress
 from fleet.cli.roster import one, roster
 from fleet.cli.shell import note, state, table
 from fleet.drivers.compare import compare
-from fleet.drivers.replay import Recorded, Replay, cannot, recorded, repeatable
+from fleet.drivers.replay import Recorded, Replay, excluded, recorded, repeatable
 from fleet.errors import Refused
 from fleet.events.model import Header
 from fleet.gate.stop import stopped
@@ -25,8 +25,15 @@ from fleet.text import clean, line
 def planned(path: Path) -> dict[str, Any]:
     """What would be asked again, and why what would not."""
     was = recorded(path)
+    without = excluded(was.calls)
     calls = [
-        {"call": call.number, "tool": call.tool, "args": call.args, "would run": cannot(call) or "yes"}
+        {
+            "call": call.number,
+            "probe": call.probe,
+            "tool": call.tool,
+            "args": call.args,
+            "would run": without.get(call.number) or "yes",
+        }
         for call in was.calls
     ]
     return {"replayed": was.header.run, "persona": was.header.persona, "calls": calls}
@@ -57,8 +64,9 @@ async def replay(path: Path, platform: str | None) -> dict[str, Any]:
 
 def show_plan(data: dict[str, Any]) -> None:
     """The plan as a table."""
-    rows = ([row["call"], row["tool"], line(str(row["args"]), 80), row["would run"]] for row in data["calls"])
-    table(("call", "tool", "args", "would run"), rows, empty="no calls on record")
+    columns = ("call", "probe", "tool", "args", "would run")
+    rows = ([line(str(row[key]), 80) for key in columns] for row in data["calls"])
+    table(columns, rows, empty="no calls on record")
 
 
 def show(data: dict[str, Any]) -> None:
@@ -66,7 +74,7 @@ def show(data: dict[str, Any]) -> None:
     print(clean(f"run {data['run']}: {data['outcome']} {data['detail']}"))
     for what, (before, after) in data["changed"].items():
         print(clean(f"{what}: {before} then, {after} now"))
-    columns = ("call", "tool", "state", "reason")
+    columns = ("call", "probe", "tool", "state", "reason")
     table(columns, ([row[key] for key in columns] for row in data["calls"]), empty="no calls on record")
     for row in data["calls"]:
         for found in row["differences"]:

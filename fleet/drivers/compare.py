@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fleet.drivers.replay import PREFIX, Call, Recorded, cannot, unbound
+from fleet.drivers.replay import PREFIX, Call, Recorded, excluded, unbound
 
 VOLATILE = frozenset(
     {
@@ -45,17 +45,24 @@ class Compared:
     state: State
     reason: str = ""
     differences: tuple[Difference, ...] = ()
+    probe: str = ""
+    """What the earlier run asked it for."""
 
 
 def compare(before: Recorded, after: Recorded) -> tuple[Compared, ...]:
     """Every call of the earlier run, in order; the later one's are found by the ids that the replay gave."""
-    again = {call.call_id: call for call in after.calls}
-    return tuple(_one(call, again.get(f"{PREFIX}{call.number}"), before, after) for call in before.calls)
+    again, without = {call.call_id: call for call in after.calls}, excluded(before.calls)
+    rows = []
+    for call in before.calls:
+        if reason := without.get(call.number):
+            row = Compared(call.number, call.tool, "not asked", reason)
+        else:
+            row = _one(call, again.get(f"{PREFIX}{call.number}"), before, after)
+        rows.append(replace(row, probe=call.probe))
+    return tuple(rows)
 
 
 def _one(call: Call, again: Call | None, before: Recorded, after: Recorded) -> Compared:
-    if reason := cannot(call):
-        return Compared(call.number, call.tool, "not asked", reason)
     if again is None:
         return Compared(call.number, call.tool, "refused", "refused, repeated or not reached in the new run")
     if call.result is None or again.result is None:

@@ -32,6 +32,7 @@ class Call:
     args: Mapping[str, Any]
     result: Mapping[str, Any] | None = None
     is_error: bool = False
+    probe: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,10 @@ def recorded(path: Path) -> Recorded:
             case Header():
                 header = header or event
             case ToolRequested():
-                asked = Call(number=event.call, call_id=event.call_id, tool=event.tool, args=event.args)
+                asked = Call(
+                    number=event.call, call_id=event.call_id, probe=event.probe, tool=event.tool,
+                    args=event.args,
+                )  # fmt: skip
                 calls.setdefault(event.call, asked)
             case ToolResponded() if event.call in calls:
                 calls[event.call] = replace(calls[event.call], result=event.result, is_error=event.is_error)
@@ -70,6 +74,24 @@ def cannot(call: Call) -> str:
     if _NOT_WHOLE.search(json.dumps(call.args, ensure_ascii=False, default=str)):
         return "its arguments are not whole on record: masked or cut"
     return ""
+
+
+def excluded(calls: Sequence[Call]) -> dict[int, str]:
+    """Numbers of the calls that are not repeated, and why.
+
+    An act that was asked for more than once, as by a probe and again by its proof, is repeated once: a desk
+    does the same act once, and ends a run that insists on it.
+    """
+    found: dict[int, str] = {}
+    first: dict[str, int] = {}
+    for call in calls:
+        if why := cannot(call):
+            found[call.number] = why
+        elif TOOLS[call.tool].effect is Effect.ACT:
+            key = f"{call.tool} {json.dumps(call.args, sort_keys=True, default=str)}"
+            if (earlier := first.setdefault(key, call.number)) != call.number:
+                found[call.number] = f"the same act as call {earlier}"
+    return found
 
 
 def unbound(value: Any, header: Header) -> Any:
@@ -121,4 +143,5 @@ class Replay:
 
 def repeatable(calls: Sequence[Call]) -> tuple[Call, ...]:
     """Those that are asked again."""
-    return tuple(call for call in calls if not cannot(call))
+    without = excluded(calls)
+    return tuple(call for call in calls if call.number not in without)

@@ -98,6 +98,26 @@ async def test_every_call_is_a_turn_at_the_desk_under_its_number() -> None:
     assert len(desk.turns) == 2
 
 
+async def test_an_act_that_a_probe_and_its_proofs_asked_for_is_asked_once() -> None:
+    create, fetch = call(1, "qa_create", name="qa-oldrun-1"), call(5, url="u")
+    was = Recorded(
+        HEAD, (create, *(replace(create, number=at) for at in (2, 3, 4)), fetch, replace(fetch, number=6))
+    )
+    desk = MemoryDesk()
+    with pytest.raises(RunOver, match="3 of 6 calls"):
+        await Replay(was)(desk)
+    assert [call_id for call_id, *_ in desk.asked] == ["replay-1", "replay-5", "replay-6"]
+    rows = compare(was, again(replace(create, result={}), replace(fetch, result={})))
+    assert [row.reason for row in rows[1:4]] == ["the same act as call 1"] * 3
+    assert {row.state for row in rows[1:4]} == {"not asked"}
+
+
+def test_a_difference_names_its_probe() -> None:
+    was = Recorded(HEAD, (replace(call(1, result={"status": 200}, url="u"), probe="up"),))
+    (row,) = compare(was, again(call(1, result={"status": 500}, url="u")))
+    assert (row.state, row.probe) == ("different", "up")
+
+
 async def test_a_fence_ends_a_replay_as_it_ends_everything() -> None:
     with pytest.raises(RunOver, match="stopped"):
         await Replay(Recorded(HEAD, (call(1, url="u"),)))(MemoryDesk(stop="by hand"))

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,11 @@ Fleet = Callable[..., Said]
 def command(state: Path, **more: str) -> Fleet:
     """Runs `fleet …` over one state directory, with an environment that holds nothing else of ours."""
 
-    def fleet(*words: str, timeout: float = 300, cwd: Path | None = None) -> Said:
+    def fleet(
+        *words: str, timeout: float = 300, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> Said:
         environment = {"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)}
+        environment |= env or {}
         environment |= more
         done = subprocess.run(
             [sys.executable, "-m", "fleet.cli", *words],
