@@ -128,11 +128,12 @@ async def daemon_killed_twice(stand: Stand) -> None:
     await daemon_killed(stand)
 
 
-async def told(stand: Stand, kind: str, count: int) -> None:
-    """Waits until the feed has more events of this kind than before."""
+async def told(stand: Stand, kind: str, before: int, *, or_else: tuple[str, int] = ("", 0)) -> None:
+    """Waits until the feed has more events of this kind than before, or of the other."""
 
     async def more() -> bool:
-        return sum(event.type == kind for event in stand.events()) > count
+        other, then = or_else
+        return count(stand, kind) > before or bool(other and count(stand, other) > then)
 
     await stand.until(more, TOLD_S, kind)
 
@@ -167,16 +168,22 @@ async def observe(stand: Stand) -> None:
 
 
 async def persona_churn(stand: Stand) -> None:
+    """Spoilt, gone, back. A daemon that starts meanwhile finds the folder as it is, and tells no change."""
     name = stand.chance.choice(["qa-smoke", "qa-security", "qa-fuzz", "qa-ux"])
     good = text_of(name)
-    refusals, removals = count(stand, "persona.refused"), count(stand, "persona.removed")
-    additions = count(stand, "persona.added")
-    drop(stand.personas, name, good.replace("+++\n", "+++\nbudget = [\n", 1))
-    await told(stand, "persona.refused", refusals)
-    (stand.personas / f"{name}.md").unlink()
-    await told(stand, "persona.removed", removals)
-    drop(stand.personas, name, good)
-    await told(stand, "persona.added", additions)
+    path = stand.personas / f"{name}.md"
+    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+        (
+            "persona.refused",
+            lambda: drop(stand.personas, name, good.replace("+++\n", "+++\nbudget = [\n", 1)),
+        ),
+        ("persona.removed", path.unlink),
+        ("persona.added", lambda: drop(stand.personas, name, good)),
+    )
+    for kind, act in steps:
+        before, starts = count(stand, kind), count(stand, "daemon.started")
+        act()
+        await told(stand, kind, before, or_else=("daemon.started", starts))
 
 
 Fault = Callable[[Stand], Awaitable[None]]
