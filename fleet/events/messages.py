@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted
@@ -28,9 +28,6 @@ class _Open:
         self.kept += len(kept)
         self.lost += len(text) - len(kept)
 
-    def whole(self) -> str:
-        return marked("".join(self.parts), self.lost)
-
 
 def marked(text: str, lost: int) -> str:
     """The text, with a mark when characters are missing at its end."""
@@ -49,6 +46,9 @@ class Messages:
     * arguments and results of tools are only shown live: the gate's own records hold the whole of them.
     """
 
+    mask: Callable[[str], str] = str
+    reach: int = 0
+    """Characters of a secret that may stand before a cut without being one: they go with what is cut off."""
     _open: dict[int, _Open] = field(default_factory=dict)
     _last: dict[int, tuple[Kind, str]] = field(default_factory=dict)
 
@@ -78,13 +78,15 @@ class Messages:
             return [], False
         if message.kind not in _SPOKEN:
             return [], True
-        self._last[event.index] = (message.kind, message.whole())
-        return [MessageSaid(index=event.index, kind=message.kind, text=message.whole())], True
+        text = self._whole(message)
+        self._last[event.index] = (message.kind, text)
+        return [MessageSaid(index=event.index, kind=message.kind, text=text)], True
 
     def said(self, event: MessageSaid) -> list[MessageSaid]:
         """What to record for a whole message: it, within the cap, or nothing when it stands already."""
-        whole = event.model_copy(update={"text": marked(event.text[:CAP], max(len(event.text) - CAP, 0))})
-        index = event.index
+        message, index = _Open(event.kind), event.index
+        message.add(event.text)
+        whole = event.model_copy(update={"text": self._whole(message)})
         if index is None:
             return [whole]
         if index in self._open and self._open[index].kind == event.kind:
@@ -103,4 +105,8 @@ class Messages:
     def _cut(self, index: int) -> Iterator[MessageSaid]:
         message = self._open.pop(index, None)
         if message is not None and message.kind in _SPOKEN:
-            yield MessageSaid(index=index, kind=message.kind, text=message.whole(), is_complete=False)
+            yield MessageSaid(index=index, kind=message.kind, text=self._whole(message), is_complete=False)
+
+    def _whole(self, message: _Open) -> str:
+        text, reach = self.mask("".join(message.parts)), self.reach
+        return marked(text[:-reach] if reach else text, message.lost + reach) if message.lost else text

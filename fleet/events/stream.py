@@ -54,7 +54,7 @@ class Stream:
         self._mask, self._reach = mask, reach
         self._readers = list(readers)
         self._held: dict[int | None, Held] = {}
-        self._messages = Messages()
+        self._messages = Messages(mask, reach)
 
     def emit(self, event: Event) -> None:
         """One event; raises FleetError when it cannot be written down."""
@@ -100,10 +100,8 @@ class Stream:
         self._tell(stamped)
 
     def _stamped(self, event: Event, text: str | None = None) -> Event:
-        """The event as it goes out; `text` takes the place of its own, masked already."""
+        """The event as it goes out; `text` takes the place of its own."""
         update = {"run": self._run, "at": iso(self._clock.now())}
-        if isinstance(event, MessageSaid):
-            text = self._mask(event.text)
         return event.model_copy(update=update if text is None else update | {"text": text})
 
     def _tell(self, event: Event) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fleet.clock import SystemClock
 from fleet.events.held import MOST, Held
+from fleet.events.messages import CAP
 from fleet.events.model import Event, MessageDelta, MessageSaid, MessageStarted
 from fleet.events.stream import Stream
 from fleet.findings.redact import Redactor
@@ -93,3 +94,20 @@ def test_a_message_that_is_cut_off_is_recorded_and_its_held_end_is_not_told_twic
 def test_without_a_secret_nothing_waits() -> None:
     assert Redactor().reach == 0
     assert Held(str, 0).add("all of it") == "all of it"
+
+
+@pytest.mark.parametrize("at", range(1, len(CANARY)))
+def test_a_secret_across_the_end_of_what_is_kept_leaves_no_part_of_it(at: int) -> None:
+    """It is cut before it is whole, so no mask knows it: what might be the beginning of one goes as well."""
+    text = "x" * (CAP - at) + CANARY + "y" * 40
+    for whole in (False, True):
+        sink = Kept()
+        line = Stream("r1", clock=SystemClock(), sink=sink, mask=REDACTOR.text, reach=REDACTOR.reach)
+        events: list[Event] = (
+            [MessageSaid(index=0, text=text)] if whole else [starts(0), piece(0, text), ends(0)]
+        )
+        for event in events:
+            line.emit(event)
+        (said,) = [event for event in sink.events if isinstance(event, MessageSaid)]
+        kept = CAP - REDACTOR.reach
+        assert said.text == "x" * kept + f"…[cut {len(text) - kept} characters]"
