@@ -59,7 +59,13 @@ async def replay(path: Path, platform: str | None) -> dict[str, Any]:
         "replayed": was.header.run, "run": report.run, "outcome": report.outcome, "detail": report.detail,
         "changed": _changed(was.header, now.header), "calls": compared,
         "different": sum(row["state"] == "different" for row in compared),
+        "unseen": sum(row["state"] in ("no answer", "refused") for row in compared),
     }  # fmt: skip
+
+
+def exit_code(data: dict[str, Any]) -> int:
+    """1 when an answer differs, 75 when one could not be had, for that is not the same as the same."""
+    return 1 if data["different"] else 75 if data["unseen"] else 0
 
 
 def show_plan(data: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ def replay(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Ask the calls of a run again, as a new run; exit 1 when an answer differs from what is on record."""
+    """Ask the calls of a run again, as a new run; exit 1 when an answer differs, 75 when one is missing."""
     from fleet.cli import replay as again  # opens a world, which no other command here does
 
     path = _trajectory(run_id)
@@ -76,8 +76,10 @@ def replay(
         return
     data = run(lambda: again.replay(path, platform))
     put(data, as_json=as_json, text=lambda: again.show(data))
-    if data["different"]:
-        raise typer.Exit(1)
+    if data["unseen"]:
+        note(f"{data['unseen']} calls could not be compared")
+    if code := again.exit_code(data):
+        raise typer.Exit(code)
 
 
 @app.command()
