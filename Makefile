@@ -30,7 +30,7 @@ demo: setup
 	@$(BIN)/fleet demo
 
 test: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # A real systemd in a container; needs root, systemd-container and debootstrap. Minutes the first time.
 systemd: setup
