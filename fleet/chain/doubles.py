@@ -228,6 +228,9 @@ class MemoryLog:
             yield Page(epoch=cursor.epoch, start=cursor.next, entries=fresh, cursor=after, reset=reset)
             cursor, reset = after, False
 
+    def seen(self, block: int) -> None:
+        """Nothing is behind here."""
+
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
         places = [
             index

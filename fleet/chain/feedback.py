@@ -39,6 +39,11 @@ class FeedbackLog:
         self._page = page
         self._confirmations = confirmations
         self._head = 0
+        self._floor = 0
+
+    def seen(self, block: int) -> None:
+        """An entry of ours was mined in this block: of a node that has not heard of it nothing is believed."""
+        self._floor = max(self._floor, block)
 
     async def count(self) -> int:
         """Entries in the log now."""
@@ -105,6 +110,8 @@ class FeedbackLog:
         requests = [self.request(text, run=run) for text in texts]
         before = await self.count()
         outcomes = await self._signer.submit_many(requests)
+        for outcome in outcomes:
+            self.seen(outcome.block if isinstance(outcome, Receipt) else 0)
         places = await self._places(before)
         return [
             _posted(outcome, places[text.encode()]) for text, outcome in zip(texts, outcomes, strict=True)
@@ -138,14 +145,17 @@ class FeedbackLog:
         return as_int(await self._rpc.call("eth_call", [call, block])), block
 
     async def _block(self) -> str:
-        """The newest block that counts; Unreachable when the node went back behind what it showed before."""
-        if not self._confirmations:
+        """The newest block that counts; Unreachable when the node is behind what is known to have been."""
+        if not self._confirmations and not self._floor:
             return "latest"
         head = as_int(await self._rpc.call("eth_blockNumber"))
-        if head + self._confirmations < self._head:
+        if self._confirmations and head + self._confirmations < self._head:
             raise Unreachable(f"the node is at block {head}, but has been at {self._head} before")
         self._head = max(head, self._head)
-        return hex(max(head - self._confirmations, 0))
+        block = max(head - self._confirmations, 0)
+        if block < self._floor:
+            raise Unreachable(f"the node is at block {block}, an entry of ours was mined in {self._floor}")
+        return hex(block)
 
     async def _range(self, start: int, count: int, block: str) -> list[Entry]:
         """One page; half of it, and half again, while the node has not enough gas for it."""

@@ -26,6 +26,7 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
     Every transaction of this run has been settled before this is called: what is not on the log now
     will not appear there by itself.
     """
+    await _seen(world, run)
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
         affordable = await world.can_post(run, unit)
@@ -62,6 +63,7 @@ async def _standing(world: World, fingerprint: str) -> FindingRow | None:
     earlier = await world.journal.posted(fingerprint)
     if earlier is None:
         return None
+    await _seen(world, earlier.run_id)
     entries = await world.log.range(earlier.index, 1)
     if any((entry.sender, entry.text) == (world.identity, earlier.envelope) for entry in entries):
         return earlier
@@ -71,6 +73,13 @@ async def _standing(world: World, fingerprint: str) -> FindingRow | None:
     # a reorganisation moved it
     await world.journal.set_finding(earlier.run_id, fingerprint, state="posted", index=index)
     return replace(earlier, index=index)
+
+
+async def _seen(world: World, run: str) -> None:
+    """Tell the log where this run's entries were mined: a replica that lags would have them posted again."""
+    for effect in await world.journal.effects(run, ["tx"], ["done"]):
+        if effect.data.get("purpose") == "post":
+            world.log.seen(int(effect.data.get("block", 0)))
 
 
 async def say(world: World, run: str, text: str) -> dict[str, Any]:

@@ -165,6 +165,19 @@ async def test_log_that_ends_before_its_count_is_unreachable(clean: Kit) -> None
             _ = [page async for page in log.read_from(Cursor())]
 
 
+async def test_a_node_behind_our_own_entry_says_nothing_about_the_log(clean: Kit) -> None:
+    """Behind a balancer one replica lags: to believe it would be to post again."""
+    posted = await clean.log.post("once")
+    reader = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection())
+    head = int(str(await clean.rpc.call("eth_blockNumber")), 16)
+    reader.seen(head + 1)
+    for question in (reader.count(), reader.range(0, 1), reader.find("once", "0x" + "1" * 40)):
+        with pytest.raises(Unreachable, match=f"at block {head}, an entry of ours was mined in {head + 1}"):
+            await question
+    await clean.rpc.call("evm_mine")
+    assert [entry.text for entry in await reader.range(posted.index, 1)] == ["once"]
+
+
 async def test_confirmations_hide_fresh_entries(clean: Kit) -> None:
     await fill(clean, ["deep"])
     log = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection(), confirmations=1)

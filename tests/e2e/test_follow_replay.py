@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from anyio import to_thread
 
@@ -43,7 +43,7 @@ def told(devnet: Fleet, shared: Path) -> Said:
             command = partial(devnet, "run", PERSONA, "--follow", "--json", env=env)
             return await to_thread.run_sync(command)
 
-    return anyio.run(follow)
+    return asyncio.run(follow())  # anyio's own refuses where the fixture of another test keeps a loop
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,10 @@ class Log:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.silent = 0
+        self.floor = 0
+
+    def seen(self, block: int) -> None:
+        self.floor = max(self.floor, block)
 
     async def range(self, start: int, count: int) -> list[Entry]:
         if self.silent:
@@ -118,5 +122,21 @@ async def test_a_log_that_was_cleared_gets_it_again() -> None:
         rig.log.texts.clear()
         assert await rig.report("second") == "posted"
         assert rig.log.texts == [f"{FP} by second"]
+
+    await _with(scene)
+
+
+async def test_the_log_is_asked_with_where_the_entries_were_mined() -> None:
+    """After a crash too: a replica that has not heard of that block would have them posted a second time."""
+
+    async def scene(rig: Rig) -> None:
+        for run, block in (("first", 7), ("second", 0)):
+            await rig.confirmed(run)
+            effect = await rig.journal.intend(run, "tx", f"0x{run}", {"purpose": "post"})
+            await rig.journal.resolve(effect, "done", {"purpose": "post", "block": block})
+        assert await rig.report("first") == "posted"
+        rig.log.floor = 0
+        assert await rig.report("second") == "repeated"
+        assert rig.log.floor == 7
 
     await _with(scene)
