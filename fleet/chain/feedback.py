@@ -42,7 +42,7 @@ class FeedbackLog:
         self._floor = 0
 
     def seen(self, block: int) -> None:
-        """An entry of ours was mined in this block: of a node that has not heard of it nothing is believed."""
+        """An entry of ours was mined in this block: a node that has not heard of it is not believed."""
         self._floor = max(self._floor, block)
 
     async def count(self) -> int:
