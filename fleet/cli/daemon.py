@@ -40,10 +40,12 @@ from fleet.jail.reap import reap_stale
 from fleet.jail.selfcheck import require
 from fleet.personas.load import LoadedPersona
 from fleet.runs.hand import Hand
-from fleet.runs.world import World
+from fleet.runs.world import MakeEgress, World
 from fleet.store.journal import Journal
 from fleet.store.place import store_place
 
+Meanwhile = Callable[[], Coroutine[Any, Any, object]]
+"""What is done while the jail proves itself."""
 POOL = 2
 """Jails that wait with their imports done: one per core of the smallest machine."""
 
@@ -86,7 +88,7 @@ async def open_world(
     personas: Mapping[str, LoadedPersona],
     platform: str | None = None,
     watch: tuple[Reader, ...] = (),
-    meanwhile: Callable[[], Coroutine[Any, Any, object]] = anyio.lowlevel.checkpoint,
+    meanwhile: Meanwhile = anyio.lowlevel.checkpoint,
     clock: Clock | None = None,
     alone: bool = False,
 ) -> AsyncIterator[World]:
@@ -108,28 +110,14 @@ async def open_world(
         journal, source = await stack.enter_async_context(
             at_work(place, profile.name, stalled_s=config.store.stalled_s, clock=clock)
         )
-        spool = state / "jails"
-        spool.mkdir(mode=0o700, exist_ok=True)
-        reap_stale(spool)
-        jail = BwrapJail(image(profile, path), pool=POOL, spool=spool)
-        stack.push_async_callback(jail.aclose)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(meanwhile)
-            tier = await jail.probe()
-        require(tier)
+        jail, tier = await stack.enter_async_context(_jail(state, image(profile, path), meanwhile))
         signer = Signer(
             rpc, profile.chain, JournalledTx(journal),
             keys=Keys(identity=identity, sponsor=sponsor),
             fences=fences(state, config, profile, lambda request: _spend(world, request)),
         )  # fmt: skip
-        secrets = (identity.reveal(), sponsor.reveal(), model_key(config, state))
-        redactor = Redactor(secret for secret in secrets if secret)
+        redactor = Redactor(filter(None, (identity.reveal(), sponsor.reveal(), model_key(config, state))))
         exported = await stack.enter_async_context(tracing(config.otel, mask=redactor.text))
-        policy = EgressPolicy.of(profile)
-
-        def egress(port: TxPort) -> Egress:
-            return Broker(policy, port).egress
-
         world = World(
             state=state,
             config=config,
@@ -147,13 +135,39 @@ async def open_world(
             identity=signer.address(Role.IDENTITY),
             redactor=redactor,
             clock=clock or SystemClock(),
-            egress=egress,
+            egress=_ways_out(profile),
             personas=personas,
             watch=(*watch, *exported),
             model=_model(config, state),
             check=lambda: _check(rpc, profile, tier),
         )
         yield world
+
+
+def _ways_out(profile: Platform) -> MakeEgress:
+    policy = EgressPolicy.of(profile)
+
+    def egress(port: TxPort) -> Egress:
+        return Broker(policy, port).egress
+
+    return egress
+
+
+@asynccontextmanager
+async def _jail(state: Path, shown: Image, meanwhile: Meanwhile) -> AsyncIterator[tuple[BwrapJail, Tier]]:
+    """A jail that has proven itself, and as what; what an earlier process left of its own is gone."""
+    spool = state / "jails"
+    spool.mkdir(mode=0o700, exist_ok=True)
+    reap_stale(spool)
+    jail = BwrapJail(shown, pool=POOL, spool=spool)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(meanwhile)
+            tier = await jail.probe()
+        require(tier)
+        yield jail, tier
+    finally:
+        await jail.aclose()
 
 
 def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], Hand] | None:

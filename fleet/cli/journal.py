@@ -40,11 +40,9 @@ async def at_work(
         async with await Journal.open(place, clock=clock) as journal:
             yield journal, Embedded(journal, platform, Owner(os.getpid(), own_start()))
         return
-    from fleet.store.dispatch import Dispatcher  # Procrastinate, of the extra `postgres`
-
     owner = Owner(os.getpid(), own_start(), f"{socket.gethostname()}-{secrets.token_hex(4)}")
-    async with (
-        await Journal.open(place, clock=clock, busy_s=PATIENCE_S) as journal,
-        Dispatcher(place, journal, platform, owner, stalled_s=stalled_s).open() as source,
-    ):
-        yield journal, source
+    async with await Journal.open(place, clock=clock, busy_s=PATIENCE_S) as journal:
+        from fleet.store.dispatch import Dispatcher  # of the extra `postgres`, which the journal asked for
+
+        async with Dispatcher(place, journal, platform, owner, stalled_s=stalled_s).open() as source:
+            yield journal, source

@@ -148,8 +148,6 @@ class Conductor:
     async def settle(self, usage: TurnUsage | None) -> None:
         await self._purse.settle(usage, self.hand.price)
 
-    # -- for the run and for the calls -------------------------------------------------------------------
-
     async def answer(self, turn: OpenTurn, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
         """One call of a turn; once a fence has ended the run, only that."""
         if self.over is not None:

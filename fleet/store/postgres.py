@@ -95,7 +95,7 @@ class PostgresDatabase(Database):
                 use_native_hstore=False,
                 connect_args={key: value for key, value in _LINK.items() if key not in parsed.query},
             )
-        except ModuleNotFoundError:
+        except ImportError:  # psycopg, or what SQLAlchemy needs for it
             raise ConfigError(
                 "the journal is on PostgreSQL, and its driver is not installed",
                 remedy="install the extra: pip install 'qa-fleet[postgres]'",
