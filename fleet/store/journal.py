@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from fleet.clock import Clock, SystemClock
+from fleet.errors import ConfigError
 from fleet.store.budget import Spending
 from fleet.store.database import BUSY_S, Database
 from fleet.store.effects import Effects
@@ -61,7 +62,14 @@ class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts):
 
 async def _database(place: Path | str, busy_s: float) -> Database:
     if isinstance(place, str) and place.startswith(URLS):
-        from fleet.store.postgres import PostgresDatabase  # 70 ms that a journal in a file need not wait for
-
+        try:
+            from fleet.store.postgres import (
+                PostgresDatabase,  # 70 ms that a journal in a file need not wait for
+            )
+        except ImportError:
+            raise ConfigError(
+                "the journal is on PostgreSQL, and its driver is not installed",
+                remedy="install the extra: pip install 'qa-fleet[postgres]'",
+            ) from None
         return await PostgresDatabase.open(place, busy_s=busy_s)
     return await SqliteDatabase.open(place, busy_s=busy_s)

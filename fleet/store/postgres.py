@@ -84,22 +84,16 @@ class PostgresDatabase(Database):
     async def open(cls, url: str, *, busy_s: float = BUSY_S) -> Self:
         """Connect, and make the tables where there are none; ConfigError for a database that cannot serve."""
         parsed = _parsed(url)
-        try:
-            engine = create_async_engine(
-                parsed,
-                pool_size=CONNECTIONS,
-                max_overflow=0,
-                pool_timeout=busy_s + 30,
-                pool_pre_ping=True,  # a connection of before a restart is noticed before the work, not in it
-                hide_parameters=True,  # they hold signed transactions: never in an error text
-                use_native_hstore=False,
-                connect_args={key: value for key, value in _LINK.items() if key not in parsed.query},
-            )
-        except ImportError:  # psycopg, or what SQLAlchemy needs for it
-            raise ConfigError(
-                "the journal is on PostgreSQL, and its driver is not installed",
-                remedy="install the extra: pip install 'qa-fleet[postgres]'",
-            ) from None
+        engine = create_async_engine(
+            parsed,
+            pool_size=CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=busy_s + 30,
+            pool_pre_ping=True,  # a connection of before a restart is noticed before the work, not in it
+            hide_parameters=True,  # they hold signed transactions: never in an error text
+            use_native_hstore=False,
+            connect_args={key: value for key, value in _LINK.items() if key not in parsed.query},
+        )
         event.listen(engine.sync_engine, "connect", _prepare(busy_s))
         database = cls(engine, _where(parsed), busy_s)
         try:
