@@ -11,6 +11,7 @@ from fleet.chain.run_keys import RunKeys
 from fleet.clock import Clock
 from fleet.errors import UsageError
 from fleet.events.model import Footer
+from fleet.events.recorded import kind_of
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
 from fleet.store.journal import Journal
@@ -48,7 +49,8 @@ def _has_end(path: Path) -> bool:
     try:
         with path.open("rb") as handle:
             handle.seek(max(0, os.fstat(handle.fileno()).st_size - TAIL))
-            return b'"type":"footer"' in handle.read(TAIL).rpartition(b"\n")[0].rpartition(b"\n")[2]
+            *_, last = handle.read(TAIL).rpartition(b"\n")[0].rpartition(b"\n")
+            return kind_of(last) == "footer"
     except FileNotFoundError:
         return True
 

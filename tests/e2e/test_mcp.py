@@ -82,7 +82,8 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
             "steps": [{"tool": "qa_fetch", "args": {"url": "{site}/llms.txt"}}],
             "expect": "result.status == 599",
         }
-        assert text(await client.call_tool("report_finding", lie)).get("state") != "confirmed"
+        told = text(await client.call_tool("report_finding", lie))
+        assert (told["state"], told["then"]) == ("finding", "a person reviews it")
     run = await anyio.to_thread.run_sync(ended, devnet, before)
     assert (run["persona"], run["trigger"]) == ("qa-ux", "mcp")
     events = list(read(shared / "runs" / run["run_id"] / "trajectory.jsonl"))
@@ -94,7 +95,7 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
     findings = devnet("findings", "list", "--json").data
     mine = {row["title"]: row["state"] for row in findings if row["run_id"] == run["run_id"]}
     assert mine.pop("the guide says GET /api/persona; it answers 405") == "posted"
-    assert "posted" not in mine.values()
+    assert mine == {"the guide cannot be had at all": "unverified"}
     assert not (shared / "runs" / run["run_id"] / "keys").exists()
 
 
@@ -120,7 +121,7 @@ def test_an_agent_that_is_killed_leaves_a_run_that_ends(devnet: Fleet, shared: P
         assert json.loads(server.stdout.readline())["id"] == 1
         os.killpg(server.pid, signal.SIGKILL)
     run = ended(devnet, before)
-    assert run["outcome"] != "crashed"
+    assert (run["outcome"], run["detail"]) == ("incomplete", "11 of 11 probes are open")
     assert [line for line in processes_of(shared) if " mcp " in line] == []
 
 

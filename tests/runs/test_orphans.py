@@ -10,7 +10,7 @@ import pytest
 
 from fleet.chain.run_keys import RunKeys
 from fleet.clock import SystemClock
-from fleet.events.model import Footer, Header
+from fleet.events.model import Footer, Header, ToolRequested
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.runs.orphans import close_orphans
@@ -88,3 +88,16 @@ async def test_a_run_that_ended_here_and_one_of_another_journal_are_left_alone(
     assert await close_orphans(tmp_path, journal, CLOCK) == []
     assert (stranger / "keys").is_dir()
     assert sum(isinstance(event, Footer) for event in read(ended / "trajectory.jsonl")) == 1
+
+
+async def test_a_record_that_speaks_of_a_footer_is_none(journal: Journal, tmp_path: Path) -> None:
+    folder = await begun(journal, tmp_path, "aaaaaaaa")
+    RunKeys(folder).destroy()
+    sink = TrajectoryFile(folder / "trajectory.jsonl")
+    Stream("aaaaaaaa", clock=CLOCK, sink=sink).emit(
+        ToolRequested(call=1, tool="qa_fetch", args={"type": "footer"})
+    )
+    sink.close()
+    await journal.finish("aaaaaaaa", "crashed", "")
+    await close_orphans(tmp_path, journal, CLOCK)
+    assert isinstance(list(read(folder / "trajectory.jsonl"))[-1], Footer)
