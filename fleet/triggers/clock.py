@@ -1,7 +1,8 @@
 """The clock: interval and cron triggers, planned and planned anew while the daemon runs.
 
 Timers are monotonic, so a step of the wall clock goes unseen until the next one: this looks at least every
-30 s, and plans anew when wall and monotonic time differ by more than 5 s.
+30 s and before anything is planned or fires, and plans anew when wall and monotonic time differ by more
+than 5 s. A clock that was wrong only between two looks has then left nothing planned by it.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Clockwork:
         self._ready = asyncio.Event()
         self._alarm: Alarm | None = None
         self._lead = self._drift()
+        self._steps: list[Skip] = []  # to be told
 
     def plan(self, persona: str, triggers: Sequence[Trigger], *, since: datetime | None = None) -> None:
         """Set the clock triggers of a persona; those that it had and keeps are not disturbed.
@@ -76,6 +78,7 @@ class Clockwork:
             since: its last tick, or when it was first seen, as the journal knows them; now when it does not.
                 A restart that passes it neither delays a daily persona nor hides what it missed.
         """
+        self._notice()
         now = self._clock.now()
         since = min(since or now, now)  # the clock was wrong when it was written
         wanted = dict(_plans(persona, triggers))
@@ -120,15 +123,25 @@ class Clockwork:
 
     async def wake(self) -> None:
         """Look at the clock now: what is due fires, and a step of it is noticed."""
+        self._notice()
+        await self._tell_steps()
+        if self._alarm is not None:
+            self._alarm.wake()
+
+    def _notice(self) -> None:
+        """Plan anew when the wall clock was set since the last time; it is told by whoever may wait."""
         lead = self._drift()
         step, now = lead - self._lead, self._clock.now()
         if abs(step) > STEP_S:
             self._lead = lead
             self._replan(now)
             reason = f"the wall clock was set by {step:+.0f} s: ticks that fired do not fire again"
-            await tell(self._sink, Skip(EVERYONE, tick_key(EVERYONE, now), reason))
-        if self._alarm is not None:
-            self._alarm.wake()
+            self._steps.append(Skip(EVERYONE, tick_key(EVERYONE, now), reason))
+            self._ready.set()
+
+    async def _tell_steps(self) -> None:
+        while self._steps:
+            await tell(self._sink, self._steps.pop(0))
 
     def _drift(self) -> float:
         return self._clock.now().timestamp() - self._clock.monotonic()
@@ -155,6 +168,7 @@ class Clockwork:
 
     def _on_tick(self, job: str, tick: datetime) -> None:
         """Keep what is due until the sink has time; of a trigger that still waits there, the latest tick."""
+        self._notice()
         first = self._planned[job].course.take(tick)
         if first is None:
             return
@@ -166,6 +180,7 @@ class Clockwork:
         while True:
             await self._ready.wait()
             self._ready.clear()
+            await self._tell_steps()
             while self._due:
                 await self._hand_over_until_stuck()
 

@@ -172,6 +172,33 @@ async def test_a_clock_that_was_years_ahead_does_not_silence_a_persona(ticking: 
     assert ticking.sink.fired[-1].due.year == 2026
 
 
+@pytest.mark.parametrize("step", [86_400, 10 * 365 * 86_400])
+async def test_a_clock_that_was_ahead_between_two_looks_silences_nobody(ticking: Ticking, step: int) -> None:
+    """Somebody drops a persona in just then, so that everything due by the wrong clock fires."""
+    ticking.work.plan("qa-a", [every("1m")])
+    await ticking.pass_time(120)
+    ticking.clock.step(step)
+    ticking.work.plan("qa-b", [every("1m")])
+    await turns()
+    assert ticking.sink.fired[-1].due.timestamp() > ticking.clock.now().timestamp() - 61  # it was believed
+    ticking.clock.step(-step)
+    assert await ticking.look() == []
+    assert {key.partition("@")[0] for key in await ticking.pass_time(60)} >= {"qa-a"}
+    assert {key.partition("@")[0] for key in await ticking.pass_time(60)} == {"qa-a", "qa-b"}
+    assert [skip.reason.split()[6] for skip in ticking.sink.skips if skip.persona == EVERYONE] == [
+        f"+{step}", f"-{step}",
+    ]  # fmt: skip
+    assert ticking.sink.repeats == []
+
+
+async def test_what_is_planned_by_a_clock_that_is_ahead_is_planned_anew(ticking: Ticking) -> None:
+    ticking.clock.step(86_400)
+    ticking.work.plan("qa-a", [every("1m")])
+    ticking.clock.step(-86_400)
+    await ticking.look()
+    assert len(await ticking.pass_time(120)) == 1  # the first one comes after a full period
+
+
 async def test_a_clock_set_forward_is_seen_within_one_wake_up(ticking: Ticking) -> None:
     ticking.work.plan("qa-a", [every("1h")])
     ticking.clock.step(4 * 3600)
