@@ -174,10 +174,11 @@ class MemorySponsor:
         self._signer = signer
 
     async def fund(
-        self, scope: RunScope, label: str, *, gas: int, value: int = 0, cleanup: bool = False
+        self, scope: RunScope, label: str, *, gas: int, value: int = 0, fee: int = 0, cleanup: bool = False
     ) -> int:
         address = scope.keys.addresses()[label]
-        missing = gas * FEE + value - self._state.balances.get(address, 0)
+        fee = fee or FEE
+        missing = gas * fee + value - self._state.balances.get(address, 0)
         if missing > 0:
             request = TxRequest(
                 role=Role.SPONSOR, to=address, value=missing, gas=21_000,

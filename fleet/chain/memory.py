@@ -74,6 +74,9 @@ class MemoryNames:
     async def owner_of_name(self, name: str) -> str:
         return self._state.owners.get(await self.id_of_name(name), "")
 
+    async def owners_of_names(self, names: Sequence[str]) -> list[str]:
+        return [await self.owner_of_name(name) for name in names]
+
     async def id_of_name(self, name: str) -> int:
         return next((token_id for token_id, taken in self._state.names.items() if taken == name), 0)
 
@@ -91,12 +94,3 @@ class MemoryNames:
 
     async def registration_cost(self) -> int:
         return 0
-
-    async def names_owned_by(self, addresses: Sequence[str], prefix: str) -> dict[int, str]:
-        ours = {address.lower() for address in addresses}
-        names = self._state.names
-        return {
-            token_id: names[token_id]
-            for token_id, owner in self._state.owners.items()
-            if prefix and owner in ours and names[token_id].startswith(prefix)
-        }

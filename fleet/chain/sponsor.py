@@ -17,15 +17,15 @@ class Sponsor:
         self._signer = signer
 
     async def fund(
-        self, scope: RunScope, label: str, *, gas: int, value: int = 0, cleanup: bool = False
+        self, scope: RunScope, label: str, *, gas: int, value: int = 0, fee: int = 0, cleanup: bool = False
     ) -> int:
-        """Bring the key's balance to `gas * fee + value`; returns that fee (wei per gas).
+        """Bring the key's balance to `gas * fee + value`; returns that fee (wei per gas, 0: the going rate).
 
         Pass it as `max_fee` of the transaction that the stipend is for. What is left of an earlier
         stipend counts. Refused (rule `stipend`) when the run has had its share.
         """
         address = scope.keys.addresses()[label]
-        fee = await self._signer.max_fee()
+        fee = fee or await self._signer.max_fee()
         missing = gas * fee + value - await self.balance(address)
         if missing > 0:
             request = TxRequest(

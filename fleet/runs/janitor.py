@@ -17,9 +17,10 @@ from fleet.runs.executor import Ended, Executor
 from fleet.runs.life import resettle
 from fleet.runs.orphans import close_orphans
 from fleet.runs.settle import release_left, transactions
+from fleet.runs.undone import release_again, undone
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
-from fleet.store.rows import NEWS, RunRow
+from fleet.store.rows import NEWS, EffectRow, RunRow
 
 TICK_S = 60.0
 SOON_S = 5.0
@@ -27,6 +28,9 @@ SOON_S = 5.0
 LATE_S = 300.0
 LOOK_S = 1.0
 """How late the end of a STOP is seen."""
+
+_TRANSACTIONS, _UNDONE, _ORPHANS = _PARTS = ("transactions", "undone releases", "orphans")
+"""Parts of a sweep that are no run's."""
 
 _LOG = logging.getLogger("fleet.janitor")
 
@@ -39,9 +43,10 @@ class Janitor:
 
     def __init__(self, world: World, executor: Executor, feed: Feed, *, ended: Ended) -> None:
         self._world, self._executor, self._feed, self._ended = world, executor, feed, ended
-        self._failed: dict[str, tuple[int, float]] = {}  # run to failures and when to try again
+        self._failed: dict[str, tuple[int, float]] = {}  # run, or part, to failures and when to try again
         self._told: dict[str, str] = {}
         self._wake = anyio.Event()
+        self._undone: list[EffectRow] = []
         self._look_back = True  # at a start, and when a run here let go of what a peer took over
 
     def nudge(self) -> None:
@@ -63,7 +68,7 @@ class Janitor:
 
     async def sweep(self) -> None:
         """One round over everything that is left."""
-        await self._try("", partial(transactions, self._world, ""))
+        await self._try(_TRANSACTIONS, partial(transactions, self._world, ""))
         try:
             left = await self._executor.left()
             names = await self._world.journal.effects(None, ["name"], ["open", "done"])
@@ -71,7 +76,9 @@ class Janitor:
         except FleetError as error:
             _LOG.warning("the journal cannot be read: %s", error)
             return
-        self._forget({"", *(row.run_id for row in left), *(effect.run_id for effect in names)})
+        await self._try(_UNDONE, self._look_for_undone)
+        runs = {row.run_id for row in left} | {name.run_id for name in (*names, *self._undone)}
+        self._forget({*_PARTS, *runs})
         for row in left:
             await self._try(row.run_id, partial(self._settle, row))
         busy = open_runs | self._executor.live.keys()
@@ -79,8 +86,12 @@ class Janitor:
             if not (self._world.folder(run) / "keys").is_dir():
                 continue  # only a name that a key of ours holds can be released
             await self._try(run, partial(self._release, run))
+        for name in self._undone:
+            if name.run_id not in busy:
+                tell = partial(self._feed.tell, NameReleased(run=name.run_id, name=name.ref))
+                await self._try(name.run_id, partial(release_again, self._world, name, tell))
         if self._world.journal.shared and self._look_back:
-            await self._try("", self._close_orphans)
+            await self._try(_ORPHANS, self._close_orphans)
 
     async def _close_orphans(self) -> None:
         world = self._world
@@ -112,6 +123,9 @@ class Janitor:
         stream = Stream(run, clock=self._world.clock, sink=_Nowhere(), readers=(tell,))
         await release_left(self._world, run, stream, Wallet(self._world, run))
 
+    async def _look_for_undone(self) -> None:
+        self._undone = await undone(self._world)
+
     async def _try(self, run: str, act: Callable[[], Awaitable[None]]) -> None:
         failures, again = self._failed.get(run, (0, 0.0))
         now = self._world.clock.monotonic()
@@ -122,7 +136,7 @@ class Janitor:
         except Exception as error:
             expected = isinstance(error, FleetError)
             if not expected:
-                _LOG.exception("clean-up of run %r met a fault", run)
+                _LOG.exception("clean-up met a fault: %s", run)
             self._failed[run] = (failures + 1, now + min(SOON_S * 2.0 ** min(failures, 10), LATE_S))
             await self._complain(
                 run, str(error) if expected else f"{type(error).__name__}: {error}", expected
@@ -136,9 +150,10 @@ class Janitor:
             return
         self._told[run] = reason
         if expected:
-            self._feed.tell(RunUnsettled(run=run, persona="", reason=reason[:500]))
+            self._feed.tell(RunUnsettled(run="" if run in _PARTS else run, persona="", reason=reason[:500]))
         else:
-            self._feed.tell(FaultMet(where=f"clean-up of run {run}", error=reason[:500]))
+            where = f"clean-up of {'' if run in _PARTS else 'run '}{run}"
+            self._feed.tell(FaultMet(where=where, error=reason[:500]))
 
     def _pause(self) -> float:
         now = self._world.clock.monotonic()

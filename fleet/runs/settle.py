@@ -63,9 +63,10 @@ async def transactions(world: World, run: str) -> None:
             raise TryAgain(
                 f"transaction {settled.tx} of run {run} is in no block yet", remedy="start again in a minute"
             )
-        good = settled.receipt is not None and settled.receipt.status == 1
+        mined = {"status": settled.receipt.status} if settled.receipt else {}
+        good = mined.get("status") == 1
         await world.journal.resolve(
-            effect.effect_id, "done" if good else "failed", {"reason": settled.reason}
+            effect.effect_id, "done" if good else "failed", {"reason": settled.reason} | mined
         )
 
 

@@ -65,8 +65,13 @@ class Effects(Part):
         run_id: str | None,
         kinds: Collection[EffectKind] = (),
         states: Collection[EffectState] = (),
+        *,
+        since: str = "",
     ) -> list[EffectRow]:
-        """Effects in the order they were intended; None means of every run, "" those outside any run."""
+        """Effects in the order they were intended; None means of every run, "" those outside any run.
+
+        `since` (ISO): only those that were resolved then or later.
+        """
         statement = select(EFFECTS).order_by(EFFECTS.c.effect_id)
         if run_id is not None:
             statement = statement.where(
@@ -76,6 +81,8 @@ class Effects(Part):
             statement = statement.where(EFFECTS.c.kind.in_(kinds))
         if states:
             statement = statement.where(EFFECTS.c.state.in_(states))
+        if since:
+            statement = statement.where(EFFECTS.c.resolved >= since)
         return [_row(row) for row in await self._db.rows(statement)]
 
 

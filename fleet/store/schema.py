@@ -26,7 +26,7 @@ from sqlalchemy.engine import Dialect
 
 from fleet.store.plain import plain
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
 
 
@@ -105,6 +105,7 @@ EFFECTS = Table(
     _text("at"),
     _text("resolved", ""),
     Index("effects_by_run", "run_id", "kind", "state"),
+    Index("effects_by_kind", "kind", "state", "resolved"),
     sqlite_strict=True,
 )
 

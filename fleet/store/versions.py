@@ -10,7 +10,18 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.schema import CreateColumn
 
 from fleet.errors import ConfigError
-from fleet.store.schema import BUDGET, DAYS, META, METADATA, RESERVES, RUNS, SCHEMA_VERSION, SKIPS, Words
+from fleet.store.schema import (
+    BUDGET,
+    DAYS,
+    EFFECTS,
+    META,
+    METADATA,
+    RESERVES,
+    RUNS,
+    SCHEMA_VERSION,
+    SKIPS,
+    Words,
+)
 
 _ELSEWHERE = "name another state directory or database"
 
@@ -72,10 +83,16 @@ def _daemon(connection: Connection) -> None:
     _add(connection, RUNS.c.daemon)
 
 
+def _kinds(connection: Connection) -> None:
+    """Version 5: what is left of all runs is found without reading all that there ever was."""
+    for index in EFFECTS.indexes:
+        index.create(connection, checkfirst=True)
+
+
 def _add(connection: Connection, column: Column[Any]) -> None:
     words = CreateColumn(column).compile(dialect=connection.dialect)
     connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
 
 
-_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days, 4: _daemon}
+_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days, 4: _daemon, 5: _kinds}
 """What makes a journal of the version before into one of this version."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import anyio
 import pytest
 
+from fleet.chain.memory import MemoryNames, MemoryState
 from fleet.cli.journal import at_work
 from fleet.clock import SystemClock
 from fleet.events.feed import Feed, read_feed
@@ -59,6 +60,7 @@ class Shop:
     began: list[str] = field(default_factory=list)
     ended: list[tuple[str, str, bool]] = field(default_factory=list)
     beats: int = 0
+    chain: MemoryState = field(default_factory=MemoryState)
 
     def __post_init__(self) -> None:
         self.queue = Queue(
@@ -73,7 +75,7 @@ class Shop:
             World,
             SimpleNamespace(
                 journal=self.journal, source=self.source, state=self.state, clock=SystemClock(), asked={},
-                platform=SimpleNamespace(name="devnet"),
+                platform=SimpleNamespace(name="devnet"), names=MemoryNames(self.chain),
             ),
         )  # fmt: skip
         self.executor = Executor(

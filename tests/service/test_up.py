@@ -13,7 +13,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from fleet.chain.rpc import Rpc
 from fleet.clock import SystemClock
+from fleet.config import Platform, parse
+from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
 from fleet.gate.stop import resume, stop
 from fleet.store.journal import Journal
@@ -225,6 +228,35 @@ async def test_the_janitor_releases_what_an_ended_run_left_and_only_that(up: Up)
     await up.until(lambda: not (up.state / "runs" / run / "keys").exists())
     assert [row.outcome for row in await up.runs()] == ["done"]
     assert await up.end(again) == 0
+
+
+@pytest.mark.parametrize("stipend", ["there", "gone"])
+async def test_a_release_that_a_reorg_undid_is_made_again_though_its_key_is_destroyed(
+    up: Up, stipend: str
+) -> None:
+    up.drop("qa-short", persona("qa-short", CREATE, *[FETCH] * 10, trigger='continuous = "1s"'))
+    process = up.start()
+    run = await up.minted()
+    (up.personas / "qa-short.md").unlink()
+    await up.until(lambda: up.footers(run))
+    assert await up.end(process) == 0
+    profile = parse(Platform, up.devnet.profile.read_text(), file="devnet.toml")
+    async with await Journal.open(up.state / "fleet.db") as journal, Rpc(profile.chain.rpc) as rpc:
+        sent = await journal.effects(run, ["tx"], ["done"])
+        (block,) = [tx.data["block"] for tx in sent if tx.data["purpose"].startswith("release")]
+        head = int(await rpc.call("eth_blockNumber"), 16)
+        await rpc.call("anvil_reorg", [head - block + 1, []])
+        if stipend == "gone":
+            (name,) = await journal.effects(run, ["name"])
+            await fund(rpc, name.data["owner"], 0)
+    assert any(await up.held(run))
+    assert not (up.state / "runs" / run / "keys").exists()
+    again = up.start()
+    (released,) = await up.until(lambda: up.told("name.released"))
+    assert (released.run, released.name) == (run, f"qa-{run}-1")
+    assert not any(await up.held(run))
+    assert await up.end(again) == 0
+    assert len(await up.runs()) == 1
 
 
 @asynccontextmanager
