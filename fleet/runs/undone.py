@@ -45,9 +45,8 @@ async def release_again(world: World, name: EffectRow, tell: Callable[[], None])
         for raw, unsigned in sent:
             settled = await world.signer.settle_raw(raw)
             if settled.state == "failed" and unsigned.data:  # no stipend any more; a sweep needs none
-                await world.sponsor.fund(
-                    scope, name.ref, gas=unsigned.gas, value=unsigned.value, fee=unsigned.max_fee, cleanup=True
-                )  # fmt: skip
+                gas, fee = unsigned.gas, unsigned.max_fee
+                await world.sponsor.fund(scope, name.ref, gas=gas, fee=fee, cleanup=True)
                 settled = await world.signer.settle_raw(raw)
             if settled.state == "pending":
                 break
