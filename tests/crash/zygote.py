@@ -6,6 +6,7 @@ Each child is a real process with real signals, without a second of imports per 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -15,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
-import celpy  # noqa: F401 -- what a fleet imports only when it needs it
 
-import fleet.store.dispatch
+import fleet.store.dispatch  # what a fleet imports only when it needs it
 import fleet.store.postgres  # noqa: F401
 from fleet.cli.daemon import open_world
 from fleet.cli.roster import roster
+from fleet.drivers.expect import check
 from fleet.events.feed import Feed
 from fleet.personas.load import LoadedPersona
 from fleet.runs.executor import Executor
@@ -115,6 +116,8 @@ def child(state: Path, way: str, crash_at: str, steps: int) -> None:
 
 
 def main() -> None:
+    check("true")  # its grammar is most of what a short life would compute
+    gc.freeze()
     for line in sys.stdin:
         life = json.loads(line)
         reader, writer = os.pipe()  # what is in it outlives the child
