@@ -16,10 +16,11 @@ from dataclasses import asdict, replace
 from types import FrameType
 from typing import Any
 
+import sandbox.rpc  # noqa: F401 -- what most tools need, paid for before the fork
 from sandbox.faults import Broken, Failure, Overdue
 from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec
 from sandbox.text import clean
-from sandbox.tools import TOOLS
+from sandbox.tools import tool
 from sandbox.validate import build
 
 EXIT_BAD_LINE = 3
@@ -111,7 +112,7 @@ def _parse(line: bytes) -> tuple[ToolSpec, object, Context]:
         or request["v"] != PROTOCOL
     ):
         raise Mistake(f"expected an object of v={PROTOCOL}, tool, args, ctx")
-    spec = TOOLS.get(request["tool"]) if isinstance(request["tool"], str) else None
+    spec = tool(request["tool"])
     if spec is None:
         raise Mistake("no such tool")
     return spec, request["args"], build(Context, request["ctx"], "/ctx")

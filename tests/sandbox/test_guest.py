@@ -6,16 +6,19 @@ import asyncio
 import errno
 import json
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sandbox.guest import EXIT_BAD_LINE, EXIT_BROKEN, answer
 from sandbox.spec import Context, Cost, Effect, ToolSpec
-from sandbox.tools import TOOLS
+from sandbox.tools import NAMES, TOOLS
 from sandbox.tools.base import Answer
 from tests.sandbox.doubles import bench, run_guest
 
@@ -27,6 +30,7 @@ class Args:
     pass
 
 
+ROOT = Path(__file__).parents[2]
 CTX = {"run": "r", "prefix": "qa-r-", "deadline_s": 5.0}
 
 
@@ -158,3 +162,14 @@ def test_the_alarm_ends_a_tool_that_forgot_its_deadline_and_gives_the_timer_back
     assert (result["error_class"], result["latency_ms"] < 5_000) == ("timeout", True)
     assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 1000
     signal.setitimer(signal.ITIMER_REAL, *before)
+
+
+def test_the_table_names_each_tool_as_its_module_does() -> None:
+    assert tuple(TOOLS) == NAMES
+
+
+def test_a_jail_that_waits_has_imported_no_tool() -> None:
+    """Each of them costs every jail; the one that is asked for is imported then."""
+    script = "import sandbox.guest, sys; print(*(name for name in sys.modules if '.qa_' in name))"
+    done = subprocess.run([sys.executable, "-S", "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("\n", "")
