@@ -20,9 +20,11 @@ settings.load_profile("steady")
 LONGEST = (
     "tests/soak/",
     "tests/crash/",
-    "tests/e2e/test_model_run.py",
+    "tests/e2e/test_demo",
     "tests/service/test_two_daemons.py",
-    "tests/e2e/test_demo.py",
+    "tests/e2e/test_cli.py",
+    "tests/e2e/test_follow_replay.py",
+    "tests/e2e/test_model_run.py",
 )
 """Begun first: a file is the work of one process, and the longest would otherwise run alone at the end."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fleet.chain.abi import FUNCTIONS
+from fleet.chain.tx import parse
 
 
 @dataclass(frozen=True)
@@ -92,3 +96,13 @@ def processes_of(state: Path) -> list[str]:
             if str(state) in line:
                 found.append(line)
     return found
+
+
+def signed(state: Path) -> set[str]:
+    """Names of the functions of every transaction that was ever signed over this state; "" a transfer."""
+    with sqlite3.connect(state / "demo" / "fleet.db") as db:
+        raws = [
+            raw for (raw,) in db.execute("select json_extract(data, '$.raw') from effects where kind = 'tx'")
+        ]
+    names = {function.selector: name for name, function in FUNCTIONS.items()}
+    return {names.get(parse(bytes.fromhex(raw))[0].data[:4], "") for raw in raws}

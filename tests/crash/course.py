@@ -1,7 +1,6 @@
 """SIGKILL after every journal step of a run, then the next start: nothing is lost, nothing doubled.
 
-On SQLite a run by hand and the next one, which recovers; on PostgreSQL a daemon whose trigger fires the same
-tick at every start, and every fourth time a peer on another machine. `make crash` leaves no step out.
+`make crash` leaves no step out.
 """
 
 from __future__ import annotations
@@ -9,20 +8,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from pathlib import Path
 
 import anyio
 import pytest
 
-from fleet.devnet.stack import Devnet
-from tests.crash.farm import Farm, Home, Zygotes
+from tests.crash.farm import Farm, Home
 from tests.crash.promises import check, never_less, spent
 from tests.crash.trials import Trial, in_recovery, one_after_another
-from tests.store.cluster import Cluster, running
 
-pytestmark = [
+MARKS = [
     pytest.mark.anyio, pytest.mark.crash, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(3600),
 ]  # fmt: skip
 
@@ -31,40 +26,15 @@ LANES = 2
 """Trials at a time: a daemon that starts over waits most of the time, until the dead one is known as dead."""
 
 
-@pytest.fixture(scope="module")
-def zygotes() -> Iterator[Zygotes]:
-    zygotes = Zygotes(LANES)
-    yield zygotes
-    zygotes.end()
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with running() as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-async def devnet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Devnet]:
-    folder = tmp_path_factory.mktemp("devnet")
-    async with Devnet(folder, keys=folder / "keys") as devnet:
-        yield devnet
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def farm(request: pytest.FixtureRequest, tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
-    if request.param == "sqlite":
-        return Farm(tmp_path, devnet, "hand", None, zygotes)
-    return Farm(tmp_path, devnet, "daemon", request.getfixturevalue("cluster"), zygotes)
-
-
-async def test_a_run_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+async def a_run_survives(farm: Farm) -> None:
+    """Killed after each of its journal steps in turn; on a server after each kind, and every third."""
     names = await unharmed(farm)
     stride = 3 if farm.cluster and not FULL else 1
     await tried(farm, one_after_another(names, stride, peers=farm.cluster is not None), f"stride {stride}")
 
 
-async def test_a_recovery_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+async def a_recovery_survives(farm: Farm) -> None:
+    """Killed after the steps of the recovery itself."""
     names = await unharmed(farm)
     kills = in_recovery(names) if FULL else in_recovery(names, ["finding.set"])
     stride = 1 if FULL else 4

@@ -1,0 +1,27 @@
+"""On PostgreSQL: a daemon whose trigger fires the same tick at every start, and every fourth time a peer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleet.devnet.stack import Devnet
+from tests.crash import course
+from tests.crash.farm import Farm, Zygotes
+from tests.store.cluster import Cluster
+
+pytestmark = course.MARKS
+
+
+@pytest.fixture
+def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes, cluster: Cluster) -> Farm:
+    return Farm(tmp_path, devnet, "daemon", cluster, zygotes)
+
+
+async def test_a_run_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+    await course.a_run_survives(farm)
+
+
+async def test_a_recovery_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+    await course.a_recovery_survives(farm)
