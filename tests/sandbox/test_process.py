@@ -51,12 +51,16 @@ def test_endings(code: str, ending: Ending, status: int) -> None:
 
 
 def test_a_bad_end_with_the_memory_nearly_used_up_is_for_memory() -> None:
-    """In a process as small as a guest: a peak counts only above the parent's own, and a test's is large."""
+    """In a process as small as a guest: a peak counts only above the parent's own, and a test's is large.
+
+    Started by a shell: a program that replaces a copy of this process would keep this one's peak as its own.
+    """
     eater = python("x = bytearray(440 << 20); sys.exit(101)")
     guest = f"from sandbox import process\nprint(*process.run({eater!r}, b'', 10).ending, sep='')"
     done = subprocess.run(
-        [sys.executable, "-S", "-c", guest], cwd=ROOT, capture_output=True, text=True, timeout=30
-    )
+        ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-S", "-c", guest],
+        cwd=ROOT, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
     assert (done.stdout, done.stderr) == ("memory\n", "")
 
 
