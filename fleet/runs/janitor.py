@@ -82,14 +82,11 @@ class Janitor:
         for row in left:
             await self._try(row.run_id, partial(self._settle, row))
         busy = open_runs | self._executor.live.keys()
-        for run in sorted({effect.run_id for effect in names} - busy - {""}):
-            if not (self._world.folder(run) / "keys").is_dir():
-                continue  # only a name that a key of ours holds can be released
-            await self._try(run, partial(self._release, run))
-        for name in self._undone:
-            if name.run_id not in busy:
-                tell = partial(self._feed.tell, NameReleased(run=name.run_id, name=name.ref))
-                await self._try(name.run_id, partial(release_again, self._world, name, tell))
+        for run in sorted({name.run_id for name in (*names, *self._undone)} - busy - {""}):
+            if (self._world.folder(run) / "keys").is_dir():  # only what a key of ours holds can be released
+                await self._try(run, partial(self._release, run))
+            else:
+                await self._try(run, partial(self._release_again, run))
         if self._world.journal.shared and self._look_back:
             await self._try(_ORPHANS, self._close_orphans)
 
@@ -125,6 +122,12 @@ class Janitor:
 
     async def _look_for_undone(self) -> None:
         self._undone = await undone(self._world)
+
+    async def _release_again(self, run: str) -> None:
+        for name in self._undone:
+            if name.run_id == run:
+                tell = partial(self._feed.tell, NameReleased(run=run, name=name.ref))
+                await release_again(self._world, name, tell)
 
     async def _try(self, run: str, act: Callable[[], Awaitable[None]]) -> None:
         failures, again = self._failed.get(run, (0, 0.0))

@@ -6,6 +6,7 @@ owner; the keys go last, because everything else needs them. Settling twice chan
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from fleet.chain.abi import FUNCTIONS
@@ -21,6 +22,8 @@ from fleet.store.rows import EffectRow
 
 RESENT = frozenset({"post"})
 """Purposes of transactions that are still wanted after a crash; the rest is only looked up."""
+ROUNDS = 3
+"""How often a name may come back while its run is settled; then it waits."""
 
 
 async def settle(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
@@ -29,9 +32,7 @@ async def settle(world: World, run: str, stream: Stream, wallet: Wallet) -> None
     try:
         await transactions(world, run)
         await report_all(world, run, stream)
-        await release_names(world, run, stream, wallet)
-        await _sweep(world, wallet)
-        await _destroy_keys(world, run, wallet)
+        await give_back(world, run, stream, wallet)
     finally:
         world.signer.close_run(run)
 
@@ -41,9 +42,7 @@ async def release_left(world: World, run: str, stream: Stream, wallet: Wallet) -
     world.signer.open_run(wallet.scope)
     try:
         await transactions(world, run)
-        await release_names(world, run, stream, wallet)
-        await _sweep(world, wallet)
-        await _destroy_keys(world, run, wallet)
+        await give_back(world, run, stream, wallet)
     finally:
         world.signer.close_run(run)
 
@@ -70,19 +69,48 @@ async def transactions(world: World, run: str) -> None:
         )
 
 
+async def held(world: World, names: Sequence[EffectRow]) -> list[EffectRow]:
+    """Those of these names that the very key holds which the run made for them."""
+    owners = await world.names.owners_of_names([name.ref for name in names])
+    return [
+        name
+        for name, owner in zip(names, owners, strict=True)
+        if owner and owner == name.data["owner"].lower()
+    ]
+
+
+async def give_back(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
+    """Release the names, sweep the keys, and destroy them once nothing is held by them any more.
+
+    It looks again after the sweep: a reorg in between drops a release, and the sweep takes its nonce.
+    """
+    for _ in range(ROUNDS):
+        await release_names(world, run, stream, wallet)
+        for label in wallet.keys.labels():
+            await world.sponsor.sweep(wallet.scope, label)
+        if not await held(world, await _own(world, run, wallet)):
+            return await _destroy_keys(world, run, wallet)
+    raise TryAgain(f"names of run {run} come back again and again", remedy="the chain is being reorganised")
+
+
 async def release_names(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
     """Release what this run minted: recorded by the run, and owned by the key it made for it."""
     for effect in await world.journal.effects(run, ["name"], ["open", "done"]):
         owner = await world.names.owner_of_name(effect.ref)
         if not owner:
             await world.journal.resolve(effect.effect_id, "released" if effect.state == "done" else "failed")
-            continue
-        if owner == effect.data["owner"].lower() and effect.ref in wallet.keys.labels():
-            await _release(world, run, effect, wallet)
-            await world.journal.resolve(effect.effect_id, "released")
-            stream.emit(ResourceReleased(kind="name", ref=effect.ref))
-        else:
+        elif owner != effect.data["owner"].lower() or effect.ref not in wallet.keys.labels():
             await world.journal.resolve(effect.effect_id, "failed", {"reason": f"owned by {owner}"})
+    for effect in await held(world, await _own(world, run, wallet)):
+        await _release(world, run, effect, wallet)
+        await world.journal.resolve(effect.effect_id, "released")
+        stream.emit(ResourceReleased(kind="name", ref=effect.ref))
+
+
+async def _own(world: World, run: str, wallet: Wallet) -> list[EffectRow]:
+    """Names whose key is there, whatever was thought of them: a reorg may have undone their release."""
+    labels = wallet.keys.labels()
+    return [name for name in await world.journal.effects(run, ["name"]) if name.ref in labels]
 
 
 async def _release(world: World, run: str, effect: EffectRow, wallet: Wallet) -> None:
@@ -99,11 +127,6 @@ async def _release(world: World, run: str, effect: EffectRow, wallet: Wallet) ->
     )  # fmt: skip
     if await world.names.owner_of_name(effect.ref):
         raise TryAgain(f"{effect.ref} is still owned after its release", remedy="start again in a minute")
-
-
-async def _sweep(world: World, wallet: Wallet) -> None:
-    for label in wallet.keys.labels():
-        await world.sponsor.sweep(wallet.scope, label)
 
 
 async def _destroy_keys(world: World, run: str, wallet: Wallet) -> None:

@@ -15,6 +15,7 @@ from fleet.chain.ports import Role, RunScope
 from fleet.chain.tx import Unsigned, parse
 from fleet.clock import iso
 from fleet.errors import Refused, TryAgain
+from fleet.runs.settle import held
 from fleet.runs.world import World
 from fleet.store.rows import EffectRow
 
@@ -27,13 +28,7 @@ Mined = list[tuple[bytes, Unsigned]]
 async def undone(world: World) -> list[EffectRow]:
     """Names that were released, or never seen minted, of late, and are held by the run's own key now."""
     since = iso(world.clock.now() - DEEP)
-    names = await world.journal.effects(None, ["name"], ["released", "failed"], since=since)
-    owners = await world.names.owners_of_names([name.ref for name in names])
-    return [
-        name
-        for name, owner in zip(names, owners, strict=True)
-        if owner and owner == name.data["owner"].lower()
-    ]
+    return await held(world, await world.journal.effects(None, ["name"], ["released", "failed"], since=since))
 
 
 async def release_again(world: World, name: EffectRow, tell: Callable[[], None]) -> None:

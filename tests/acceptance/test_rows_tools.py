@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fleet.cli.daemon import image
+from fleet.cli.fence import image
 from fleet.events.model import ToolResponded
 from fleet.gate.model import Rung
 from fleet.jail.broker import TxPort

@@ -13,7 +13,7 @@ import pytest
 
 from fleet.chain.keys import Secret, address_of, auth_token
 from fleet.chain.rpc import Rpc
-from fleet.cli.daemon import image
+from fleet.cli.fence import image
 from fleet.config import Platform, parse
 from fleet.devnet import node
 from fleet.devnet.stack import Devnet

@@ -9,8 +9,9 @@ import anyio
 
 from fleet.chain.rpc import Rpc
 from fleet.cli.daemon import open_world
+from fleet.cli.resident import make
 from fleet.cli.roster import roster
-from fleet.cli.up import Options, make
+from fleet.cli.up import Options
 from fleet.clock import SystemClock
 from fleet.config import state_dir
 from fleet.errors import FleetError
