@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-
-import anyio
-import anyio.lowlevel
 
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.judge import Fences, Spend
@@ -20,10 +17,10 @@ from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
 from fleet.chain.sponsor import Sponsor
+from fleet.cli.fence import Fence, fenced
 from fleet.cli.journal import at_work
-from fleet.cli.lock import only_one
 from fleet.clock import Clock, SystemClock
-from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
+from fleet.config import FleetConfig, Platform, key_file
 from fleet.drivers.model.factory import model_driver, model_key
 from fleet.drivers.model.prices import cost
 from fleet.events.model import TurnUsage
@@ -34,20 +31,13 @@ from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.gate import STOPPED
 from fleet.gate.stop import stopped
 from fleet.jail.broker import Broker, EgressPolicy, TxPort
-from fleet.jail.bwrap import BwrapJail
-from fleet.jail.model import Egress, Image, Tier
-from fleet.jail.reap import reap_stale
+from fleet.jail.model import Egress, Tier
 from fleet.jail.selfcheck import require
 from fleet.personas.load import LoadedPersona
 from fleet.runs.hand import Hand
 from fleet.runs.world import MakeEgress, World
 from fleet.store.journal import Journal
 from fleet.store.place import store_place
-
-Meanwhile = Callable[[], Coroutine[Any, Any, object]]
-"""What is done while the jail proves itself."""
-POOL = 2
-"""Jails that wait with their imports done: one per core of the smallest machine."""
 
 
 class JournalledTx:
@@ -61,13 +51,6 @@ class JournalledTx:
 
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         await self._journal.resolve(effect_id, "done" if status == "done" else "failed", data)
-
-
-def image(platform: Platform, profile: Path) -> Image:
-    """What a jail shows besides the guest: the platform's compiler, if it has one."""
-    if not platform.compiler.root:
-        return Image()
-    return Image(mounts=((profile.parent / platform.compiler.root, "tc"),))
 
 
 def fences(state: Path, config: FleetConfig, platform: Platform, spend: Spend | None) -> Fences:
@@ -88,20 +71,32 @@ async def open_world(
     personas: Mapping[str, LoadedPersona],
     platform: str | None = None,
     watch: tuple[Reader, ...] = (),
-    meanwhile: Meanwhile = anyio.lowlevel.checkpoint,
+    alone: bool = False,
+) -> AsyncIterator[World]:
+    """Everything a run needs, in the order in which it can fail: configuration, target, journal, jail.
+
+    Holds the state directory's lock. `alone`: the journal is a file there, whatever is configured. Raises
+    ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
+    """
+    async with (
+        fenced(state, platform) as fence,
+        wired(fence, personas=personas, watch=watch, alone=alone) as world,
+    ):
+        yield world
+
+
+@asynccontextmanager
+async def wired(
+    fence: Fence,
+    *,
+    personas: Mapping[str, LoadedPersona],
+    watch: tuple[Reader, ...] = (),
     clock: Clock | None = None,
     alone: bool = False,
 ) -> AsyncIterator[World]:
-    """Everything a run needs, in the order in which it can fail: configuration, target, jail.
-
-    `meanwhile` is done while the jail proves itself, which is mostly waiting for other processes. Holds the
-    state directory's lock. `alone`: the journal is a file there, whatever is configured. Raises ConfigError,
-    UsageError, Unreachable, WrongTarget, JailError, TryAgain.
-    """
-    config = load_fleet()
-    profile, path = load_platform(platform or config.platform, state)
+    """The rest of a world, once its jail has proven itself."""
+    state, config, profile = fence.state, fence.config, fence.platform
     async with AsyncExitStack() as stack:
-        stack.enter_context(only_one(state))
         identity = load_key(key_file(config, "identity", state))
         sponsor = load_key(key_file(config, "sponsor", state))
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
@@ -110,7 +105,7 @@ async def open_world(
         journal, source = await stack.enter_async_context(
             at_work(place, profile.name, stalled_s=config.store.stalled_s, clock=clock)
         )
-        jail, tier = await stack.enter_async_context(_jail(state, image(profile, path), meanwhile))
+        tier = await fence.proven()
         signer = Signer(
             rpc, profile.chain, JournalledTx(journal),
             keys=Keys(identity=identity, sponsor=sponsor),
@@ -124,7 +119,7 @@ async def open_world(
             platform=profile,
             journal=journal,
             source=source,
-            jail=jail,
+            jail=fence.jail,
             tier=tier,
             signer=signer,
             sponsor=Sponsor(rpc, signer),
@@ -151,23 +146,6 @@ def _ways_out(profile: Platform) -> MakeEgress:
         return Broker(policy, port).egress
 
     return egress
-
-
-@asynccontextmanager
-async def _jail(state: Path, shown: Image, meanwhile: Meanwhile) -> AsyncIterator[tuple[BwrapJail, Tier]]:
-    """A jail that has proven itself, and as what; what an earlier process left of its own is gone."""
-    spool = state / "jails"
-    spool.mkdir(mode=0o700, exist_ok=True)
-    reap_stale(spool)
-    jail = BwrapJail(shown, pool=POOL, spool=spool)
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(meanwhile)
-            tier = await jail.probe()
-        require(tier)
-        yield jail, tier
-    finally:
-        await jail.aclose()
 
 
 def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], Hand] | None:

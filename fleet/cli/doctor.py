@@ -11,7 +11,7 @@ import typer
 
 from fleet.chain.keys import load_key
 from fleet.chain.rpc import Rpc
-from fleet.cli.daemon import image
+from fleet.cli.fence import image
 from fleet.cli.journal import known_journal
 from fleet.cli.roster import roster
 from fleet.cli.shell import Json, make_app, put, run, state, table

@@ -9,6 +9,7 @@ from typing import Any
 from fleet.config import ROOT
 from fleet.drivers.expect import check as check_expectation
 from fleet.errors import PersonaError, UsageError
+from fleet.personas.check import BadExpectation
 from fleet.personas.load import LoadedPersona, load_all, load_persona
 from fleet.runs.guest import bad_args
 from sandbox.tools import TOOLS
@@ -16,20 +17,22 @@ from sandbox.tools import TOOLS
 FOLDER = ROOT / "personas"
 
 
-def roster(folder: Path = FOLDER) -> tuple[dict[str, LoadedPersona], list[PersonaError]]:
+def roster(
+    folder: Path = FOLDER, *, bad_expectation: BadExpectation = check_expectation
+) -> tuple[dict[str, LoadedPersona], list[PersonaError]]:
     """Every good persona by name, and why each bad file is not one; a bad file disturbs no other."""
     found, errors = load_all(
         folder,
         tools=frozenset(TOOLS),
         bad_args=_bad_args,
-        bad_expectation=check_expectation,
+        bad_expectation=bad_expectation,
     )
     return {persona.persona.name: persona for persona in found}, errors
 
 
-def load(path: Path) -> LoadedPersona:
+def load(path: Path, *, bad_expectation: BadExpectation = check_expectation) -> LoadedPersona:
     """One file; PersonaError."""
-    return load_persona(path, tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=check_expectation)
+    return load_persona(path, tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=bad_expectation)
 
 
 def one(name: str) -> LoadedPersona:

@@ -5,12 +5,21 @@ The library and its grammar (0.4 s, 11 MB) are loaded by the first expectation, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 VARIABLES = ("result", "results", "history")
 """The last step's result, every step's result in order, and figures of earlier runs by metric."""
+
+
+LARGEST = 1 << 20
+"""Bytes of a file of compiled expectations, after which it begins anew."""
 
 
 class ExpectationError(Exception):
@@ -43,6 +52,39 @@ def check(text: str) -> str | None:
     except ExpectationError as error:
         return f"not a CEL expression: {error}"
     return None
+
+
+class Compiled:
+    """`check`, which remembers in a file what compiled: a daemon that starts again need not load a grammar.
+
+    By digest of the text and the library's version. A wrong line there lets nothing through: what does not
+    compile cannot be decided either, and is no finding. A file that cannot be used costs time alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def check(self, text: str) -> str | None:
+        """Why this expectation does not compile, or None."""
+        digest = sha256(f"{_version()}\0{text}".encode()).hexdigest()
+        with suppress(OSError):
+            if digest in self._path.read_text("ascii", "replace").splitlines():
+                return None
+        if (why := check(text)) is None:
+            self._keep(f"{digest}\n".encode())
+        return why
+
+    def _keep(self, line: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        with suppress(OSError), open(os.open(self._path, flags, 0o600), "ab", 0) as file:
+            if file.tell() > LARGEST:
+                file.truncate(0)
+            file.write(line)
+
+
+@cache
+def _version() -> str:
+    return version("cel-python")
 
 
 def holds(text: str, results: Sequence[Mapping[str, Any]], history: Mapping[str, float]) -> bool:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from anyio import to_thread
+
 from fleet.drivers.desk import RUN_PROBE, Desk
-from fleet.drivers.expect import ExpectationError, holds
+from fleet.drivers.expect import ExpectationError, check, holds
 from fleet.drivers.session import OUR_FAILURES, Session
 from fleet.drivers.template import wants_name
 from fleet.personas.model import Probe
@@ -36,6 +38,7 @@ async def attempt(session: Session, probe: Probe) -> Attempt:
     bindings = session.bindings(fresh_name=wants_name(args))
     calls: list[Mapping[str, Any]] = []
     results: list[Mapping[str, Any]] = []
+    await to_thread.run_sync(check, probe.expect)  # the first one of a process loads the library
     for step, raw in zip(probe.steps, args, strict=True):
         resolved = bindings.resolve(raw)
         answer = await session.call(step.tool, resolved, probe=probe.id)

@@ -1,72 +1,71 @@
 """The log of the process: lines for a person on a terminal, JSON for everything else; secrets masked.
 
-Rooms log by the standard library; this alone knows structlog, and how a line looks.
+Rooms log by the standard library; this alone knows how a line looks.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import structlog
-
-from fleet.events.feed import DaemonEvent
-from fleet.events.model import Event, Footer, Header
-from fleet.findings.redact import Redactor
 from fleet.text import clean
+
+if TYPE_CHECKING:
+    from fleet.events.feed import DaemonEvent
+    from fleet.events.model import Event
+    from fleet.findings.redact import Redactor
 
 NOISY = ("httpx", "httpcore", "apscheduler", "uvicorn", "asyncio", "sqlalchemy")
 """Libraries whose every request is a line; their warnings stay."""
 WARNED = frozenset(
     {"persona.refused", "config.refused", "trigger.skipped", "run.unsettled", "fault.met", "queue.paused"}
 )
+TOLD = frozenset({"header", "footer"})
+"""Of a run's events: how it began and ended."""
 LEFT_OUT = {"type", "at", "budget", "schema_version", "sha256", "persona_sha256"}
 """Fields of events that a line says elsewhere, or that only a program reads."""
+
+_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""What every record has: the rest is what its caller added."""
 
 _LOG = logging.getLogger("fleet.daemon")
 
 
-class _Masked:
-    """Masks and cleans every value of a line; with no redactor yet, only cleans."""
+class _Lines(logging.Formatter):
+    """One record as fields, each of them masked and cleaned; with no redactor yet, only cleaned."""
 
     redactor: Redactor | None = None
 
-    def __call__(self, _logger: Any, _name: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        for key, value in line.items():
-            if isinstance(value, str):
-                whole = value if self.redactor is None else self.redactor.text(value)
-                line[key] = clean(whole, newlines=key == "exception")
-        return line
+    def __init__(self, render: Callable[[dict[str, Any]], str]) -> None:
+        super().__init__()
+        self._render = render
 
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}
+        line |= {key: value for key, value in vars(record).items() if key not in _RECORD}
+        line["at"] = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return self._render({key: self._clean(key, value) for key, value in line.items()})
 
-_MASKED = _Masked()
+    def _clean(self, key: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        whole = value if self.redactor is None else self.redactor.text(value)
+        return clean(whole, newlines=key == "exception")
 
 
 def configure(*, as_json: bool | None = None) -> None:
     """Send every log line to stderr; JSON unless that is a terminal."""
     if as_json is None:
         as_json = not sys.stderr.isatty()
-    shared: list[Any] = [
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
-        structlog.processors.format_exc_info,
-    ]
-    last: Any = (
-        structlog.processors.JSONRenderer()
-        if as_json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _MASKED, last],
-        )
-    )
+    handler.setFormatter(_Lines(partial(json.dumps, default=repr) if as_json else _for_a_person()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
@@ -74,9 +73,16 @@ def configure(*, as_json: bool | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def _for_a_person() -> Callable[[dict[str, Any]], str]:
+    from structlog.dev import ConsoleRenderer  # 5 MB that a service need not hold
+
+    render = ConsoleRenderer(colors=sys.stderr.isatty())
+    return lambda line: str(render(None, "", line))
+
+
 def mask_with(redactor: Redactor) -> None:
     """From now on nothing that this redactor knows leaves by a log line."""
-    _MASKED.redactor = redactor
+    _Lines.redactor = redactor
 
 
 def log_daemon(event: DaemonEvent) -> None:
@@ -87,5 +93,5 @@ def log_daemon(event: DaemonEvent) -> None:
 
 def log_run(event: Event) -> None:
     """A reader of every run's stream: how each began and ended."""
-    if isinstance(event, Header | Footer):
+    if event.type in TOLD:
         _LOG.info(event.type, extra=event.model_dump(exclude=LEFT_OUT))
