@@ -192,10 +192,14 @@ class Feed:
         self._readers = list(readers)
         _mend(self._fd)
 
+    def now(self) -> str:
+        """What `tell` would write as the time of an event that has none."""
+        return iso(self._clock.now())
+
     def tell(self, *events: DaemonEvent) -> None:
         """Write these down in one go."""
-        at = iso(self._clock.now())
-        stamped = [event.model_copy(update={"at": at}) for event in events]
+        at = self.now()
+        stamped = [event if event.at else event.model_copy(update={"at": at}) for event in events]
         try:
             os.write(self._fd, b"".join(event.model_dump_json().encode() + b"\n" for event in stamped))
             os.fsync(self._fd)

@@ -35,6 +35,7 @@ class Runs(Part):
         `also` is done in the same transaction, for a new run only.
         """
         row = self._queued(
+            self._now(),
             run_id=run_id, persona=persona, key=key, platform=platform, trigger=trigger, rung=rung,
             budget=budget, priority=priority, due=due,
         )  # fmt: skip
@@ -55,7 +56,8 @@ class Runs(Part):
         """`trigger` of several, each by its arguments, in one transaction; the ids of those that are new."""
         if not runs:
             return set()
-        rows = [self._queued(**run) for run in runs]
+        now = self._now()
+        rows = [self._queued(now, **run) for run in runs]
 
         async def work(c: Connection) -> set[str]:
             ids = set(await c.scalars(self._new, rows))  # with RETURNING these are few statements, not many
@@ -71,10 +73,17 @@ class Runs(Part):
         return statement
 
     def _queued(
-        self, *, key: str, trigger: str, budget: dict[str, Any], priority: int = 0, due: str = "", **row: str
+        self,
+        now: str,
+        *,
+        key: str,
+        trigger: str,
+        budget: dict[str, Any],
+        priority: int = 0,
+        due: str = "",
+        **row: str,
     ) -> dict[str, Any]:
         """The row of a run that waits, all columns by name."""
-        now = self._now()
         row |= {"key": plain(key), "trigger": plain(trigger), "budget": pack(budget), "state": "queued"}
         return row | {"created": now, "priority": priority, "due": due or now}
 
