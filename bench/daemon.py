@@ -6,8 +6,9 @@ Peers in the same run: a process that imports web3, apscheduler, httpx and pydan
 asyncio, each until it says so; ours is the real command on the devnet until it says READY to a service
 manager, its self-check and its first jails included. The last daemon is then left alone, and what it burns
 and holds is measured; a daemon that woke up in that time for a run would not be idle, so its persona has
-every kind of trigger but none that fires. Targets are ratios to the peer, because machines differ. Exit
-status 1 above a floor.
+every kind of trigger but none that fires. Targets are ratios to the peer, because machines differ. The first
+round fills caches on both sides: compiled modules, and which expectations compile; of the first start of all,
+with neither, there is no mark. Exit status 1 above a floor.
 """
 
 from __future__ import annotations

@@ -33,3 +33,14 @@ def test_a_feed_that_cannot_be_put_aside_goes_on(tmp_path: Path) -> None:
         feed.tell(QueueResumed())
     feed.close()
     assert len(list(read_feed(path))) == 10
+
+
+def test_every_event_has_a_time_and_keeps_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    feed = Feed(path, clock=SystemClock())
+    before = feed.now()
+    feed.tell(QueueResumed(), QueueResumed(at="2001-01-01T00:00:00Z"))
+    feed.close()
+    first, second = [event.at for event in read_feed(path)]
+    assert before <= first <= feed.now()
+    assert second == "2001-01-01T00:00:00Z"
