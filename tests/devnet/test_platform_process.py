@@ -28,7 +28,7 @@ def test_the_process_says_when_it_is_ready_and_ends_gracefully() -> None:
         documents = httpx.get(f"{ready['url']}/llms.txt", trust_env=False).text
         chain_down = httpx.get(f"{ready['url']}/face/docs/", trust_env=False).status_code
         process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
     assert (ready["ready"], ready["pid"], ready["defects"]) == (
         True,
         process.pid,
@@ -66,4 +66,4 @@ def test_a_wrong_defect_ends_the_process_with_an_error() -> None:
     with start("--defects", "nonsense", stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert "unknown defects: nonsense" in process.stderr.read()
-        assert process.wait(5) != 0
+        assert process.wait(30) != 0

@@ -65,7 +65,7 @@ async def served(state: Path, hub: Hub, *, stay_s: float = 20.0) -> AsyncIterato
         tasks.start_soon(run)
         transport = httpx.AsyncHTTPTransport(uds=str(state / "fleet.sock"))
         async with httpx.AsyncClient(transport=transport, base_url="http://fleet") as client:
-            with anyio.fail_after(5):
+            with anyio.fail_after(20):
                 while not (await _up(client)):  # noqa: ASYNC110 -- a server says so to nobody
                     await anyio.sleep(0.02)
             client.headers["x-port"] = str(address)

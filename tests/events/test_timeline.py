@@ -137,7 +137,7 @@ async def test_a_file_is_followed_from_its_beginning_until_its_footer(
 async def test_a_file_of_a_run_that_is_over_is_not_waited_for(tmp_path: Path) -> None:
     over = anyio.Event()
     over.set()
-    with anyio.fail_after(2):
+    with anyio.fail_after(20):
         assert await tail(tmp_path / "missing", as_json=True, still=over) is False
 
 

@@ -44,7 +44,7 @@ class Crowd:
             self.now[row.persona] -= 1
 
 
-async def until(check: Callable[[], bool], seconds: float = 5) -> None:
+async def until(check: Callable[[], bool], seconds: float = 20) -> None:
     with anyio.fail_after(seconds):
         while True:
             if check():

@@ -116,7 +116,7 @@ class Refusing(Recorder):
         return await super().fire(firing)
 
 
-async def until(holds: Callable[[], object], seconds: float = 2.0) -> None:
+async def until(holds: Callable[[], object], seconds: float = 20) -> None:
     """Wait for something that another task does."""
     with anyio.fail_after(seconds):
         while not holds():  # noqa: ASYNC110 - it is another task's, and has no event
