@@ -10,6 +10,7 @@ import pytest
 
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
+from fleet.store.schema import SCHEMA_VERSION
 from tests.e2e.conftest import Fleet, command
 from tests.store.cluster import Cluster, running
 
@@ -53,7 +54,7 @@ def test_doctor_shows_the_store_and_not_its_password(host: Fleet, place: str, cl
     said = host("doctor", "--json")
     (store,) = [row for row in said.data["checks"] if row["check"] == "store"]
     assert store["ok"]
-    assert store["seen"] == f"PostgreSQL, postgresql://{cluster.folder}/postgres: schema 4"
+    assert store["seen"] == f"PostgreSQL, postgresql://{cluster.folder}/postgres: schema {SCHEMA_VERSION}"
     assert "hunter2" not in said.out + said.err
     cluster.stop()
     try:
