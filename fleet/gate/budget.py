@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from fleet.config import DayLimits
@@ -39,7 +40,7 @@ class Budget:
     day: Mapping[Unit, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, section: BudgetSection | None, *, file: str = "") -> Budget:
+    def of(cls, section: BudgetSection | None, *, file: Path | str = "") -> Budget:
         """A persona's limits; without any, a small allowance to look and no act at all.
 
         ConfigError for a wall that is not a number and s, m or h: a limit that cannot be read is not
@@ -82,7 +83,7 @@ def day_limits(section: DayLimits | None) -> dict[Unit, int]:
     return {unit: limit for unit, limit in counts.items() if limit is not None}
 
 
-def parse_wall(text: str, *, file: str = "") -> float:
+def parse_wall(text: str, *, file: Path | str = "") -> float:
     """`90s`, `10m`, `2h` to seconds, at most a day; ConfigError otherwise."""
     try:
         seconds = parse_duration(text)

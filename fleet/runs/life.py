@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
 from functools import partial
 from pathlib import Path
@@ -19,10 +18,12 @@ from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
 from fleet.store.rows import RunRow
 
+_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+
 
 def new_run_id() -> str:
     """Eight characters that fit a DNS label: 40 random bits."""
-    return base64.b32encode(secrets.token_bytes(5)).decode().lower()
+    return "".join([_BASE32[byte % 32] for byte in secrets.token_bytes(8)])
 
 
 async def recover(world: World) -> list[RunReport]:
@@ -47,7 +48,7 @@ async def forget_unbegun(world: World) -> None:
 async def resettle(world: World, row: RunRow) -> RunReport:
     """The last steps of one run that nobody is at work on: of a dead process, or one that had to wait."""
     persona = world.personas.get(row.persona) or _gone(row.persona)
-    budget = Budget.of(persona.persona.budget, file=str(persona.path))
+    budget = Budget.of(persona.persona.budget, file=persona.path)
     await Wallet(world, row.run_id).inherit()
     async with opened(world, row.run_id, persona, budget) as run:
         return await run.recover(row)
@@ -68,7 +69,7 @@ async def fire(
     """
     hand = hand_of(world, persona, hand)
     run = new_run_id()
-    budget = Budget.of(persona.persona.budget, file=str(persona.path))
+    budget = Budget.of(persona.persona.budget, file=persona.path)
     await world.source.trigger(
         run,
         hand=True,
@@ -97,7 +98,7 @@ async def execute(
     hand: Hand | None = None,
 ) -> RunReport:
     """See a claimed run through, once. `work` stands in for the persona's probes; RunOver may end it."""
-    budget = Budget.of(persona.persona.budget, file=str(persona.path))
+    budget = Budget.of(persona.persona.budget, file=persona.path)
     async with opened(world, run, persona, budget) as open_run:
         try:
             open_run.drive.hand = PLAYBOOK if work else hand_of(world, persona, hand)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from fleet.errors import ConfigError
@@ -117,7 +118,7 @@ class Queue:
             "rung": "",
             "budget": {str(unit): limit for unit, limit in budget.limits().items()} if budget else {},
             "priority": priority,
-            "due": firing.due.astimezone(UTC).isoformat(timespec="microseconds"),
+            "due": _stamp(firing.due),
         }
 
     async def skip(self, skip: Skip) -> None:
@@ -139,6 +140,12 @@ class _Today(NamedTuple):
 
     async def spent_today(self) -> Mapping[str, Mapping[str, int]]:
         return self.spent
+
+
+@lru_cache(maxsize=16)
+def _stamp(due: datetime) -> str:
+    """Ten thousand may be due at one tick."""
+    return due.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _crowded(firing: Firing, waiting: Sequence[str]) -> str:
@@ -179,7 +186,7 @@ def _runnable(persona: LoadedPersona | None, drivers: Sequence[str]) -> tuple[st
     if persona.persona.driver not in drivers:
         return f"its driver {persona.persona.driver!r} cannot drive a run here", None
     try:
-        return "", Budget.of(persona.persona.budget, file=str(persona.path))
+        return "", Budget.of(persona.persona.budget, file=persona.path)
     except ConfigError as error:
         return str(error), None
 
