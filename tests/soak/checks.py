@@ -85,7 +85,7 @@ def twice(stand: Stand, entries: list[Entry]) -> Iterator[str]:
 
 
 def untrue(stand: Stand) -> Iterator[str]:
-    """Faults of node, disk or clock that were taken for findings about the platform: told, not judged."""
+    """Faults of node, disk or clock that were taken for findings about the platform."""
     for run, probe, title in rows(stand, "select run_id, probe, title from findings where state = 'posted'"):
         if probe not in SEEDED and probe != CLOSING:
             yield f"{probe} of run {run}: {title}"
