@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,7 @@ def _print(plan: dict[str, Any]) -> None:
 
 async def stay(options: Options) -> None:
     """Start as soon as chain and disk allow it: a node that is down at boot is no reason to give up."""
+    signal.signal(signal.SIGHUP, lambda *_: None)  # each attempt reads the configuration as it is then
     notifier, pause = Notifier(), FIRST_S
     while True:
         opened = anyio.Event()

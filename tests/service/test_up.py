@@ -301,6 +301,7 @@ async def test_a_chain_that_is_away_is_waited_for_at_the_start_and_in_mid_run(up
         up.drop("qa-long", LONG)
         process = up.start("--grace", "0")
         await up.until(lambda: "waiting for the chain" in up.log())
+        process.send_signal(signal.SIGHUP)  # it reads its configuration at each attempt anyway
         switch(True)
         run = await up.minted()
         switch(False)

@@ -143,6 +143,7 @@ def count(stand: Stand, kind: str) -> int:
 
 
 async def bad_config(stand: Stand) -> None:
+    await stand.until(stand.ready, TOLD_S, "a daemon that can be told")  # as a service manager waits
     good = stand.config.read_text()
     refusals, reloads = count(stand, "config.refused"), count(stand, "config.reloaded")
     stand.config.write_text("concurrency = many\n")
