@@ -27,6 +27,9 @@ from fleet.store.source import Owner, nobody
 STALLED_S = 120.0
 """A daemon that was not heard of for so long is dead; its runs are settled by the others."""
 
+AGAIN_S = 0.2
+"""How long a cancelled task may take before it is cancelled again."""
+
 _LOG = logging.getLogger("fleet.queue")
 
 
@@ -64,8 +67,7 @@ class Dispatcher:
                 yield self
             finally:
                 with anyio.CancelScope(shield=True):
-                    self._keeper.cancel()
-                    await asyncio.wait({self._keeper})
+                    await _ended(self._keeper)
                     with suppress(TryAgain):
                         await self._hand_over()
 
@@ -214,3 +216,14 @@ class Dispatcher:
         for job in (*self._held.values(), self._fetched):
             if job is not None:
                 await self._jobs.put_back(job)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancel it until it ends.
+
+    On Python 3.11 `asyncio.wait_for`, in psycopg's pool, loses a cancellation that comes together with what
+    it waits for (python/cpython#86296): a daemon that drained just then never ended.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=AGAIN_S)

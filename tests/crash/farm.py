@@ -125,6 +125,7 @@ class Farm:
     zygotes: Zygotes
     count: int = 0
     kills: int = 0
+    spared: int = 0
 
     async def home(self) -> Home:
         """A fresh state directory whose profile points at the shared devnet."""

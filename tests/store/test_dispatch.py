@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import anyio
 import pytest
 
 from fleet.errors import ConfigError
-from fleet.store.dispatch import Dispatcher
+from fleet.store.dispatch import Dispatcher, _ended
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import RunRow
 from fleet.store.source import Owner
@@ -322,3 +323,16 @@ async def test_a_journal_in_a_file_has_one_daemon(place: str) -> None:
     async with await Journal.open(MEMORY) as journal:
         with pytest.raises(ConfigError, match="needs the journal on PostgreSQL"):
             _made(journal, place, "x")
+
+
+async def test_a_keeper_that_loses_a_cancellation_is_ended_all_the_same() -> None:
+    async def deaf() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(deaf())
+    await asyncio.sleep(0)
+    with anyio.fail_after(10):
+        await _ended(task)
+    assert task.cancelled()
