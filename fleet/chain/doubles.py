@@ -185,7 +185,7 @@ class MemorySponsor:
                 run=scope.run, purpose=f"stipend {label}", cleanup=cleanup,
             )  # fmt: skip
             await self._signer.submit(request)
-        return FEE
+        return fee
 
     async def sweep(self, scope: RunScope, label: str) -> int:
         address = scope.keys.addresses()[label]

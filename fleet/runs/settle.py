@@ -62,7 +62,8 @@ async def transactions(world: World, run: str) -> None:
             raise TryAgain(
                 f"transaction {settled.tx} of run {run} is in no block yet", remedy="start again in a minute"
             )
-        mined = {"status": settled.receipt.status} if settled.receipt else {}
+        found = settled.receipt
+        mined = {"status": found.status, "block": found.block} if found else {}
         good = mined.get("status") == 1
         await world.journal.resolve(
             effect.effect_id, "done" if good else "failed", {"reason": settled.reason} | mined

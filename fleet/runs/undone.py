@@ -47,7 +47,7 @@ async def release_again(world: World, name: EffectRow, tell: Callable[[], None])
                 break
     finally:
         world.signer.close_run(name.run_id)
-    if await world.names.owner_of_name(name.ref):
+    if await held(world, [name]):
         raise TryAgain(
             f"{name.ref} is owned again after a reorg, and what released it could not be sent again",
             remedy="it is tried again; its key is gone, so only the journalled transactions can release it",

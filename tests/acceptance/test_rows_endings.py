@@ -42,7 +42,7 @@ async def test_row_32_a_call_that_hangs_past_the_deadline_ends_the_run(house: Ho
     async with hanging() as (url, asked):
         state = await house.state(tmp_path, (f'site = "{house.devnet.url}"', f'site = "{url}"'))
         async with house.world(state, one) as world:
-            with anyio.fail_after(40):
+            with anyio.fail_after(12):
                 report = await fire(world, one)
             assert (report.outcome, report.settled, report.findings) == ("deadline_exceeded", True, ())
             assert await world.names.owner_of_name(f"qa-{report.run}-1") == ""

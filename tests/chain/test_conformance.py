@@ -287,6 +287,16 @@ async def test_stipend_has_an_end_and_a_reserve_for_clean_up(side: Side) -> None
     assert await side.sponsor.fund(wallet.scope, "b", gas=21_000, cleanup=True) > 0
 
 
+async def test_a_stipend_for_a_transaction_that_is_signed_already_goes_by_its_own_fee(side: Side) -> None:
+    wallet = side.wallet()
+    address = wallet.scope.keys.new("a")  # type: ignore[attr-defined]
+    fee = 3 * await side.signer.max_fee()
+    assert await side.sponsor.fund(wallet.scope, "a", gas=50_000, fee=fee, cleanup=True) == fee
+    assert wallet.scope.stipend_wei == 50_000 * fee
+    assert await side.sponsor.fund(wallet.scope, "a", gas=50_000, fee=fee, cleanup=True) == fee
+    assert wallet.scope.stipend_wei == 50_000 * fee, f"{address} had it already"
+
+
 async def test_token_names_the_key_of_its_label(side: Side) -> None:
     wallet = side.wallet()
     address = wallet.scope.keys.new("caller")  # type: ignore[attr-defined]

@@ -117,7 +117,9 @@ async def lingering(yard: Yard) -> Verdict:
     outcome = await yard.act("linger", deadline_s=0.6, limits=limits)
     late = time.monotonic() - started
     left = yard.running(mark)
-    good = outcome.end is End.TIMEOUT and b"lingering" in outcome.stdout and not left and outcome.seconds < 6
+    good = (
+        outcome.end is End.TIMEOUT and b"lingering" in outcome.stdout and not left and outcome.seconds < 1.6
+    )
     return (
         good,
         f"{outcome.end} left {left} after {outcome.seconds:.2f}s {late:.2f}s {outcome.stderr[-100:]!r}",

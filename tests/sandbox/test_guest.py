@@ -122,7 +122,7 @@ async def test_the_deadline_is_the_guests_own() -> None:
     async with bench(raw=silent) as it:
         result = await it.run("qa_fetch", {"url": it.site.url}, deadline_s=0.5)
         assert (result["ok"], result["error_class"]) == (False, "timeout")
-        assert result["latency_ms"] < 15_000
+        assert result["latency_ms"] < 2_000
 
 
 @anyio
@@ -159,7 +159,7 @@ def test_the_alarm_ends_a_tool_that_forgot_its_deadline_and_gives_the_timer_back
     before = signal.setitimer(signal.ITIMER_REAL, 1000)
     context = Context(run="r", prefix="", deadline_s=0.2)
     result = answer(tool(lambda *_: time.sleep(30)), {}, context)
-    assert (result["error_class"], result["latency_ms"] < 15_000) == ("timeout", True)
+    assert (result["error_class"], result["latency_ms"] < 5_000) == ("timeout", True)
     assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 1000
     signal.setitimer(signal.ITIMER_REAL, *before)
 

@@ -1,0 +1,140 @@
+"""Settling: transactions are looked up, what the keys hold is given back, and the keys go last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from fleet.chain import abi
+from fleet.chain.doubles import DIAMOND, MemoryChain
+from fleet.chain.judge import Fences
+from fleet.chain.ports import Receipt, Role, RunScope, Settled, TxRequest
+from fleet.clock import SystemClock
+from fleet.config import GasSection
+from fleet.errors import TryAgain
+from fleet.events.model import Event, ResourceReleased
+from fleet.events.stream import Stream
+from fleet.runs.settle import ROUNDS, give_back, transactions
+from fleet.runs.wallet import Wallet
+from fleet.runs.world import World
+from fleet.store.journal import Journal
+from fleet.store.rows import EffectState
+
+pytestmark = pytest.mark.anyio
+RUN, NAME = "ab12cd34", "qa-ab12cd34-1"
+
+
+class Told(list[Event]):
+    def write(self, event: Event) -> None:
+        self.append(event)
+
+
+@dataclass
+class Rig:
+    """One run with one name of its own on a chain in memory. `reorgs` sweeps are followed by a reorg."""
+
+    chain: MemoryChain
+    journal: Journal
+    wallet: Wallet
+    told: Told
+    world: World
+    reorgs: int = 0
+    token: int = 0
+
+    async def sweep(self, scope: RunScope, label: str) -> int:
+        swept = await self.chain.sponsor.sweep(scope, label)
+        if self.reorgs:
+            self.reorgs -= 1
+            self.back()
+        return swept
+
+    def back(self) -> None:
+        """The block of the release is gone."""
+        self.chain.state.names[self.token] = NAME
+        self.chain.state.owners[self.token] = self.wallet.keys.addresses()[NAME]
+
+    async def mint(self, state: EffectState) -> None:
+        """The name is on the chain, and in the journal as that."""
+        await self.wallet.ready("qa_create", {"name": NAME})
+        await self.chain.sponsor.fund(self.wallet.scope, NAME, gas=21_000)
+        data = abi.FUNCTIONS["register"].encode(NAME)
+        await self.chain.signer.submit(
+            TxRequest(role=Role.THROWAWAY, to=DIAMOND, gas=10**6, data=data, run=RUN, key=NAME)
+        )
+        self.token = await self.chain.names.id_of_name(NAME)
+        (name,) = await self.journal.effects(RUN, ["name"])
+        await self.journal.resolve(name.effect_id, state)
+
+    async def give_back(self) -> None:
+        await give_back(self.world, RUN, Stream(RUN, clock=SystemClock(), sink=self.told), self.wallet)
+
+    @property
+    def releases(self) -> int:
+        return sum(isinstance(event, ResourceReleased) for event in self.told)
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Rig]:
+    chain = MemoryChain(Fences(rung=lambda: "exercise"))
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        await journal.trigger(
+            RUN, persona="qa-a", key="qa-a@1", platform="devnet", trigger="a test", rung="", budget={}
+        )
+        parts = SimpleNamespace(
+            journal=journal, signer=chain.signer, names=chain.names, folder=lambda _: tmp_path / RUN,
+            clock=SystemClock(), config=SimpleNamespace(store=SimpleNamespace(stalled_s=2.0)),
+            platform=SimpleNamespace(gas=GasSection(), chain=SimpleNamespace(diamond=DIAMOND)),
+        )  # fmt: skip
+        world = cast(World, parts)
+        made = Rig(chain, journal, Wallet(world, RUN), Told(), world)
+        parts.sponsor = SimpleNamespace(fund=chain.sponsor.fund, sweep=made.sweep)
+        chain.signer.open_run(made.wallet.scope)
+        yield made
+
+
+@pytest.mark.parametrize("state", ["done", "failed", "released"])
+async def test_what_a_key_of_the_run_holds_is_released_whatever_the_journal_says(
+    rig: Rig, state: EffectState
+) -> None:
+    await rig.mint(state)
+    await rig.give_back()
+    assert (await rig.chain.names.owner_of_name(NAME), rig.wallet.keys.labels()) == ("", [])
+    assert [name.state for name in await rig.journal.effects(RUN, ["name"])] == ["released"]
+    assert rig.releases == 1
+
+
+async def test_a_release_that_is_undone_before_the_keys_go_is_made_again(rig: Rig) -> None:
+    await rig.mint("done")
+    rig.reorgs = 1
+    await rig.give_back()
+    assert (await rig.chain.names.owner_of_name(NAME), rig.wallet.keys.labels()) == ("", [])
+    assert rig.releases == 2
+
+
+async def test_while_the_chain_does_not_hold_still_the_keys_stay(rig: Rig) -> None:
+    await rig.mint("done")
+    rig.reorgs = ROUNDS
+    with pytest.raises(TryAgain, match="again and again"):
+        await rig.give_back()
+    assert rig.wallet.keys.labels() == [NAME]
+    await rig.give_back()
+    assert (await rig.chain.names.owner_of_name(NAME), rig.wallet.keys.labels()) == ("", [])
+
+
+async def test_a_transaction_that_recovery_found_is_recorded_as_by_its_sender(rig: Rig) -> None:
+    """By its block a log that lags is told from one that is whole; by its status it may be sent again."""
+
+    async def mined(raw: bytes, *, rebroadcast: bool) -> Settled:
+        assert (raw, rebroadcast) == (b"\x02", False)
+        return Settled(state="mined", tx="0x7", receipt=Receipt(tx="0x7", status=1, gas_used=1, block=7))
+
+    rig.chain.signer.settle_raw = mined  # type: ignore[method-assign]
+    await rig.journal.intend(RUN, "tx", "0x7", {"raw": "02", "purpose": "tool a"})
+    await transactions(rig.world, RUN)
+    (found,) = await rig.journal.effects(RUN, ["tx"])
+    assert (found.state, found.data["status"], found.data["block"]) == ("done", 1, 7)
