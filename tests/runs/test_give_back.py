@@ -133,8 +133,8 @@ async def test_a_transaction_that_recovery_found_is_recorded_as_by_its_sender(ri
         assert (raw, rebroadcast) == (b"\x02", False)
         return Settled(state="mined", tx="0x7", receipt=Receipt(tx="0x7", status=1, gas_used=1, block=7))
 
-    rig.chain.signer.settle_raw = mined  # type: ignore[method-assign]
+    parts = vars(rig.world) | {"signer": SimpleNamespace(settle_raw=mined)}
     await rig.journal.intend(RUN, "tx", "0x7", {"raw": "02", "purpose": "tool a"})
-    await transactions(rig.world, RUN)
+    await transactions(cast(World, SimpleNamespace(**parts)), RUN)
     (found,) = await rig.journal.effects(RUN, ["tx"])
     assert (found.state, found.data["status"], found.data["block"]) == ("done", 1, 7)
