@@ -23,9 +23,10 @@ from types import TracebackType
 from typing import IO, Self
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import Process, TaskGroup
 
 from fleet.config import ROOT
+from fleet.devnet import pool
 from fleet.errors import FleetError, TryAgain
 
 CHAIN_ID = 31337
@@ -86,6 +87,7 @@ class Anvil:
         self._process: Process | None = None
         self._lock: int | None = None
         self._words: IO[bytes] | None = None
+        self._tasks: TaskGroup | None = None
 
     @property
     def url(self) -> str:
@@ -113,13 +115,21 @@ class Anvil:
             with anyio.CancelScope(shield=True):
                 await self._stop()
             raise
+        self._tasks = await anyio.create_task_group().__aenter__()
+        self._tasks.start_soon(pool.watch, self.url)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._stop()
+        tasks, self._tasks = self._tasks, None
+        try:
+            if tasks is not None:
+                tasks.cancel_scope.cancel()
+                await tasks.__aexit__(None, None, None)  # the body's error goes on as it is
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._stop()
 
     async def _start(self, binary: Path) -> None:
         kept, draft = self.state.with_suffix(".kept"), self.state.with_suffix(".draft")

@@ -13,7 +13,17 @@ from fleet.chain import abi
 from fleet.chain.doubles import DIAMOND, MemoryChain
 from fleet.chain.judge import Fences
 from fleet.chain.memory import MemoryJournal, MemoryKeys
-from fleet.chain.ports import Cursor, FeedbackPort, NamesPort, Page, Role, RunScope, SignerPort, SponsorPort
+from fleet.chain.ports import (
+    Cursor,
+    FeedbackPort,
+    NamesPort,
+    Page,
+    Posted,
+    Role,
+    RunScope,
+    SignerPort,
+    SponsorPort,
+)
 from fleet.chain.rpc import Rpc
 from fleet.chain.sponsor import Sponsor
 from fleet.clock import SystemClock
@@ -176,8 +186,8 @@ async def test_cleared_log_starts_a_new_epoch(side: Side, refill: int) -> None:
     cursor = (await side.pages(Cursor()))[-1].cursor
     await side.clear()
     texts = [f"new {place}" for place in range(refill)]
-    if texts:
-        await side.log.post_many(texts)
+    posted = await side.log.post_many(texts) if texts else []
+    assert [item.index for item in posted if isinstance(item, Posted)] == list(range(refill)), posted
     pages = await side.pages(cursor)
     assert [page.reset for page in pages] == [True] + [False] * (len(pages) - 1)
     assert {page.epoch for page in pages} == {1}

@@ -140,15 +140,29 @@ def core_files(facts: Facts) -> str:
 @probe("T07", destructive=True)
 def orphans(facts: Facts) -> str:
     """200 grandchildren that lose their parent: the first process must reap every one."""
+    deadline = time.monotonic() + 10
+
+    def fork() -> int:
+        while True:
+            try:
+                return os.fork()
+            except BlockingIOError:  # not reaped yet
+                require(time.monotonic() < deadline, os.listdir("/proc"))
+                time.sleep(0.01)
+
     for _ in range(20):
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
-            for _ in range(10):
-                if os.fork() == 0:
-                    os._exit(0)
-            os._exit(0)
-        os.waitpid(pid, 0)
-    deadline = time.monotonic() + 3
+            born = 0
+            try:
+                for _ in range(10):
+                    if fork() == 0:
+                        os._exit(0)
+                    born += 1
+            finally:  # a copy of this process must not go on with the other probes
+                os._exit(born)
+        born = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        require(born == 10, f"{born} of 10 grandchildren")
     while len([name for name in os.listdir("/proc") if name.isdigit()]) > 4:
         require(time.monotonic() < deadline, os.listdir("/proc"))
         time.sleep(0.01)
