@@ -41,12 +41,14 @@ def start(stack: ExitStack, caller: str, *arguments: str, python: str = "") -> s
     if caller == "root" or os.geteuid() != 0:
         command = [python or sys.executable, *words]
         environment["PYTHONPATH"] = f"{ROOT}:{SITE}"
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        return kept(
+            stack, subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        )
     sources = [(ROOT, "repo"), (SITE, "site"), (Path(sys.base_prefix), "py")]
     staging = Staging([(path.resolve(), name, False) for path, name in sources], owner=0)
     stack.callback(staging.close)
     environment |= {"PYTHONPATH": "/run/repo:/run/site", "LD_LIBRARY_PATH": "/run/py/lib"}
-    return staging.submit(
+    process = staging.submit(
         lambda: subprocess.Popen(
             [python or f"/run/py/bin/{VERSION}", *words],
             cwd="/run/repo",
@@ -58,6 +60,14 @@ def start(stack: ExitStack, caller: str, *arguments: str, python: str = "") -> s
             extra_groups=[],
         )
     ).result()
+    return kept(stack, process)
+
+
+def kept(stack: ExitStack, process: subprocess.Popen[str]) -> subprocess.Popen[str]:
+    """The process, which ends with the stack also when nobody came to finish it."""
+    stack.enter_context(process)  # closes its pipe and waits
+    stack.callback(process.kill)
+    return process
 
 
 def finish(process: subprocess.Popen[str]) -> Report:
