@@ -25,7 +25,7 @@ COMMANDS = {
     "stop": "Pause everything, at once and until `resume`.",
     "resume": "Remove the STOP file.",
     "status": "What the fleet may do, and what it did last.",
-    "runs": "List, show, follow, replay or cancel runs.",
+    "runs": "List, show, follow, replay, cancel or prune runs.",
     "hook": "Webhooks: list them, make a secret, send a delivery.",
     "personas": "List, check, scaffold or publish personas.",
     "worklist": "The ranked worklist.",

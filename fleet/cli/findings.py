@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -41,8 +42,9 @@ def show(
     if not matches:
         raise UsageError(f"no finding {fingerprint!r} here", remedy="fleet findings list")
     row = matches[-1]
-    elsewhere = run(lambda: _elsewhere(row))
-    data = asdict(row) | {"evidence_bundle": None if elsewhere else _evidence(row), "evidence_on": elsewhere}
+    here = (state() / "runs" / row.run_id).exists()
+    elsewhere = "" if here else run(lambda: _elsewhere(row))
+    data = asdict(row) | {"evidence_bundle": _evidence(row) if here else None, "evidence_on": elsewhere}
     put(data, as_json=as_json, text=lambda: _print(row, data["evidence_bundle"], elsewhere))
 
 
@@ -55,14 +57,15 @@ async def _all() -> list[FindingRow]:
 
 
 async def _elsewhere(row: FindingRow) -> str:
-    """The daemon whose host has the evidence, when this one has nothing of the run."""
-    if not row.evidence or (state() / "runs" / row.run_id).exists():
+    """The daemon whose host has the evidence of a run that has no folder here, "" when it was one of ours."""
+    if not row.evidence:
         return ""
     journal = await known_journal(state())
     if journal is None:
         return ""
     async with journal:
-        return (await journal.run(row.run_id)).daemon
+        daemon = (await journal.run(row.run_id)).daemon
+    return "" if daemon.rpartition("-")[0] == socket.gethostname() else daemon
 
 
 def _evidence(row: FindingRow) -> dict[str, Any] | None:
@@ -81,6 +84,8 @@ def _print(row: FindingRow, bundle: dict[str, Any] | None, elsewhere: str) -> No
     print(f"{where}\nrepro: {row.repro}")
     if elsewhere:
         print(f"evidence sha256:{row.evidence} is on the host of the daemon {elsewhere}")
+    elif row.evidence and bundle is None:
+        print(f"evidence sha256:{row.evidence} went with the folder of its run (keep.days, keep.megabytes)")
     if bundle is None:
         return
     print(f"expected: {clean(bundle['expectation'])}\nevidence sha256:{row.evidence}")

@@ -1,9 +1,10 @@
-"""`fleet runs list|show|follow|replay|cancel`: what ran, what runs, and the end of what should not go on."""
+"""`fleet runs …`: what ran, what runs, the end of what should not go on, and of what need not be kept."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,11 @@ from fleet.cli.follow import LOOK_S, tail
 from fleet.cli.journal import known_journal
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.timeline import used, words
+from fleet.config import load_fleet
 from fleet.errors import UsageError
 from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
 from fleet.events.recorded import Recording, UnknownRecord
+from fleet.runs.keep import choose, look, tidy
 from fleet.store.journal import Journal
 from fleet.text import clean
 
@@ -26,7 +29,7 @@ Run = Annotated[str, typer.Argument(help="Id of a run, as `fleet runs list` show
 
 @app.callback()
 def _group() -> None:
-    """Runs: list, show, follow, replay, cancel."""
+    """Runs: list, show, follow, replay, cancel, prune."""
 
 
 @app.command("list")
@@ -93,6 +96,39 @@ def cancel(
     data = run(lambda: _cancel(run_id, reason, dry_run))
     words = "would be cancelled" if dry_run else "will be cancelled"
     put(data, as_json=as_json, text=lambda: print(f"run {data['run']} ({data['state']}) {words}"))
+
+
+@app.command()
+def prune(
+    days: Annotated[int | None, typer.Option(min=1, help="Keep so many days; default keep.days.")] = None,
+    megabytes: Annotated[
+        int | None, typer.Option(min=1, help="Keep so much in all; default keep.megabytes.")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the folders of old runs now, as the daemon does every hour. What is owed or on the log stays."""
+    data = run(lambda: _prune(days, megabytes, dry_run))
+    put(data, as_json=as_json, text=lambda: _print_pruned(data))
+
+
+async def _prune(days: int | None, megabytes: int | None, dry_run: bool) -> dict[str, Any]:
+    asked = {key: value for key, value in (("days", days), ("megabytes", megabytes)) if value is not None}
+    keep = load_fleet().keep.model_copy(update=asked)
+    async with await _journal() as journal:
+        gone = choose(await look(state(), journal), keep, datetime.now(UTC))
+        if not dry_run:
+            gone, stuck = await tidy(state(), journal, keep, datetime.now(UTC))
+            if stuck:
+                raise stuck[0]
+    return {"dry_run": dry_run, **keep.model_dump(), "runs": [asdict(one) for one in gone]}
+
+
+def _print_pruned(data: dict[str, Any]) -> None:
+    rows = data["runs"]
+    table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows), empty="")
+    words = "would be removed" if data["dry_run"] else "removed"
+    print(f"{len(rows)} runs {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
 
 
 async def _list(limit: int) -> list[dict[str, Any]]:
@@ -200,6 +236,8 @@ def _print_state(data: dict[str, Any]) -> None:
             print(f"{data[key]} {what}")
     if data["torn"]:
         print("the last record is torn: its writer was killed, or is at work")
+    if not data["events"] and data["run"]["state"] == "ended":
+        print("no trajectory here: it never began, ran on another host, or is kept no longer (keep.days)")
     if data["events"] and not data["closed"]:
         print("no footer yet: the run goes on, or the next start closes it")
     note(f"{len(data['events'])} events: {_trajectory(data['run']['run_id'])}")

@@ -3,16 +3,26 @@
 The classes are the documentation: the string under a field says what it is for.
 """
 
-from fleet.config.files import ROOT, config_dirs, hook_files, key_file, model_key_file, state_dir
+from fleet.config.files import (
+    ROOT,
+    config_dirs,
+    hook_files,
+    key_file,
+    model_key_file,
+    sink_file,
+    state_dir,
+)
 from fleet.config.fleet import (
     Count,
     DayLimits,
     FleetConfig,
     FleetDayLimits,
     HookSection,
+    KeepSection,
     ModelSection,
     OtelSection,
     PricesSection,
+    SinkSection,
     StoreSection,
     Usd,
 )
@@ -29,11 +39,13 @@ __all__ = [
     "FleetDayLimits",
     "GasSection",
     "HookSection",
+    "KeepSection",
     "ModelSection",
     "OtelSection",
     "Platform",
     "PricesSection",
     "Section",
+    "SinkSection",
     "StoreSection",
     "Usd",
     "WebSection",
@@ -47,5 +59,6 @@ __all__ = [
     "parse",
     "read_text",
     "schema",
+    "sink_file",
     "state_dir",
 ]

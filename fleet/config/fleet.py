@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from ipaddress import ip_address
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
@@ -66,6 +66,17 @@ class StoreSection(Section):
     """Seconds after which a daemon that is not heard of is dead, and the others settle its runs."""
 
 
+class KeepSection(Section):
+    """How long the folders of ended runs are kept: trajectory, brief, evidence. 0 means for ever.
+
+    What is owed stays whatever these say: names, keys, and the evidence of what is on the log."""
+
+    days: int = Field(default=90, strict=True, ge=0, le=36_500)
+    """Days after its end."""
+    megabytes: int = Field(default=10_000, strict=True, ge=0, le=1_000_000_000)
+    """All of them together: the oldest go first, an hour after their end at the earliest."""
+
+
 class HookSection(Section):
     """Who may send deliveries to `POST /hooks/<name>`: whoever knows the secret (triggers/hook.py)."""
 
@@ -78,6 +89,39 @@ class HookSection(Section):
 
 
 HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
+
+
+def _in_the_clear(url: str) -> str:
+    if url.startswith("http://") and not _is_loopback(urlsplit(url).hostname or ""):
+        raise ValueError("plain http to another machine: use https")
+    return url
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+Delivered = Literal["text", "reasoning", "tool_request", "tool_response"]
+
+
+class SinkSection(Section):
+    """Who is sent what every run says and does: signed batches of deliveries (events/sinks.py)."""
+
+    url: HttpUrl
+    """Where they are posted to, such as another fleet's `https://…/hooks/<name>`.
+
+    Plain http is for loopback only: what the platform says would be open to everyone else."""
+    secret_file: str = ""
+    """What they are signed with, like a webhook's: at least 16 random bytes or their hex, mode 0600.
+
+    While empty: systemd's credential `sink.<name>` where there is one, else `keys/sink.<name>`."""
+    kinds: tuple[Delivered, ...] = get_args(Delivered)
+    """Which deliveries are sent; how a run ended always is, and with `[]` nothing else."""
+
+    _clear = field_validator("url")(_in_the_clear)
 
 
 def _price(value: Any) -> Any:
@@ -129,19 +173,7 @@ class ModelSection(Section):
     prices: PricesSection | None = None
     """What it costs; without prices a persona with a budget in dollars is refused."""
 
-    @field_validator("base_url")
-    @classmethod
-    def _in_the_clear(cls, url: str) -> str:
-        if url.startswith("http://") and not _is_loopback(urlsplit(url).hostname or ""):
-            raise ValueError("plain http to another machine: use https")
-        return url
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    _clear = field_validator("base_url")(_in_the_clear)
 
 
 class OtelSection(Section):
@@ -175,8 +207,12 @@ class FleetConfig(Section):
     """Where the journal is."""
     budget: FleetDayLimits = FleetDayLimits()
     """What all runs together may spend on one day."""
+    keep: KeepSection = KeepSection()
+    """How long ended runs are kept."""
     hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Webhooks by name: a persona is `on = "hook:<name>"`."""
+    sinks: dict[HookName, SinkSection] = Field({}, json_schema_extra={"additionalProperties": False})
+    """By name, who is sent what every run says and does."""
     otel: OtelSection = OtelSection()
     """Where spans go."""
     model: ModelSection | None = None

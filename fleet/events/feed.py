@@ -144,6 +144,14 @@ class NameReleased(_Event):
     name: str
 
 
+class RunsRemoved(_Event):
+    """Folders of ended runs that were too old, or too many."""
+
+    type: Literal["runs.removed"] = "runs.removed"
+    runs: int
+    bytes: int
+
+
 class FaultMet(_Event):
     """A fault of ours that ended one piece of work and not the daemon."""
 
@@ -170,6 +178,7 @@ DaemonEvent = Annotated[
     | RunUnsettled
     | RunSettled
     | NameReleased
+    | RunsRemoved
     | FaultMet,
     Field(discriminator="type"),
 ]

@@ -31,6 +31,7 @@ from fleet.runs.janitor import Janitor
 from fleet.runs.life import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.world import World
+from fleet.service.keeper import Keeper
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.roll import Roll
@@ -40,7 +41,7 @@ from fleet.service.vitals import Vitals
 from fleet.store import ballast
 from fleet.store.rows import RunRow
 
-LIVE_KEYS = ("concurrency", "trusted", "never", "hooks")
+LIVE_KEYS = ("concurrency", "trusted", "never", "hooks", "keep")
 """Configuration that takes effect at once; `never` for the gate, for the signer at the next start."""
 LEAVE_S = services.SETTLE_S + SETTLE_S
 """What a run may need at most to end after its grace: the call that it is in, then its own settling.
@@ -146,13 +147,15 @@ class Daemon:
         self.feed.tell(ConfigReloaded(changed=tuple(live), waiting=waiting))
 
     async def _fire(self) -> None:
-        """Triggers, the folder and the janitor: what stops as soon as the daemon drains."""
+        """Triggers, the folder, the janitor and the keeper: what stops as soon as the daemon drains."""
+        keeper = Keeper(lambda: self.world, self.feed)
         with self._firing:
             async with anyio.create_task_group() as tasks:
                 for name, run in self.triggers.sides:
                     tasks.start_soon(side, name, run)
                 tasks.start_soon(side, "the watch over personas", self.roll.run)
                 tasks.start_soon(side, "the janitor", self.janitor.run)
+                tasks.start_soon(side, "the keeper", keeper.run)
 
     async def _execute(self, row: RunRow, persona: LoadedPersona) -> object:
         """With the configuration as it is now."""

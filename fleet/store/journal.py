@@ -17,6 +17,7 @@ from fleet.store.database import BUSY_S, Database
 from fleet.store.effects import Effects
 from fleet.store.findings import Findings
 from fleet.store.history import Facts, History
+from fleet.store.keep import Keep
 from fleet.store.mirror import Mirror
 from fleet.store.queue import Queue
 from fleet.store.runs import Runs
@@ -27,7 +28,7 @@ __all__ = ["MEMORY", "Journal"]
 URLS = ("postgresql://", "postgres://")
 
 
-class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts):
+class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts, Keep):
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.
 
     Raises FleetError only: ConfigError (damaged, read-only, newer), TryAgain (locked, disk full),

@@ -1,0 +1,152 @@
+"""The keeper of a daemon, and `fleet runs prune`: on a state directory with runs of a hundred days ago."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from fleet.clock import SystemClock
+from fleet.config import FleetConfig, KeepSection
+from fleet.events.feed import Feed, read_feed
+from fleet.runs.world import World
+from fleet.service.keeper import Keeper
+from fleet.store.journal import Journal
+
+pytestmark = pytest.mark.anyio
+
+
+class Long(SystemClock):
+    def now(self) -> datetime:
+        return datetime.now(UTC) - timedelta(days=100)
+
+
+@pytest.fixture
+async def state(tmp_path: Path, anyio_backend: str) -> Path:
+    """Two runs, of which `held` still has a name; each with a folder of 2000 bytes."""
+    async with await Journal.open(tmp_path / "fleet.db", clock=Long()) as journal:
+        for run in ("over", "held"):
+            await journal.trigger(
+                run, persona="p", key=run, platform="d", trigger="t", rung="observe", budget={}
+            )
+            await journal.finish(run, "done", "all is well")
+            (tmp_path / "runs" / run).mkdir(parents=True)
+            (tmp_path / "runs" / run / "trajectory.jsonl").write_bytes(bytes(2000))
+        await journal.intend("held", "name", "qa-held-1", {})
+    return tmp_path
+
+
+def folders(state: Path) -> list[str]:
+    return sorted(path.name for path in (state / "runs").iterdir())
+
+
+@pytest.fixture
+async def world(state: Path) -> AsyncIterator[World]:
+    async with await Journal.open(state / "fleet.db") as journal:
+        yield cast(
+            World,
+            SimpleNamespace(state=state, journal=journal, clock=SystemClock(), config=FleetConfig()),
+        )
+
+
+def keeper(world: World, feed: Feed) -> Keeper:
+    return Keeper(lambda: world, feed, first_s=0.01)
+
+
+def told(state: Path) -> list[dict[str, Any]]:
+    return [event.model_dump(exclude={"at"}) for event in read_feed(state / "events.jsonl")]
+
+
+async def test_what_is_old_goes_and_is_told_once(state: Path, world: World) -> None:
+    feed = Feed(state / "events.jsonl", clock=SystemClock())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keeper(world, feed).run)
+        for _ in range(1000):
+            await anyio.sleep(0.01)
+            if told(state):
+                break
+        tasks.cancel_scope.cancel()
+    await keeper(world, feed).look()
+    feed.close()
+    assert told(state) == [{"type": "runs.removed", "runs": 1, "bytes": 2000}]
+    assert folders(state) == ["held"]
+
+
+async def test_nothing_goes_while_stop_is_there_or_what_is_kept_for_ever(state: Path, world: World) -> None:
+    feed = Feed(state / "events.jsonl", clock=SystemClock())
+    one = keeper(world, feed)
+    (state / "STOP").write_text("")
+    await one.look()
+    (state / "STOP").unlink()
+    vars(world)["config"] = FleetConfig(keep=KeepSection(days=0, megabytes=0))  # a reload
+    await one.look()
+    assert (folders(state), told(state)) == (["held", "over"], [])
+    vars(world)["config"] = FleetConfig()
+    await one.look()
+    feed.close()
+    assert folders(state) == ["held"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system, which only root may")
+async def test_what_cannot_be_removed_is_told_once_and_stops_nobody(state: Path, world: World) -> None:
+    mount = state / "runs" / "over" / "mount"
+    mount.mkdir()
+    await anyio.run_process(["mount", "-t", "tmpfs", "-o", "size=64k", "qa", str(mount)])
+    feed = Feed(state / "events.jsonl", clock=SystemClock())
+    one = keeper(world, feed)
+    try:
+        await one.look()
+        await one.look()
+        (fault,) = told(state)
+        assert (fault["type"], fault["where"]) == ("fault.met", "removing old runs")
+        assert fault["error"].startswith("run over: cannot remove")
+        assert folders(state) == ["held", "over"]
+    finally:
+        await anyio.run_process(["umount", str(mount)])
+    await one.look()
+    feed.close()
+    assert told(state)[1:] == [{"type": "runs.removed", "runs": 1, "bytes": 0}]
+
+
+def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fleet.cli", *words], capture_output=True, text=True, timeout=60,
+        env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
+    )  # fmt: skip
+
+
+async def test_a_person_prunes(state: Path) -> None:
+    planned = json.loads(fleet(state, "runs", "prune", "--dry-run", "--json").stdout)
+    assert (planned["dry_run"], planned["days"], planned["megabytes"]) == (True, 90, 10_000)
+    assert [(one["run"], one["bytes"]) for one in planned["runs"]] == [("over", 2000)]
+    assert folders(state) == ["held", "over"]
+    assert "0 runs would be removed" in fleet(state, "runs", "prune", "--dry-run", "--days", "101").stdout
+    said = fleet(state, "runs", "prune", "--days", "99")
+    assert (said.returncode, said.stdout.splitlines()[-1]) == (0, "1 runs removed, 0.0 MB")
+    assert folders(state) == ["held"]
+    shown = fleet(state, "runs", "show", "over").stdout
+    assert "over  p  ended  done  all is well" in shown
+    assert "is kept no longer (keep.days)" in shown
+    assert json.loads(fleet(state, "runs", "prune", "--json").stdout)["runs"] == []
+
+
+async def test_a_number_of_days_that_is_none_is_refused(state: Path) -> None:
+    said = fleet(state, "runs", "prune", "--days", "0")
+    assert said.returncode == 2
+    assert "--days" in said.stderr
+    assert folders(state) == ["held", "over"]
+
+
+async def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    said = fleet(tmp_path, "runs", "prune")
+    assert (said.returncode, "no journal yet" in said.stderr) == (2, True)
+    assert not (tmp_path / "fleet.db").exists()
