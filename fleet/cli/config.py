@@ -16,7 +16,7 @@ from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.store.place import shown, store_place
 from fleet.triggers.hook import unfired
-from fleet.triggers.hook_secret import hook_secrets
+from fleet.triggers.hook_secret import hook_secrets, sink_secret
 
 app = make_app(group=True)
 
@@ -53,6 +53,8 @@ def check(
         raise errors[0]
     for name in config.hooks:
         hook_secrets(config, name, state())
+    for name in config.sinks:
+        sink_secret(config, name, state())
     for persona in found.values():
         for skip in unfired(persona.persona, config.hooks):
             note(f"{skip.persona}: {skip.reason}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from fleet.chain.feedback import FeedbackLog
@@ -24,6 +25,7 @@ from fleet.config import FleetConfig, Platform, key_file
 from fleet.drivers.model.factory import model_driver, model_key
 from fleet.drivers.model.prices import cost
 from fleet.events.model import TurnUsage
+from fleet.events.sinks import sinking
 from fleet.events.stream import Reader
 from fleet.events.tracing import tracing
 from fleet.findings.redact import Redactor
@@ -38,6 +40,8 @@ from fleet.runs.hand import Hand
 from fleet.runs.world import MakeEgress, World
 from fleet.store.journal import Journal
 from fleet.store.place import store_place
+from fleet.triggers.hook import headers
+from fleet.triggers.hook_secret import sink_secret
 
 
 class JournalledTx:
@@ -113,6 +117,9 @@ async def wired(
         )  # fmt: skip
         redactor = Redactor(filter(None, (identity.reveal(), sponsor.reveal(), model_key(config, state))))
         exported = await stack.enter_async_context(tracing(config.otel, mask=redactor.text))
+        sinks = {} if alone else config.sinks
+        seal = _seal(config, sinks, state, clock or SystemClock())
+        sent = await stack.enter_async_context(sinking(sinks, seal=seal, mask=redactor.value))
         world = World(
             state=state,
             config=config,
@@ -132,7 +139,7 @@ async def wired(
             clock=clock or SystemClock(),
             egress=_ways_out(profile),
             personas=personas,
-            watch=(*watch, *exported),
+            watch=(*watch, *exported, *sent),
             model=_model(config, state),
             check=lambda: _check(rpc, profile, tier),
         )
@@ -146,6 +153,20 @@ def _ways_out(profile: Platform) -> MakeEgress:
         return Broker(policy, port).egress
 
     return egress
+
+
+def _seal(
+    config: FleetConfig, sinks: Iterable[str], state: Path, clock: Clock
+) -> Callable[[str, bytes], dict[str, str]]:
+    """Signs a body for one of the sinks; ConfigError for one whose secret is no good."""
+    for name in sinks:
+        sink_secret(config, name, state)
+
+    def seal(name: str, body: bytes) -> dict[str, str]:
+        now = int(clock.now().timestamp())
+        return headers(sink_secret(config, name, state), token_hex(16), now, body)
+
+    return seal
 
 
 def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], Hand] | None:

@@ -14,7 +14,7 @@ from fleet.chain.keys import write_new
 from fleet.cli.ask import ask
 from fleet.cli.roster import roster
 from fleet.cli.shell import DryRun, Json, make_app, note, put, state, table
-from fleet.config import FleetConfig, hook_files, load_fleet, parse
+from fleet.config import FleetConfig, hook_files, load_fleet, parse, sink_file
 from fleet.errors import ConfigError, UsageError
 from fleet.triggers.hook import EVENT, LARGEST, headers
 from fleet.triggers.hook_secret import hook_secrets
@@ -46,17 +46,23 @@ def list_hooks(as_json: Json = False) -> None:
 
 
 @app.command()
-def new(name: Name, dry_run: DryRun = False, as_json: Json = False) -> None:
+def new(
+    name: Name,
+    sink: Annotated[bool, typer.Option("--sink", help="Of the sink of this name instead.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
     """Make the secret of a webhook; one that is there is never overwritten."""
-    config = load_fleet()
-    if name not in config.hooks:
-        config = parse(FleetConfig, f"[hooks.{name}]\n", file=f"the name {name!r}")
-        note(f"add to fleet.toml: [hooks.{name}]")
-    path = hook_files(config, name, state())[0]
+    config, kind = load_fleet(), "sinks" if sink else "hooks"
+    if name not in getattr(config, kind):
+        url = 'url = "https://…"\n' if sink else ""
+        config = parse(FleetConfig, f"[{kind}.{name}]\n{url}", file=f"the name {name!r}")
+        note(f"add to fleet.toml: [{kind}.{name}]")
+    path = sink_file(config, name, state()) if sink else hook_files(config, name, state())[0]
     if not dry_run:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_new(path, secrets.token_hex(32).encode() + b"\n")
-    data = {"hook": name, "secret_file": str(path), "written": not dry_run}
+    data = {kind[:-1]: name, "secret_file": str(path), "written": not dry_run}
     put(data, as_json=as_json, text=lambda: print(f"{'would write' if dry_run else 'wrote'} {path}"))
 
 

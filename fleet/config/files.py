@@ -50,7 +50,17 @@ def model_key_file(config: FleetConfig, state: Path) -> Path | None:
 def hook_files(config: FleetConfig, name: str, state: Path) -> tuple[Path, ...]:
     """The secret files of a webhook, the newest first; KeyError for one that is not configured."""
     hook = config.hooks[name]
-    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / f"hook.{name}"
-    chosen = credential if not hook.secret_file and credential.exists() else None
-    newest = chosen or state / (hook.secret_file or f"keys/hook.{name}")
+    newest = _secret_file(hook.secret_file, f"hook.{name}", state)
     return (newest, *((state / hook.old_secret_file,) if hook.old_secret_file else ()))
+
+
+def sink_file(config: FleetConfig, name: str, state: Path) -> Path:
+    """The secret file of a sink; KeyError for one that is not configured."""
+    return _secret_file(config.sinks[name].secret_file, f"sink.{name}", state)
+
+
+def _secret_file(configured: str, word: str, state: Path) -> Path:
+    credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / word
+    if not configured and credential.exists():
+        return credential
+    return state / (configured or f"keys/{word}")

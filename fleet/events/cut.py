@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
@@ -36,8 +38,25 @@ def fit(event: Event, limit: int) -> bytes:
     return _line(bare)
 
 
-def _line(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+def packed(record: Mapping[str, Any], limit: int) -> bytes:
+    """A record of any shape as JSON; what is too long for `limit` bytes is cut, with a mark."""
+    line = _line(record)
+    for text, items in _STEPS:
+        if len(line) <= limit:
+            return line
+        line = _line({key: shrink(value, text, items) for key, value in record.items()})
+    if len(line) <= limit:
+        return line
+    return _line({key: shrink(value, _STEPS[-1][0], 0, 0) for key, value in record.items()})
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    form = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text = form(record)
+    except ValueError:  # NaN and the infinities are not JSON
+        text = form(json.loads(json.dumps(record), parse_constant=lambda _: None))
+    return text.encode("utf-8", "replace")
 
 
 def _field(key: str, value: Any, text: int, items: int) -> Any:

@@ -1,4 +1,4 @@
-"""Secrets of webhooks: private files under the rules of key files, read anew for each delivery.
+"""Secrets of webhooks and sinks: private files under the rules of key files, read anew for each delivery.
 
 So a secret is changed by writing the file, and one that others may read is good for nothing.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.chain.keys import read_private
-from fleet.config import FleetConfig, hook_files
+from fleet.config import FleetConfig, hook_files, sink_file
 from fleet.errors import ConfigError
 
 SHORTEST = 16
@@ -20,9 +20,21 @@ def hook_secrets(config: FleetConfig, name: str, state: Path) -> tuple[bytes, ..
     return tuple(_secret(path) for path in hook_files(config, name, state))
 
 
+def sink_secret(config: FleetConfig, name: str, state: Path) -> bytes:
+    """What is posted to a sink is signed with it; ConfigError names key, file and what to do."""
+    path = sink_file(config, name, state)
+    try:
+        return _secret(path)
+    except ConfigError as error:
+        remedy = error.remedy if path.exists() else f"fleet hook new {name} --sink"
+        raise ConfigError(f"sinks.{name}.secret_file: {error}", remedy=remedy) from None
+
+
 def _secret(path: Path) -> bytes:
     secret = read_private(path).strip(b"\r\n")
     if len(secret) < SHORTEST:
         remedy = f"openssl rand -hex 32 > {path}"
-        raise ConfigError(f"{path}: a secret of a webhook has at least {SHORTEST} bytes", remedy=remedy)
+        raise ConfigError(
+            f"{path}: a secret of a webhook or sink has at least {SHORTEST} bytes", remedy=remedy
+        )
     return secret
