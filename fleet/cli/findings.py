@@ -1,21 +1,27 @@
-"""`fleet findings show`: one finding, what was done, what was seen."""
+"""`fleet findings list|show|adopt|dismiss`: what was done, what was seen, and what a person makes of it."""
 
 from __future__ import annotations
 
 import socket
 from dataclasses import asdict
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fleet.cli.journal import known_journal
-from fleet.cli.shell import Json, make_app, put, run, state, table
+from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import FleetError, UsageError
 from fleet.findings.evidence import load
 from fleet.store.rows import FindingRow
 from fleet.text import clean
 
+if TYPE_CHECKING:
+    from fleet.cli.claims import Claim
+
 app = make_app(group=True)
+Name = Annotated[str, typer.Argument(help="12 hex digits, or the start of them.")]
+Reason = Annotated[str, typer.Option(help="Why; recorded in DECISIONS.md.")]
 
 
 @app.callback()
@@ -34,18 +40,71 @@ def list_findings(as_json: Json = False) -> None:
 
 @app.command()
 def show(
-    fingerprint: Annotated[str, typer.Argument(help="12 hex digits, or the start of them.")],
+    fingerprint: Name,
     as_json: Json = False,
 ) -> None:
     """One finding and its evidence, checked against its hash."""
-    matches = [row for row in run(_all) if fingerprint and row.fingerprint.startswith(fingerprint.lower())]
-    if not matches:
-        raise UsageError(f"no finding {fingerprint!r} here", remedy="fleet findings list")
-    row = matches[-1]
+    row = _one(run(_all), fingerprint)
     here = (state() / "runs" / row.run_id).exists()
     elsewhere = "" if here else run(lambda: _elsewhere(row))
     data = asdict(row) | {"evidence_bundle": _evidence(row) if here else None, "evidence_on": elsewhere}
     put(data, as_json=as_json, text=lambda: _print(row, data["evidence_bundle"], elsewhere))
+
+
+@app.command()
+def adopt(
+    fingerprint: Name,
+    into: Annotated[Path | None, typer.Option(help="Persona file; default that of who claimed it.")] = None,
+    reason: Reason = "",
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Make what a driver claimed a probe of its persona: the next run proves it, and posts it in its words.
+
+    Only the probe's file changes. Read its expectation first: it says what is wrong, and a driver wrote it.
+    """
+    from fleet.cli import claims  # reads persona files, which no other command here does
+    from fleet.cli.roster import one
+
+    claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
+    path = into or one(claim.row.persona).path
+    toml = claims.block(claim.probe)
+    if not dry_run:
+        claims.adopt(claim, path, state(), reason)
+        note(f"wrote probe {claim.probe.id} into {path}; `fleet run {path.stem}` proves it")
+    data = {"fingerprint": claim.row.fingerprint, "file": str(path), "written": not dry_run, "toml": toml}
+    put(data, as_json=as_json, text=lambda: print("\n".join(clean(one, 2000) for one in toml.splitlines())))
+
+
+@app.command()
+def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_json: Json = False) -> None:
+    """Drop what a driver claimed: nobody has to look at it again, and its evidence need not be kept."""
+    from fleet.cli import claims
+
+    claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
+    if not dry_run:
+        run(lambda: _dismiss(claim, reason))
+    words = "would be dismissed" if dry_run else "is dismissed"
+    data = {"fingerprint": claim.row.fingerprint, "run": claim.row.run_id, "dismissed": not dry_run}
+    put(data, as_json=as_json, text=lambda: print(f"claim {claim.row.fingerprint} {words}"))
+
+
+async def _dismiss(claim: Claim, reason: str) -> None:
+    from fleet.cli import claims
+
+    journal = await known_journal(state())
+    assert journal is not None  # the claim came from it
+    async with journal:
+        await claims.dismiss(claim, journal, state(), reason)
+
+
+def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> FindingRow:
+    """The latest with this fingerprint; the latest that waits for a person, if one does."""
+    matches = [row for row in rows if fingerprint and row.fingerprint.startswith(fingerprint.lower())]
+    if not matches:
+        raise UsageError(f"no finding {fingerprint!r} here", remedy="fleet findings list")
+    open_ = [row for row in matches if waiting and row.state == "unverified"]
+    return (open_ or matches)[-1]
 
 
 async def _all() -> list[FindingRow]:
@@ -82,6 +141,8 @@ def _print(row: FindingRow, bundle: dict[str, Any] | None, elsewhere: str) -> No
     print(f"{row.severity}  {row.surface}  {clean(row.title)}")
     print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
     print(f"{where}\nrepro: {row.repro}")
+    if row.state == "unverified" and "claim" in row.data:
+        print(f"its driver claims it: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")
     if elsewhere:
         print(f"evidence sha256:{row.evidence} is on the host of the daemon {elsewhere}")
     elif row.evidence and bundle is None:

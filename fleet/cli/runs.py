@@ -126,7 +126,8 @@ async def _prune(days: int | None, megabytes: int | None, dry_run: bool) -> dict
 
 def _print_pruned(data: dict[str, Any]) -> None:
     rows = data["runs"]
-    table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows), empty="")
+    if rows:
+        table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows))
     words = "would be removed" if data["dry_run"] else "removed"
     print(f"{len(rows)} runs {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
 

@@ -1,0 +1,103 @@
+"""What a person makes of a driver's claim: a probe of a persona, or nothing. Part of `fleet findings`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomli_w
+
+from fleet.cli.roster import load
+from fleet.cli.shell import who
+from fleet.clock import SystemClock
+from fleet.errors import FleetError, UsageError
+from fleet.personas.frontmatter import FENCE
+from fleet.personas.model import Probe
+from fleet.runs.claims import kept
+from fleet.runs.decisions import Decision, DecisionFile
+from fleet.store.journal import Journal
+from fleet.store.rows import FindingRow
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A finding that waits for a person, and the probe that it would be."""
+
+    row: FindingRow
+    probe: Probe
+
+
+def claim_of(row: FindingRow) -> Claim:
+    """UsageError for a finding that nobody has to decide about."""
+    probe = kept(row)
+    if probe is None or row.state != "unverified":
+        raise UsageError(
+            f"finding {row.fingerprint} is {row.state}: it waits for nobody",
+            remedy="`fleet findings list` shows what is unverified; only a driver's claim can be adopted",
+        )
+    return Claim(row, probe)
+
+
+def block(probe: Probe) -> str:
+    """The probe as TOML, as it stands in a persona file; UsageError when TOML cannot say it."""
+    values = probe.model_dump(mode="json", exclude_defaults=True)
+    try:
+        return tomli_w.dumps({"probe": [values]})
+    except TypeError:
+        raise UsageError(
+            "its arguments hold a null, which a persona file cannot say",
+            remedy="`fleet findings show --json` has the steps: write a probe without it",
+        ) from None
+
+
+def adopt(claim: Claim, path: Path, state: Path, reason: str) -> None:
+    """Write the probe at the end of the persona's front matter, if the file is good with it; then record it.
+
+    The file is replaced whole or not at all. PersonaError when the persona would not be valid.
+    """
+    load(path)  # a file that is bad already is not made worse
+    lines = path.read_text("utf-8").split("\n")
+    end = next(number for number, one in enumerate(lines) if number and one.rstrip() == FENCE)
+    text = "\n".join([*lines[:end], "", block(claim.probe).rstrip("\n"), *lines[end:]])
+    room = path.parent / f".{secrets.token_hex(4)}"
+    draft = room / path.name  # a persona's name is its file's
+    room.mkdir(mode=0o700)
+    try:
+        draft.write_text(text, "utf-8")
+        draft.chmod(path.stat().st_mode & 0o777)
+        load(draft)
+        with draft.open("rb") as handle:
+            os.fsync(handle.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+        room.rmdir()
+    _record(
+        state, claim, reason, f"adopted by {who()} as probe {claim.probe.id} of {path.name}",
+        f"remove [[probe]] {claim.probe.id} from {path.name}",
+    )  # fmt: skip
+
+
+async def dismiss(claim: Claim, journal: Journal, state: Path, reason: str) -> None:
+    """Drop it: its evidence is kept no longer than its run."""
+    await journal.set_finding(claim.row.run_id, claim.row.fingerprint, state="dropped")
+    _record(
+        state, claim, reason, f"dismissed by {who()}",
+        "write the probe into a persona file; it is in the finding's data",
+    )  # fmt: skip
+
+
+def _record(state: Path, claim: Claim, reason: str, decision: str, reversal: str) -> None:
+    row = claim.row
+    one = Decision(
+        title=f"claim {row.fingerprint} {decision.split(' by ')[0]}",
+        fork=f"{row.title} ({row.severity}, shown {row.confirmed} of {row.tries} times, by {row.persona})",
+        decision=decision,
+        why=reason or "no reason given",
+        reversal=reversal,
+        charter="a person's word",
+    )
+    if not DecisionFile(state, SystemClock()).record(one, run=row.run_id, turn=0):
+        raise FleetError("the decision was taken, and could not be recorded", remedy=f"look at {state}")

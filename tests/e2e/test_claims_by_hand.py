@@ -1,0 +1,171 @@
+"""What a driver claimed, in the hands of a person: adopted as a probe that is then proven, or dismissed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.cli.roster import load
+from fleet.personas.model import Probe, Step
+from fleet.runs.decisions import NAME
+from fleet.store.journal import Journal
+from fleet.store.rows import FindingRow
+from tests.runs.table import RUN, persona, seated
+
+pytestmark = pytest.mark.anyio
+
+EVIL = 'page "x"\x7f]] \\ is wrong; a right one was expected'
+PROBE = Probe(
+    id="x-0123456789ab",
+    severity="high",
+    surface="compiler",
+    steps=(Step(tool="qa_compile", args={"source": 'a """ \'\'\' \\" \u202eé {{x}}\n+++\n[[probe]]\r\n'}),),
+    expect="result.has_entry || result.outcome == '\"'",
+    finding=EVIL,
+)
+TEXT = """+++
+name = "qa-mine"
+surface = "ux"
+tools = ["qa_fetch", "qa_compile"]
+triggers = [{ every = "6h" }]
+budget = { calls = 40, wall = "5m" }
+
+[[probe]]
+id = "front-page"
+severity = "medium"
+steps = [{ tool = "qa_fetch", args = { url = "{site}/llms.txt" } }]
+expect = "result.status == 200"
+finding = "the platform's llms.txt cannot be read"
++++
+You are qa-mine.
++++
+This line is no fence.
+"""
+
+
+@pytest.fixture
+async def state(tmp_path: Path, anyio_backend: str) -> Path:
+    """A journal with one claim that waits, and one finding of the persona's own that nobody proved."""
+    state = tmp_path / "state"
+    state.mkdir()
+    async with await Journal.open(state / "fleet.db") as journal:
+        await journal.trigger(
+            "r1", persona="qa-mine", key="r1", platform="d", trigger="t", rung="observe", budget={}
+        )
+        await journal.finish("r1", "done")
+        data = {"claim": {"title": EVIL, "review": True, "probe": PROBE.model_dump(mode="json")}}
+        for name, more in (("0123456789ab", data), ("ffff456789ab", {})):
+            row = FindingRow(
+                run_id="r1", fingerprint=name, state="unverified", persona="qa-mine", title=EVIL,
+                severity="high", confirmed=3, tries=3, data=more,
+            )  # fmt: skip
+            await journal.add_finding(row)
+    (tmp_path / "qa-mine.md").write_text(TEXT)
+    return state
+
+
+def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fleet.cli", "findings", *words], capture_output=True, text=True, timeout=60,
+        env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
+    )  # fmt: skip
+
+
+def adopt(state: Path, *words: str, name: str = "0123") -> subprocess.CompletedProcess[str]:
+    return fleet(state, "adopt", name, "--into", str(state.parent / "qa-mine.md"), *words)
+
+
+async def test_an_adopted_claim_is_a_probe_of_the_persona(state: Path) -> None:
+    path = state.parent / "qa-mine.md"
+    path.chmod(0o640)
+    planned = json.loads(adopt(state, "--dry-run", "--json").stdout)
+    assert (planned["written"], path.read_text()) == (False, TEXT)
+    said = adopt(state, "--reason", "I saw it myself")
+    assert said.returncode == 0, said.stderr
+    assert "\x7f" not in said.stdout
+    assert "\u202e" not in said.stdout
+    loaded = load(path)
+    assert loaded.persona.probe[-1] == PROBE
+    assert [probe.id for probe in loaded.persona.probe] == ["front-page", "x-0123456789ab"]
+    assert loaded.body == "You are qa-mine.\n+++\nThis line is no fence.\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(one.name for one in path.parent.iterdir()) == ["qa-mine.md", "state"]
+    record = (state / NAME).read_text()
+    assert record.startswith("## D1 - claim 0123456789ab adopted (turn 0, ")
+    assert "as probe x-0123456789ab of qa-mine.md" in record
+    assert "Why:      I saw it myself" in record
+    assert "Reversal: remove [[probe]] x-0123456789ab from qa-mine.md" in record
+
+
+async def test_an_adopted_probe_is_proven_like_any_other(state: Path, tmp_path: Path) -> None:
+    adopt(state)
+    probe = load(state.parent / "qa-mine.md").persona.probe[-1]
+
+    async def answer(_tool: str, _args: dict[str, Any]) -> dict[str, Any]:
+        return {"ok": True, "outcome": "accepted", "has_entry": False}
+
+    async with seated(tmp_path, persona(probe, tools=["qa_compile"]), answer=answer) as table:
+        assert await table.drive() == ""
+        await table.drive.exercise.prove_raised()
+        (row,) = await table.world.journal.findings(RUN)
+        assert (row.state, row.confirmed, row.tries, row.surface) == ("confirmed", 3, 3, "compiler")
+        assert "is wrong; a right one was expected" in row.title
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("tools = ", "limit = 3\ntools = ", "unknown key"),
+        ('"qa_fetch", "qa_compile"', '"qa_fetch"', "not granted"),
+        ("front-page", "x-0123456789ab", "x-0123456789ab"),
+        ("+++\nYou", "++\nYou", "qa-mine.md"),
+    ],
+)
+async def test_a_file_that_would_not_be_valid_stays_as_it_is(
+    state: Path, old: str, new: str, words: str
+) -> None:
+    path = state.parent / "qa-mine.md"
+    path.write_text(TEXT.replace(old, new, 1))
+    said = adopt(state)
+    assert said.returncode == 3, said.stderr
+    assert words in said.stderr
+    assert path.read_text() == TEXT.replace(old, new, 1)
+    assert not (state / NAME).exists()
+    assert sorted(one.name for one in path.parent.iterdir()) == ["qa-mine.md", "state"]
+
+
+async def test_what_waits_for_nobody_is_neither_adopted_nor_dismissed(state: Path) -> None:
+    for said in (adopt(state, name="ffff"), fleet(state, "dismiss", "ffff")):
+        assert said.returncode == 2
+        assert "is unverified: it waits for nobody" in said.stderr
+    said = fleet(state, "adopt", "0123", "--into", str(state / "nowhere.md"))
+    assert (said.returncode, "nowhere.md" in said.stderr) == (3, True), said.stderr
+    assert "no persona 'qa-mine'" in fleet(state, "adopt", "0123").stderr  # its file is not in personas/
+    assert not (state / NAME).exists()
+
+
+async def test_a_dismissed_claim_waits_no_longer(state: Path) -> None:
+    assert "would be dismissed" in fleet(state, "dismiss", "0123", "--dry-run").stdout
+    said = fleet(state, "dismiss", "0123", "--reason", "418 is for teapots", "--json")
+    assert json.loads(said.stdout) == {"fingerprint": "0123456789ab", "run": "r1", "dismissed": True}
+    async with await Journal.open(state / "fleet.db") as journal:
+        states = {row.fingerprint: row.state for row in await journal.findings("r1")}
+    assert states == {"0123456789ab": "dropped", "ffff456789ab": "unverified"}
+    assert "418 is for teapots" in (state / NAME).read_text()
+    again = fleet(state, "dismiss", "0123")
+    assert (again.returncode, "is dropped: it waits for nobody" in again.stderr) == (2, True)
+
+
+async def test_a_null_is_said_to_be_more_than_a_persona_file_can_hold(state: Path) -> None:
+    probe = PROBE.model_copy(update={"steps": (Step(tool="qa_fetch", args={"url": "{site}", "x": None}),)})
+    async with await Journal.open(state / "fleet.db") as journal:
+        data = {"claim": {"review": True, "probe": probe.model_dump(mode="json")}}
+        await journal.set_finding("r1", "0123456789ab", data=data)
+    said = adopt(state)
+    assert (said.returncode, "hold a null" in said.stderr) == (2, True)
