@@ -104,7 +104,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-Delivered = Literal["text", "reasoning", "tool_request", "tool_response"]
+Delivered = Literal["text", "reasoning", "tool_request", "tool_response", "finding"]
 
 
 class SinkSection(Section):

@@ -10,6 +10,10 @@ from typing import Any, Literal, Protocol
 from fleet.errors import FleetError
 from fleet.events.model import (
     Event,
+    FindingPosted,
+    FindingRaised,
+    FindingRepeated,
+    FindingVerified,
     Footer,
     GateDenied,
     MessageDelta,
@@ -25,7 +29,7 @@ from fleet.events.model import (
 from fleet.events.spans import Observer, Tracer
 from fleet.events.usage import total
 
-Kind = Literal["text", "reasoning", "tool_request", "tool_response"]
+Kind = Literal["text", "reasoning", "tool_request", "tool_response", "finding"]
 
 
 class Context(Protocol):
@@ -42,7 +46,7 @@ class Channel(Protocol):
     """Where a run is sent to."""
 
     def open(self, kind: Kind, identity: str) -> Context:
-        """A delivery begins. `identity` is a message's index, or the number of a call."""
+        """A delivery begins. `identity`: a message's index, a call's number, a finding's fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ class _Open:
 class AutoSend:
     """A reader that sends one run's stream into a channel.
 
-    Messages have a context each, by index, from their start on; calls and answers are sent whole. The end of
+    Messages have a context each, by index, from their start on; calls, answers and what becomes of a finding
+    are sent whole. The end of
     a turn or of the run closes every context that is open, each by itself. A channel that raises loses that
     delivery, and `failed` counts it: the run does not notice.
     """
@@ -94,6 +99,9 @@ class AutoSend:
             case GateDenied():
                 refusal = {"tool": event.tool, "denied": event.rule, "is_error": True}
                 self._whole("tool_response", event.call, refusal)
+            case FindingRaised() | FindingVerified() | FindingPosted() | FindingRepeated():
+                became = event.model_dump(exclude={"run", "at", "type", "fingerprint"})
+                self._whole("finding", event.fingerprint, {"event": event.type, **became})
             case TurnStarted() | TurnEnded() | Footer():
                 self._end(event)
 
@@ -129,8 +137,8 @@ class AutoSend:
             message = _Open(event.kind, self._context(event.kind, str(event.index)))
         self._close(message, {"text": event.text}, is_complete=event.is_complete)
 
-    def _whole(self, kind: Kind, call: int, payload: Mapping[str, Any]) -> None:
-        self._close(_Open(kind, self._context(kind, str(call))), payload, is_complete=True)
+    def _whole(self, kind: Kind, identity: object, payload: Mapping[str, Any]) -> None:
+        self._close(_Open(kind, self._context(kind, str(identity))), payload, is_complete=True)
 
     def _end(self, event: TurnStarted | TurnEnded | Footer) -> None:
         self._teardown()

@@ -16,7 +16,7 @@ from fleet.config import ROOT, FleetConfig, SinkSection, load_fleet, parse, sink
 from fleet.errors import ConfigError
 from fleet.triggers.hook_secret import sink_secret
 
-ALL = ("text", "reasoning", "tool_request", "tool_response")
+ALL = ("text", "reasoning", "tool_request", "tool_response", "finding")
 
 
 def configured(text: str) -> FleetConfig:

@@ -35,6 +35,8 @@ def expected(state: Path, run: str) -> list[tuple[str, str, Any]]:
                 found.append(("tool_response", str(record["call"]), record["result"]))
             case "gate.denied":
                 found.append(("tool_response", str(record["call"]), record["rule"]))
+            case str(event) if event.startswith("finding."):
+                found.append(("finding", record["fingerprint"], event))
     return found
 
 
@@ -43,7 +45,7 @@ def arrived(receiver: Receiver, secret: bytes) -> list[tuple[str, str, Any]]:
     for batch in receiver.batches(secret):
         for one in batch["deliveries"]:
             payload = one["payload"]
-            what = payload.get("args", payload.get("result", payload.get("denied")))
+            what = next(payload[key] for key in ("args", "result", "denied", "event") if key in payload)
             got.append((one["kind"], one["identity"], what))
     return got
 
@@ -56,13 +58,15 @@ async def test_a_run_is_delivered_and_a_dead_sink_beside_costs_it_nothing(
     secret = (shared / "keys" / "sink.ci").read_bytes().strip()
     async with receiving() as receiver:
         env = sinks(ci=receiver.url, gone="http://127.0.0.1:9/")
-        said: Said = await to_thread.run_sync(partial(devnet, "run", "qa-smoke", "--json", env=env))
-    assert said.code in (0, 1), said.err
+        said: Said = await to_thread.run_sync(partial(devnet, "run", "qa-ux", "--json", env=env))
+    assert said.code == 1, said.err
     report = said.data
     batches = receiver.batches(secret)
-    assert {(batch["run"], batch["persona"]) for batch in batches} == {(report["run"], "qa-smoke")}
+    assert {(batch["run"], batch["persona"]) for batch in batches} == {(report["run"], "qa-ux")}
     assert [batch["seq"] for batch in batches] == list(range(len(batches)))
-    assert arrived(receiver, secret) == expected(shared, report["run"]) != []
+    assert arrived(receiver, secret) == expected(shared, report["run"])
+    posted = {row["fingerprint"] for row in report["findings"] if row["state"] == "posted"}
+    assert {one[1] for one in arrived(receiver, secret) if one[2] == "finding.posted"} == posted != set()
     assert batches[-1]["end"]["outcome"] == report["outcome"] == "done"
     assert len({dict(post.headers)["x-qa-delivery"] for post in receiver.posts}) == len(receiver.posts)
     told = [line for line in said.err.splitlines() if line.startswith("sink ")]

@@ -18,6 +18,10 @@ from fleet.clock import SystemClock
 from fleet.events.live import Lagged, Live
 from fleet.events.model import (
     Event,
+    FindingPosted,
+    FindingRaised,
+    FindingRepeated,
+    FindingVerified,
     Footer,
     GateDenied,
     MessageSaid,
@@ -66,6 +70,10 @@ def asked(call: int, **args: Any) -> LogicalDelivery:
 def answered(call: int, *, is_error: bool = False, **result: Any) -> LogicalDelivery:
     payload = {"tool": "qa_fetch", "result": result, "is_error": is_error}
     return LogicalDelivery("tool_response", str(call), payload)
+
+
+def became(event: str, **payload: Any) -> LogicalDelivery:
+    return LogicalDelivery("finding", "f1", {"event": event, **payload})
 
 
 def refused(call: int) -> LogicalDelivery:
@@ -128,6 +136,20 @@ CASES: dict[str, Case] = {
         (text(0, "half"), asked(1), asked(1), answered(1)),
         "+tool:1 -tool:1",
     ),
+    "what becomes of a finding": Case(
+        (
+            asks(1), answers(1),
+            FindingRaised(fingerprint="f1", probe="p", title="it broke", times=2),
+            FindingVerified(fingerprint="f1", confirmed=3, tries=3, state="confirmed"),
+            FindingPosted(fingerprint="f1", tx="0x1", index=7), FindingRepeated(fingerprint="f1", index=7),
+        ),
+        (
+            asked(1), answered(1), became("finding.raised", probe="p", title="it broke", times=2),
+            became("finding.verified", confirmed=3, tries=3, state="confirmed"),
+            became("finding.posted", tx="0x1", index=7), became("finding.repeated", index=7),
+        ),
+        "+tool:1 -tool:1",
+    ),
     "no index": Case((starts(None), piece(None, "x"), ends(None), said(None, "y")), (text(None, "y"),), ""),
     "an orphan answer and a second end": Case(
         (answers(7), starts(0, text="a"), ends(0), ends(0)), (answered(7), text(0, "a")), ""
@@ -148,6 +170,10 @@ def normal(events: Iterable[Event]) -> list[LogicalDelivery]:
             case ToolResponded():
                 payload = {"tool": event.tool, "result": event.result, "is_error": event.is_error}
                 found.append(LogicalDelivery("tool_response", str(event.call), payload))
+            case FindingRaised() | FindingVerified() | FindingPosted() | FindingRepeated():
+                told = event.model_dump(exclude={"run", "at"})
+                payload = {"event": told.pop("type"), **told}
+                found.append(LogicalDelivery("finding", payload.pop("fingerprint"), payload))
             case GateDenied():
                 payload = {"tool": event.tool, "denied": event.rule, "is_error": True}
                 found.append(LogicalDelivery("tool_response", str(event.call), payload))

@@ -19,9 +19,11 @@ import pytest
 from starlette.requests import Request
 
 from fleet.clock import SystemClock
-from fleet.config import FleetConfig, HookSection
+from fleet.config import FleetConfig, HookSection, SinkSection
 from fleet.errors import TryAgain
 from fleet.events.feed import Feed
+from fleet.events.model import Footer
+from fleet.events.sinks import sinking
 from fleet.personas.load import LoadedPersona
 from fleet.runs.queue import ROOM, Queue
 from fleet.service import intake
@@ -286,6 +288,22 @@ async def test_over_real_sockets_the_port_takes_deliveries_and_only_the_socket_t
             assert (await client.post("/hooks/deploy", content=b"{}", headers=signed)).status_code == 200
     assert sorted(row.key for row in await door.rows()) == [
         "qa-a@hook:deploy:delivery-1", "qa-a@manual:abcdefgh", "qa-b@hook:deploy:delivery-1",
+    ]  # fmt: skip
+
+
+async def test_how_a_run_of_another_fleet_ended_starts_one_here(door: Door) -> None:
+    """A sink of there is a webhook here, once both have the same secret."""
+
+    def seal(name: str, body: bytes) -> dict[str, str]:
+        return headers(SECRET, f"sink-{name}", int(time.time()), body)
+
+    async with served(door) as port:
+        to = SinkSection(url=f"http://127.0.0.1:{port}/hooks/deploy", kinds=())
+        async with sinking({"next": to}, seal=seal, mask=lambda value: value) as readers:
+            for read in readers:
+                read(Footer(run="r1", outcome="done"))
+    assert sorted(row.key for row in await door.rows()) == [
+        "qa-a@hook:deploy:sink-next", "qa-b@hook:deploy:sink-next",
     ]  # fmt: skip
 
 
