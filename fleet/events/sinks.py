@@ -24,15 +24,13 @@ import anyio
 
 from fleet.config import SinkSection
 from fleet.events.cut import packed, shrink
-from fleet.events.model import Event, Footer, Header, MessageSaid, MessageStarted, ToolRequested
+from fleet.events.model import Event, Footer, Header
 from fleet.events.outbox import CAP, DEADLINE_S, Outbox, Sender
 from fleet.events.send import AutoSend, Kind
 from fleet.events.stream import Reader
 
 FLUSH_S = 3.0
 """What has not been posted so long after the last run is lost."""
-_FIRST = (Header, MessageStarted, MessageSaid, ToolRequested, Footer)
-"""What a run that is not known can begin with; anything else of one comes after its footer."""
 _WIDE = 1_024
 """Items of a list or table; more of them are cut."""
 
@@ -71,14 +69,8 @@ class _Letter:
 
     def close(self, payload: Mapping[str, Any], *, is_complete: bool) -> None:
         if self.kind in self.letters.kinds:
-            self.letters.post(
-                {
-                    "kind": self.kind,
-                    "identity": self.identity,
-                    "payload": payload,
-                    "is_complete": is_complete,
-                }
-            )
+            about = {"kind": self.kind, "identity": self.identity}
+            self.letters.post({**about, "payload": payload, "is_complete": is_complete})
 
 
 class Sink:
@@ -91,8 +83,6 @@ class Sink:
 
     def __call__(self, event: Event) -> None:
         if event.run not in self.runs:
-            if not isinstance(event, _FIRST):
-                return
             letters = _Letters(self._outbox, Sender(run=event.run), self._kinds, self._mask)
             self.runs[event.run] = letters, AutoSend(letters)
         letters, send = self.runs[event.run]
