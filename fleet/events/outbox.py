@@ -88,8 +88,7 @@ class Outbox:
         self._closing = anyio.Event()
         self._told = set[str]()
         tls = httpcore.default_ssl_context() if url.startswith("https:") else None
-        # no connection is kept: one that the sink has closed meanwhile would lose a batch
-        self._pool = httpcore.AsyncConnectionPool(ssl_context=tls, max_keepalive_connections=0)
+        self._pool = httpcore.AsyncConnectionPool(ssl_context=tls)
         self.taken = self.arrived = 0
 
     def put(self, sender: Sender, pack: Callable[[], bytes], *, is_end: bool = False) -> None:
@@ -153,7 +152,9 @@ class Outbox:
         async with self._pool.stream(
             "POST", self._url, headers=list(headers.items()), content=content
         ) as answer:
-            return answer.status  # nothing else of an answer is read
+            # Nothing else of an answer is read, which ends the connection too: one that was kept could be
+            # closed by the sink at the wrong moment, and lose a batch.
+            return answer.status
 
     def _tell(self, why: str) -> None:
         """Once for each reason: the part before a colon, which nobody outside has a say in."""

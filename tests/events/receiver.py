@@ -5,17 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
+from fleet.config import SinkSection
+from fleet.events.model import Event
+from fleet.events.sinks import sinking
+from fleet.events.stream import Reader
+from fleet.findings.redact import Redactor
 from fleet.triggers.hook import Delivery, headers, verify
+from tests.events.samples import FOOTER, HEADER, Kept, answers, asks, said, stream
 
 SECRET = b"s" * 32
 TAKEN = b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}"
 NEVER = b""
+MASKED = "a well kept secret"
+RUN: tuple[Event, ...] = (HEADER, asks(1), answers(1, ok=True), said(0, "all is well"), FOOTER)
+DONE = {"outcome": "done", "detail": "", "final_text": "all is well", "usage": None}
 
 
 def seal(name: str, body: bytes) -> dict[str, str]:
@@ -89,3 +100,33 @@ async def receiving(answer: bytes = TAKEN, *, endless: bytes = b"") -> AsyncIter
 
 def _no_constant(text: str) -> Any:
     raise AssertionError(f"{text} is not JSON")
+
+
+@asynccontextmanager
+async def sent(
+    *receivers: Receiver, kinds: Sequence[str] | None = None, **limits: float
+) -> AsyncIterator[tuple[Reader, ...]]:
+    """Sinks for these, named by their number."""
+    more = {} if kinds is None else {"kinds": kinds}
+    sections = {
+        f"sink-{number}": SinkSection.model_validate({"url": receiver.url, **more})
+        for number, receiver in enumerate(receivers)
+    }
+    async with sinking(sections, seal=seal, mask=Redactor([MASKED]).value, **limits) as readers:
+        yield readers
+
+
+async def send(
+    *receivers: Receiver, events: Sequence[Event] = RUN, kinds: Sequence[str] | None = None, **limits: float
+) -> list[Event]:
+    """These happen, at once; what was written down of them."""
+    sink = Kept()
+    async with sent(*receivers, kinds=kinds, **limits) as readers:
+        line = stream(sink, *readers)
+        for event in events:
+            line.emit(event)
+    return sink.events
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "fleet.sinks"]
