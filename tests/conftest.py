@@ -8,13 +8,15 @@ from collections.abc import Generator, Iterator
 
 import pytest
 import sniffio
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # started in the background by a shell: what the tests start must still be told by Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("steady", deadline=None)  # a busy machine is no failure; pytest-timeout still holds
+settings.register_profile(  # a busy machine is no failure; pytest-timeout still holds
+    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("steady")
 
 
