@@ -264,7 +264,11 @@ def never(tool: str, args: Mapping[str, Any]) -> None:
     return None
 
 
-FILES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILES = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 def survives(path: Path, raw: bytes) -> None:
