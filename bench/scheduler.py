@@ -43,6 +43,7 @@ MARK = 1.1
 JOURNAL_MARK = 2.0
 """Of the burst, the row in the journal included."""
 BURST_S = 5
+BURSTS = 3
 STEADY_S = 5
 
 
@@ -166,18 +167,21 @@ def at_once(personas: int) -> list[str]:
 
 
 async def burst(name: str, names: list[str]) -> dict[str, float]:
-    """All due at one tick: when the last of them fired, and what it cost."""
+    """All due at one tick: when the last of them fired, and what it cost; the best of some ticks."""
     late = Late()
+    ticks: list[dict[str, float]] = []
     async with CONTESTANTS[name](names, BURST_S, late) as between:
         await late.all_of(names)  # the first tick fills caches
-        between()
-        late.ms.clear()
-        gc.collect()
-        cpu = time.process_time()
-        await late.all_of(names)
-        cpu = time.process_time() - cpu
-    fired = late.ms[: len(names)]
-    return {"last_ms": max(fired), "p50_ms": statistics.median(fired), "cpu_us": cpu / len(names) * 1e6}
+        for _ in range(BURSTS):
+            await asyncio.sleep((BURST_S / 2 - time.time()) % BURST_S)  # they may have been two ticks
+            between()
+            late.ms.clear()
+            gc.collect()
+            cpu = time.process_time()
+            await late.all_of(names)
+            cpu = (time.process_time() - cpu) / len(names) * 1e6
+            ticks.append({"last_ms": max(late.ms), "p50_ms": statistics.median(late.ms), "cpu_us": cpu})
+    return {key: min(tick[key] for tick in ticks) for key in ticks[0]}
 
 
 async def steady(name: str, names: list[str]) -> dict[str, float]:

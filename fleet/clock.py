@@ -27,4 +27,4 @@ class SystemClock:
 
 def iso(moment: datetime) -> str:
     """`2026-11-21T22:51:10Z`: the one way a time is written to a file."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"

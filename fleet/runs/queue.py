@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from fleet.errors import ConfigError
 from fleet.events.feed import Feed, TriggerFired, TriggerSkipped
@@ -14,6 +14,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.drive import DRIVERS
 from fleet.runs.life import new_run_id
 from fleet.store.journal import Journal
+from fleet.store.part import pack
 from fleet.triggers.model import EVERYONE, Firing, Skip
 
 ROOM = 256
@@ -27,7 +28,7 @@ class Enqueue(Protocol):
 
     async def __call__(
         self, run_id: str, *, persona: str, key: str, platform: str, trigger: str, rung: str,
-        budget: dict[str, Any], priority: int = 0, due: str = "",
+        budget: Mapping[str, Any] | str, priority: int = 0, due: str = "",
     ) -> bool: ...  # fmt: skip
 
 
@@ -55,6 +56,7 @@ class Queue:
         self._personas, self._feed = personas, feed
         self._day = day
         self._drivers = (*drivers, TRIAGE)
+        self._ready: dict[str, _Ready] = {}
         self.nudge = _nobody
 
     async def fire(self, firing: Firing, *, priority: int = 0) -> bool:
@@ -64,17 +66,16 @@ class Queue:
         """
         if await self._journal.known_key(firing.key):
             return False
-        persona = self._personas.get(firing.persona)
-        refusal, budget = _runnable(persona, self._drivers)
+        ready = self._look_up(firing.persona)
         waiting = await self._journal.queued_keys(self._platform, firing.persona)
         if firing.key in waiting:  # another daemon's, since the look before
             return False
-        refusal = refusal or _crowded(firing, waiting) or await self._spent(persona, budget, self._journal)
-        if refusal:
+        refusal = ready.refusal or _crowded(firing, waiting)
+        if refusal := refusal or await self._spent(ready, self._day(), self._journal):
             await self.skip(Skip(firing.persona, firing.key, refusal))
             return False
-        run = self._run(firing, budget, priority)
-        queued = await self._enqueue(**run)
+        run = self._run(firing, ready)
+        queued = await self._enqueue(**run, priority=priority)
         if queued:
             self._feed.tell(_fired(run))
             self.nudge()
@@ -82,23 +83,13 @@ class Queue:
 
     async def fire_all(self, firings: Sequence[Firing]) -> None:
         """`fire` of each, with one transaction for all that are new: ten thousand may be due at one tick."""
-        known = await self._journal.known_keys([firing.key for firing in firings])
         names = {firing.persona for firing in firings}
         waiting = await self._journal.queued_by_persona(self._platform, names)
         today = _Today(await self._journal.spent_today())
-        runs: list[dict[str, Any]] = []
-        skips: list[Skip] = []
-        for firing in firings:
-            if firing.key in known:
-                continue
-            persona, keys = self._personas.get(firing.persona), waiting.setdefault(firing.persona, [])
-            refusal, budget = _runnable(persona, self._drivers)
-            if refusal := refusal or _crowded(firing, keys) or await self._spent(persona, budget, today):
-                skips.append(Skip(firing.persona, firing.key, refusal))
-                continue
-            known.add(firing.key)
-            keys.append(firing.key)
-            runs.append(self._run(firing, budget))
+        runs, skips = await self._judge(firings, set(), waiting, today)
+        if skips:  # those that are runs already are none
+            known = await self._journal.known_keys([firing.key for firing in firings])
+            runs, skips = await self._judge(firings, known, waiting, today)
         new = await self._enqueue_all(runs)
         if new:
             at = self._feed.now()  # ten thousand copies would be a tenth of the time of all this
@@ -108,7 +99,38 @@ class Queue:
             await self._journal.skip_all([(skip.persona, skip.key, skip.reason) for skip in skips])
             self._feed.tell(*map(_skipped, skips))
 
-    def _run(self, firing: Firing, budget: Budget | None, priority: int = 0) -> dict[str, Any]:
+    async def _judge(
+        self,
+        firings: Sequence[Firing],
+        known: Collection[str],
+        waiting: Mapping[str, list[str]],
+        today: Today,
+    ) -> tuple[list[dict[str, Any]], list[Skip]]:
+        """What becomes a run, and what does not, of those whose keys are not known."""
+        runs: dict[str, dict[str, Any]] = {}
+        skips: list[Skip] = []
+        ahead = {persona: list(keys) for persona, keys in waiting.items()}
+        day = self._day()
+        for firing in firings:
+            if firing.key in known or firing.key in runs:
+                continue
+            ready, keys = self._look_up(firing.persona), ahead.setdefault(firing.persona, [])
+            refusal = ready.refusal or _crowded(firing, keys)
+            if refusal := refusal or await self._spent(ready, day, today):
+                skips.append(Skip(firing.persona, firing.key, refusal))
+                continue
+            keys.append(firing.key)
+            runs[firing.key] = self._run(firing, ready)
+        return list(runs.values()), skips
+
+    def _look_up(self, name: str) -> _Ready:
+        """What is known of a persona; reckoned once for each version of its file."""
+        persona, known = self._personas.get(name), self._ready.get(name)
+        if known is None or known.persona is not persona:
+            known = self._ready[name] = _Ready.of(persona, self._drivers)
+        return known
+
+    def _run(self, firing: Firing, ready: _Ready) -> dict[str, Any]:
         return {
             "run_id": new_run_id(),
             "persona": firing.persona,
@@ -116,8 +138,7 @@ class Queue:
             "platform": self._platform,
             "trigger": firing.why,
             "rung": "",
-            "budget": {str(unit): limit for unit, limit in budget.limits().items()} if budget else {},
-            "priority": priority,
+            "budget": ready.limits,
             "due": _stamp(firing.due),
         }
 
@@ -126,11 +147,33 @@ class Queue:
         await self._journal.skip(skip.persona, skip.key, skip.reason)
         self._feed.tell(_skipped(skip))
 
-    async def _spent(self, persona: LoadedPersona | None, budget: Budget | None, today: Today) -> str:
-        if persona is None or budget is None or not (budget.day or self._day()):
+    async def _spent(self, ready: _Ready, day: Mapping[Unit, int], today: Today) -> str:
+        if ready.persona is None or ready.budget is None or not (ready.budget.day or day):
             return ""
-        needs = _needs(persona.persona.driver, budget)
-        return await spent_for_today(today, persona.persona.name, budget, self._day(), units=needs)
+        persona = ready.persona.persona
+        needs = _needs(persona.driver, ready.budget)
+        return await spent_for_today(today, persona.name, ready.budget, day, units=needs)
+
+
+class _Ready(NamedTuple):
+    """Why a persona cannot run now, or "" and its budget; `limits` is that as the journal keeps it."""
+
+    persona: LoadedPersona | None
+    refusal: str
+    budget: Budget | None = None
+    limits: str = "{}"
+
+    @classmethod
+    def of(cls, persona: LoadedPersona | None, drivers: Sequence[str]) -> Self:
+        if persona is None:
+            return cls(None, "no such persona now")
+        if persona.persona.driver not in drivers:
+            return cls(persona, f"its driver {persona.persona.driver!r} cannot drive a run here")
+        try:
+            budget = Budget.of(persona.persona.budget, file=persona.path)
+        except ConfigError as error:
+            return cls(persona, str(error))
+        return cls(persona, "", budget, pack({str(unit): limit for unit, limit in budget.limits().items()}))
 
 
 class _Today(NamedTuple):
@@ -177,18 +220,6 @@ def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
     writes: tuple[Unit, ...] = ("writes",) if budget.acts else ()
     model: tuple[Unit, ...] = ("tokens", "usd_micro") if driver == "model" else ()
     return ("calls", *writes, *model)
-
-
-def _runnable(persona: LoadedPersona | None, drivers: Sequence[str]) -> tuple[str, Budget | None]:
-    """Why a persona cannot run now, or "" and its limits."""
-    if persona is None:
-        return "no such persona now", None
-    if persona.persona.driver not in drivers:
-        return f"its driver {persona.persona.driver!r} cannot drive a run here", None
-    try:
-        return "", Budget.of(persona.persona.budget, file=persona.path)
-    except ConfigError as error:
-        return str(error), None
 
 
 def _nobody() -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import anyio
 import anyio.lowlevel
-from sqlalchemy import CursorResult, Executable, Row, ScalarResult, Select, Table
+from sqlalchemy import CursorResult, Executable, Insert, Row, ScalarResult, Select, Table
 
 from fleet.store import crash
 
@@ -59,6 +59,16 @@ class Database(ABC):
     @abstractmethod
     def insert(self, table: Table) -> Any:
         """INSERT with `on_conflict_do_nothing`, `on_conflict_do_update` and `returning`."""
+
+    async def insert_many(
+        self, connection: Any, statement: Insert, rows: Sequence[Mapping[str, Any]]
+    ) -> Iterable[Any]:
+        """Within a write: what an `insert` with RETURNING answers for many rows of the same columns.
+
+        Their texts are `plain` already.
+        """
+        found: Iterable[Any] = await connection.scalars(statement, rows)
+        return found
 
     @abstractmethod
     async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from fleet.clock import Clock, iso
@@ -26,7 +27,7 @@ class Part:
         return iso(self._clock.now())
 
 
-def pack(data: dict[str, Any]) -> str:
+def pack(data: Mapping[str, Any]) -> str:
     """A JSON document in ASCII; ValueError for NaN and infinities, TypeError for what JSON cannot hold."""
     return _ENCODER.encode(data)
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from sqlalchemy import Executable, bindparam, select, update
+from sqlalchemy import Executable, Insert, bindparam, select, update
 
 from fleet.errors import UsageError
 from fleet.store.database import AnyRow, Connection, Work
@@ -25,14 +25,14 @@ class Runs(Part):
         platform: str,
         trigger: str,
         rung: str,
-        budget: dict[str, Any],
+        budget: Mapping[str, Any] | str,
         priority: int = 0,
         due: str = "",
         also: Work[None] | None = None,
     ) -> bool:
         """Queue a run; False when this key (or id) was queued before, for ever: a firing is one run.
 
-        `also` is done in the same transaction, for a new run only.
+        `budget` may be a text that `pack` made. `also` is done in the same transaction, for a new run only.
         """
         row = self._queued(
             self._now(),
@@ -60,7 +60,7 @@ class Runs(Part):
         rows = [self._queued(now, **run) for run in runs]
 
         async def work(c: Connection) -> set[str]:
-            ids = set(await c.scalars(self._new, rows))  # with RETURNING these are few statements, not many
+            ids = set(await self._db.insert_many(c, self._new, rows))
             if ids and also is not None:
                 await also(c, ids)
             return ids
@@ -68,24 +68,21 @@ class Runs(Part):
         return await self._db.write("run.trigger", work)
 
     @cached_property
-    def _new(self) -> Executable:
-        statement: Executable = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
+    def _new(self) -> Insert:
+        statement: Insert = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
         return statement
 
     def _queued(
-        self,
-        now: str,
-        *,
-        key: str,
-        trigger: str,
-        budget: dict[str, Any],
-        priority: int = 0,
-        due: str = "",
-        **row: str,
-    ) -> dict[str, Any]:
-        """The row of a run that waits, all columns by name."""
-        row |= {"key": plain(key), "trigger": plain(trigger), "budget": pack(budget), "state": "queued"}
-        return row | {"created": now, "priority": priority, "due": due or now}
+        self, now: str, *, run_id: str, persona: str, key: str, platform: str, trigger: str, rung: str,
+        budget: Mapping[str, Any] | str, priority: int = 0, due: str = "",
+    ) -> dict[str, Any]:  # fmt: skip
+        """The row of a run that waits, in plain values."""
+        return {
+            "run_id": plain(run_id), "persona": plain(persona), "key": plain(key),
+            "platform": plain(platform), "trigger": plain(trigger), "rung": plain(rung), "state": "queued",
+            "budget": plain(budget) if isinstance(budget, str) else pack(budget),
+            "created": now, "priority": priority, "due": plain(due) or now,
+        }  # fmt: skip
 
     async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "") -> bool:
         """Queued to running, by compare-and-set: exactly one caller gets True, ever."""

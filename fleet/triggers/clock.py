@@ -64,11 +64,12 @@ class Clockwork:
         self._sink_s = sink_s
         self._clock = clock or SystemClock()
         self._planned: dict[str, _Planned] = {}
+        self._jobs: dict[str, list[str]] = {}  # by persona
         self._due: OrderedDict[str, tuple[datetime, datetime]] = OrderedDict()  # first and last tick due
         self._alone = 0  # firings to record one by one
         self._ready = asyncio.Event()
         self._alarm: Alarm | None = None
-        self._lead = self._drift()
+        self._lead = self._drift(self._clock.now())
         self._steps: list[Skip] = []  # to be told
 
     def plan(self, persona: str, triggers: Sequence[Trigger], *, since: datetime | None = None) -> None:
@@ -78,16 +79,18 @@ class Clockwork:
             since: its last tick, or when it was first seen, as the journal knows them; now when it does not.
                 A restart that passes it neither delays a daily persona nor hides what it missed.
         """
-        self._notice()
-        now = self._clock.now()
+        now = self._notice()
         since = min(since or now, now)  # the clock was wrong when it was written
         wanted = dict(_plans(persona, triggers))
-        for job in [job for job in self._of(persona) if job not in wanted]:
-            self._remove(job)
-        for job in [job for job in wanted if job not in self._planned]:
-            why, ticks = wanted[job]
-            self._planned[job] = _Planned(persona, why, Course(ticks, ticks.first(since)))
-            self._add(job)
+        for job in self._jobs.pop(persona, []):
+            if job not in wanted:
+                self._remove(job)
+        for job, (why, ticks) in wanted.items():
+            if job not in self._planned:
+                self._planned[job] = _Planned(persona, why, Course(ticks, ticks.first(since)))
+                self._add(job)
+        if wanted:
+            self._jobs[persona] = list(wanted)
 
     def drop(self, persona: str) -> None:
         """Forget a persona, and what of it was due but not handed over yet."""
@@ -128,23 +131,25 @@ class Clockwork:
         if self._alarm is not None:
             self._alarm.wake()
 
-    def _notice(self) -> None:
-        """Plan anew when the wall clock was set since the last time; it is told by whoever may wait."""
-        lead = self._drift()
-        step, now = lead - self._lead, self._clock.now()
+    def _notice(self) -> datetime:
+        """Now; plans anew when the wall clock was set since the last time: told by whoever may wait."""
+        now = self._clock.now()
+        lead = self._drift(now)
+        step = lead - self._lead
         if abs(step) > STEP_S:
             self._lead = lead
             self._replan(now)
             reason = f"the wall clock was set by {step:+.0f} s: ticks that fired do not fire again"
             self._steps.append(Skip(EVERYONE, tick_key(EVERYONE, now), reason))
             self._ready.set()
+        return now
 
     async def _tell_steps(self) -> None:
         while self._steps:
             await tell(self._sink, self._steps.pop(0))
 
-    def _drift(self) -> float:
-        return self._clock.now().timestamp() - self._clock.monotonic()
+    def _drift(self, now: datetime) -> float:
+        return now.timestamp() - self._clock.monotonic()
 
     def _replan(self, now: datetime) -> None:
         for job, planned in self._planned.items():
@@ -152,9 +157,6 @@ class Clockwork:
             planned.course.reset(now)
             if self._alarm is not None and planned.course.next != before:
                 self._alarm.move(job, planned.course.next)
-
-    def _of(self, persona: str) -> list[str]:
-        return [job for job, planned in self._planned.items() if planned.persona == persona]
 
     def _add(self, job: str) -> None:
         if self._alarm is not None:

@@ -173,6 +173,17 @@ async def test_many_at_once_are_one_run_each_however_many_schedulers_fire_them(s
     assert len(shop.told("trigger.fired")) == 30
 
 
+async def test_a_persona_that_changed_is_looked_at_anew(shop: Shop) -> None:
+    await shop.queue.fire_all([firing("qa-a")])
+    shop.personas["qa-a"] = persona("qa-a", budget={"calls": 7})
+    await shop.queue.fire_all([firing("qa-a", "manual:2")])
+    del shop.personas["qa-a"]
+    await shop.queue.fire_all([firing("qa-a", "manual:3")])
+    found = {row.key: row.budget["calls"] for row in await shop.journal.runs()}
+    assert found == {"qa-a@manual:1": 5, "qa-a@manual:2": 7}
+    assert [skip.reason for skip in await shop.skips()] == ["no such persona now"]
+
+
 async def test_many_at_once_respect_a_day_that_is_spent(shop: Shop) -> None:
     limits: dict[Unit, int] = {"calls": 0}
     queue = Queue(shop.journal, "devnet", shop.personas, shop.feed, day=lambda: limits)

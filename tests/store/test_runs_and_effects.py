@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
 
 import anyio
 import pytest
 
 from fleet.errors import UsageError
 from fleet.store.journal import Journal
-from fleet.store.part import plain
+from fleet.store.part import pack, plain
 from fleet.store.rows import EFFECT_MOVES, EffectState, FindingRow
 
 pytestmark = pytest.mark.anyio
@@ -24,6 +26,48 @@ async def test_a_key_is_one_run_for_ever(journal: Journal, queue: Queue) -> None
     await journal.finish("r1", "completed")
     assert not await queue("r3", key="tick-1")
     assert [row.run_id for row in await journal.runs()] == ["r1"]
+
+
+def made(number: int, **other: Any) -> dict[str, Any]:
+    """The arguments of one run among many; none of them is another's value."""
+    return {
+        "run_id": f"r{number}", "persona": f"qa-{number}", "key": f"key {number}", "platform": "devnet",
+        "trigger": f"every {number}s", "rung": "observe", "budget": {"calls": number}, "priority": number,
+        "due": f"2026-11-21T18:00:00.{number:06d}+00:00",
+    } | other  # fmt: skip
+
+
+async def test_many_at_once_are_recorded_as_one_by_one_would_be(journal: Journal) -> None:
+    ugly = {"key": "k\ud800\0", "persona": "qa-\0", "trigger": "\udfff", "platform": "\0net"}
+    runs = [made(number) for number in range(250)] + [made(250, **ugly), made(251, budget=pack({"calls": 3}))]
+    assert await journal.trigger_all(runs) == {run["run_id"] for run in runs}
+    for run in (runs[0], runs[249], runs[250], runs[251]):
+        found = await journal.run(run["run_id"])
+        assert await journal.finish(run["run_id"], "done")
+        again = run | {"run_id": f"{run['run_id']}-again", "key": f"{run['key']}-again"}
+        assert await journal.trigger(**again)
+        other = await journal.run(again["run_id"])
+        same = {"run_id": found.run_id, "key": found.key, "created": found.created}
+        assert asdict(other) | same == asdict(found)
+    assert (await journal.run("r251")).budget == {"calls": 3}
+    assert len(await journal.runs(1000)) == 256
+
+
+async def test_of_many_at_once_the_ids_of_new_ones_come_back(journal: Journal) -> None:
+    assert await journal.trigger_all([]) == set()
+    assert await journal.trigger_all([made(1), made(2)]) == {"r1", "r2"}
+    known_id, known_key, twice = made(2, key="new"), made(3, key="key 1"), made(5, key="key 4")
+    assert await journal.trigger_all([known_id, made(1), known_key, made(4), twice]) == {"r4"}
+    assert {(row.run_id, row.key) for row in await journal.runs()} == {
+        ("r1", "key 1"), ("r2", "key 2"), ("r4", "key 4"),
+    }  # fmt: skip
+
+
+async def test_many_at_once_are_all_recorded_or_none(journal: Journal) -> None:
+    bad = made(201, priority=1 << 63)
+    with pytest.raises(Exception, match=r"range|large"):
+        await journal.trigger_all([*(made(number) for number in range(201)), bad])
+    assert await journal.runs() == []
 
 
 async def test_a_run_row_says_everything(journal: Journal, queue: Queue) -> None:

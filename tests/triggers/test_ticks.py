@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from apscheduler.triggers.interval import IntervalTrigger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.clock import iso
 from fleet.triggers.scheduler import Cron
 from fleet.triggers.ticks import EPOCH, SECOND, Course, Every, Span, Ticks, following, named
 
@@ -16,6 +17,12 @@ MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.
 EVERY = st.builds(Every, st.integers(1, 90_000), st.integers(0, 80_000))
 CRONS = st.sampled_from(("* * * * *", "0 0 29 2 *", "*/7 3-5 * * *", "0,59 0,23 1,31 */2 *", "30 6 * * mon"))
 TICKS: st.SearchStrategy[Ticks] = st.one_of(EVERY, CRONS.map(Cron.of))
+
+
+@given(st.datetimes(datetime(1000, 1, 2), timezones=st.just(UTC)), st.integers(-23, 23))
+def test_a_time_is_written_in_whole_seconds_of_utc(moment: datetime, hours: int) -> None:
+    here = moment if moment.year == 9999 else moment.astimezone(timezone(timedelta(hours=hours)))
+    assert iso(here) == moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @given(TICKS, MOMENTS)
