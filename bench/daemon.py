@@ -102,6 +102,12 @@ class Started:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    @property
+    def wakes(self) -> int:
+        """How often its main thread went to sleep and woke up again."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(PATIENCE_S)
@@ -152,10 +158,14 @@ def daemon(place: Place) -> Started:
 def idle(started: Started, seconds: float) -> dict[str, float]:
     """Percent of one core, and megabytes, of a daemon that nobody asks anything."""
     time.sleep(SETTLE_S)
-    before, at = started.cpu_s, time.perf_counter()
+    cpu, wakes, at = started.cpu_s, started.wakes, time.perf_counter()
     time.sleep(seconds)
-    cpu = (started.cpu_s - before) / (time.perf_counter() - at) * 100
-    return {"idle_cpu_percent": cpu, "idle_rss_mb": started.rss_mb}
+    took = time.perf_counter() - at
+    return {
+        "idle_cpu_percent": (started.cpu_s - cpu) / took * 100,
+        "idle_wakes_per_s": (started.wakes - wakes) / took,
+        "idle_rss_mb": started.rss_mb,
+    }
 
 
 def measure(place: Place, rounds: int, seconds: float) -> dict[str, float]:

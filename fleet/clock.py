@@ -25,6 +25,14 @@ class SystemClock:
         return time.monotonic()
 
 
+def rest(period: float) -> float:
+    """Seconds until the next whole multiple of `period` on the clock that never steps.
+
+    Whoever looks now and then sleeps so: all of them share one wake-up, which costs more than most looks.
+    """
+    return period - time.monotonic() % period
+
+
 def iso(moment: datetime) -> str:
     """`2026-11-21T22:51:10Z`: the one way a time is written to a file."""
     return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"

@@ -11,7 +11,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from fleet.clock import Clock
+from fleet.clock import Clock, rest
 from fleet.errors import FleetError
 from fleet.events.feed import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
@@ -113,7 +113,7 @@ class Executor:
             _LOG.warning("the queue waits %.0f s: %s", pause, error)
             return min(pause, POLL_S if self._deadline is not None else pause)
         self._failures = 0
-        return POLL_S
+        return rest(POLL_S)
 
     async def _turn(self, tasks: TaskGroup) -> None:
         if self._deadline is not None and self._clock.monotonic() >= self._deadline:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from fleet import __version__
+from fleet.clock import rest
 from fleet.config import FleetConfig
 from fleet.errors import FleetError
 from fleet.events.feed import (
@@ -194,7 +195,7 @@ class Daemon:
                 paused += f", degraded: {short}" if short else ""
                 runs, waiting = len(self.executor.live), sum(self.executor.waiting.values())
                 self.notifier.status(f"{self._rung}{paused}: {runs} runs, {waiting} waiting")
-            await anyio.sleep(WEATHER_S)
+            await anyio.sleep(rest(WEATHER_S))
 
     def _announce(self) -> None:
         self._rung = str(read_dial(self.world.state / DIAL).rung)

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import anyio
 
-from fleet.clock import Clock, SystemClock
+from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import TryAgain, Unreachable, UsageError
 from fleet.triggers.chain_read import Node, Reader
 from fleet.triggers.chain_state import Block, Event, Seen, advance, baseline
@@ -65,8 +65,9 @@ class ChainWatch:
             raise UsageError("the chain is being watched already")
         self._running = True
         try:
-            while True:  # noqa: ASYNC110 - a node cannot be waited for, only asked
-                await anyio.sleep(await self.turn())
+            while True:
+                pause = await self.turn()
+                await anyio.sleep(pause if self._failures else rest(pause))
         finally:
             self._running = False
 

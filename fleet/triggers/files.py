@@ -18,7 +18,7 @@ from typing import Literal
 import anyio
 from anyio import to_thread
 
-from fleet.clock import Clock, SystemClock
+from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import UsageError
 from fleet.personas.load import IGNORED
 from fleet.triggers.model import EVERYONE, Facts, Firing, Sink, Skip, file_key
@@ -103,7 +103,7 @@ async def watch_personas(
                 digests[name] = digest
             if digest != before:
                 yield Change(_kind(before, digest), Path(name), digest)
-        await anyio.sleep(every_s)
+        await anyio.sleep(rest(every_s))
 
 
 def _kind(before: str, after: str) -> Literal["added", "changed", "removed"]:
@@ -140,7 +140,7 @@ class FileWatch:
         try:
             while True:
                 await self.turn()
-                await anyio.sleep(self._every_s)
+                await anyio.sleep(rest(self._every_s))
         finally:
             self._running = False
 

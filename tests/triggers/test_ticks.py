@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -9,7 +11,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.clock import iso
+from fleet.clock import iso, rest
 from fleet.triggers.scheduler import Cron
 from fleet.triggers.ticks import EPOCH, SECOND, Course, Every, Span, Ticks, following, named
 
@@ -23,6 +25,14 @@ TICKS: st.SearchStrategy[Ticks] = st.one_of(EVERY, CRONS.map(Cron.of))
 def test_a_time_is_written_in_whole_seconds_of_utc(moment: datetime, hours: int) -> None:
     here = moment if moment.year == 9999 else moment.astimezone(timezone(timedelta(hours=hours)))
     assert iso(here) == moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@given(st.floats(0.001, 3600))
+def test_all_who_look_now_and_then_wake_at_one_moment(period: float) -> None:
+    before, left, after = time.monotonic(), rest(period), time.monotonic()
+    assert 0 < left <= period
+    multiple = math.ceil((before + left - 1e-6) / period) * period
+    assert multiple <= after + left + 1e-6
 
 
 @given(TICKS, MOMENTS)
