@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
-from sqlalchemy import Executable, Integer, bindparam, cast, delete, exists, func, select, update
+from sqlalchemy import Executable, Integer, Select, bindparam, cast, delete, exists, func, select, update
 from sqlalchemy import insert as plain_insert
 
 from fleet.store.database import AnyRow, Connection
@@ -42,6 +43,17 @@ def _claim() -> Executable:
 _CLAIM = _claim()
 
 
+@cache
+def _at_hand(platform: str) -> Select[tuple[str, str, bool, int]]:
+    """Made once, because making it every second is most of what an idle daemon does."""
+    asked = RUNS.c.cancel != ""
+    return (
+        select(RUNS.c.persona, RUNS.c.state, asked, func.count())
+        .where(RUNS.c.state.in_(UNENDED), RUNS.c.platform == platform)
+        .group_by(RUNS.c.persona, RUNS.c.state, asked)
+    )
+
+
 class Queue(Part):
     async def claim_next(
         self, platform: str, *, pid: int, pid_start: int, daemon: str = "", apart: Collection[str] = ()
@@ -63,15 +75,10 @@ class Queue(Part):
 
     async def at_hand(self, platform: str) -> tuple[dict[str, int], bool]:
         """`waiting`, and whether the end of a run was asked for: all that an idle daemon looks at."""
-        asked = RUNS.c.cancel != ""
-        statement = (
-            select(RUNS.c.persona, RUNS.c.state, asked, func.count())
-            .where(RUNS.c.state.in_(UNENDED), RUNS.c.platform == platform)
-            .group_by(RUNS.c.persona, RUNS.c.state, asked)
-        )
         waiting: dict[str, int] = {}
         cancel = False
-        for persona, state, is_asked, count in await self._db.look(f"at hand: {platform}", statement):
+        found = await self._db.look(f"at hand: {platform}", _at_hand(platform))
+        for persona, state, is_asked, count in found:
             cancel = cancel or bool(is_asked)
             if state == "queued":
                 waiting[persona] = waiting.get(persona, 0) + count

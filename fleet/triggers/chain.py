@@ -96,7 +96,7 @@ class ChainWatch:
         seen = await self._load()
         if seen is not None and seen.outbox:
             seen = await self._deliver(seen)
-        genesis, block = await self._newest()
+        genesis, block = await self._newest(seen)
         if block is None:
             return
         if seen is not None and seen.genesis != genesis.hash:
@@ -115,11 +115,17 @@ class ChainWatch:
             seen = await self._give_up(seen, block.number - FAR)
         await self._keep(advance(seen, await self._reader.look(block, seen.cursor), self._low_wei))
 
-    async def _newest(self) -> tuple[Block, Block | None]:
-        """The first block, and the newest that counts; None while the chain is too short."""
-        number = await self._reader.head() - self._confirmations
-        wanted = [0] if number < 0 else [0, number]
-        found = await self._reader.blocks(wanted)
+    async def _newest(self, seen: Seen | None) -> tuple[Block, Block | None]:
+        """The first block, and the newest that counts; None while the chain is too short.
+
+        While that is the one that was `seen` last, one request tells so.
+        """
+        wanted = [0, seen.trail[-1].number if seen and seen.trail else 0]
+        head, found = await self._reader.head(wanted)
+        number = head - self._confirmations
+        if number != wanted[-1]:
+            wanted = [0] if number < 0 else [0, number]
+            found = await self._reader.blocks(wanted)
         if [block.number for block in found] != wanted:
             raise Unreachable(f"the node does not have block {number}")
         return found[0], found[1] if number >= 0 else None

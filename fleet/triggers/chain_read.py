@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from fleet.chain import abi
@@ -34,14 +34,15 @@ class Reader:
         self._page = PAGE
         self.problems: dict[str, str] = {}
 
-    async def head(self) -> int:
-        """The number of the newest block."""
-        return as_int(await self._node.call("eth_blockNumber"))
+    async def head(self, numbers: Sequence[int]) -> tuple[int, list[Block]]:
+        """The number of the newest block, and those of these blocks that the node has."""
+        asked = [("eth_blockNumber", []), *map(_block_call, numbers)]
+        newest, *answers = await self._node.batch(asked)
+        return as_int(_good(newest)), _had(answers)
 
     async def blocks(self, numbers: Sequence[int]) -> list[Block]:
         """Those of these blocks that the node has."""
-        answers = await self._node.batch([_block_call(number) for number in numbers])
-        return [block for block in map(_block, answers) if block is not None]
+        return _had(await self._node.batch([_block_call(number) for number in numbers]))
 
     async def look(self, block: Block, since: int) -> Look:
         """The state at a block and the events after block `since`.
@@ -126,6 +127,10 @@ def _count(data: bytes) -> int:
 
 def _block_call(number: int) -> tuple[str, list[Any]]:
     return "eth_getBlockByNumber", [hex(number), False]
+
+
+def _had(answers: Iterable[Any]) -> list[Block]:
+    return [block for block in map(_block, answers) if block is not None]
 
 
 def _block(answer: Any) -> Block | None:

@@ -160,7 +160,7 @@ class FileWatch:
         if self._known is None:
             self._known = await self._load()
         watched = self._watchers()
-        now = await to_thread.run_sync(_stats, self._base, tuple(watched))
+        now = await to_thread.run_sync(_stats, self._base, tuple(watched)) if watched else {}
         for path in [path for path in watched if path not in now and path not in self._known]:
             await self._know(path, GONE, 0)
         for path in [path for path in self._settling.look(now) if path in watched]:
