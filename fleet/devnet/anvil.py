@@ -11,6 +11,7 @@ in the middle of a write, which anvil makes in place, is replaced by the copy of
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import platform
@@ -23,7 +24,7 @@ from types import TracebackType
 from typing import IO, Self
 
 import anyio
-from anyio.abc import Process, TaskGroup
+from anyio.abc import Process
 
 from fleet.config import ROOT
 from fleet.devnet import pool
@@ -87,7 +88,7 @@ class Anvil:
         self._process: Process | None = None
         self._lock: int | None = None
         self._words: IO[bytes] | None = None
-        self._tasks: TaskGroup | None = None
+        self._watch: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
@@ -115,21 +116,15 @@ class Anvil:
             with anyio.CancelScope(shield=True):
                 await self._stop()
             raise
-        self._tasks = await anyio.create_task_group().__aenter__()
-        self._tasks.start_soon(pool.watch, self.url)
+        # no task group: an anvil may end in another order than it began, which a scope does not bear
+        self._watch = asyncio.create_task(pool.watch(self.url))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        tasks, self._tasks = self._tasks, None
-        try:
-            if tasks is not None:
-                tasks.cancel_scope.cancel()
-                await tasks.__aexit__(None, None, None)  # the body's error goes on as it is
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self._stop()
+        with anyio.CancelScope(shield=True):
+            await self._stop()
 
     async def _start(self, binary: Path) -> None:
         kept, draft = self.state.with_suffix(".kept"), self.state.with_suffix(".draft")
@@ -187,6 +182,10 @@ class Anvil:
         ]  # fmt: skip
 
     async def _stop(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+            self._watch = None
         if self._process is not None:
             if self.alive:
                 self._process.terminate()
