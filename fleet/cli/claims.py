@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import tomli_w
 
@@ -13,6 +14,7 @@ from fleet.cli.roster import load
 from fleet.cli.shell import who
 from fleet.clock import SystemClock
 from fleet.errors import FleetError, UsageError
+from fleet.findings.files import write_atomic
 from fleet.personas.frontmatter import FENCE
 from fleet.personas.model import Probe
 from fleet.runs.claims import kept
@@ -58,43 +60,34 @@ def adopt(claim: Claim, path: Path, state: Path, reason: str) -> None:
     The file is replaced whole or not at all. PersonaError when the persona would not be valid.
     """
     load(path)  # a file that is bad already is not made worse
-    lines = path.read_text("utf-8").split("\n")
+    before, lines = path.stat(), path.read_bytes().decode().split("\n")
     end = next(number for number, one in enumerate(lines) if number and one.rstrip() == FENCE)
-    text = "\n".join([*lines[:end], "", block(claim.probe).rstrip("\n"), *lines[end:]])
-    room = path.parent / f".{secrets.token_hex(4)}"
-    draft = room / path.name  # a persona's name is its file's
-    room.mkdir(mode=0o700)
-    try:
-        draft.write_text(text, "utf-8")
-        draft.chmod(path.stat().st_mode & 0o777)
+    text = "\n".join([*lines[:end], "", block(claim.probe).rstrip("\n"), *lines[end:]]).encode()
+    with TemporaryDirectory() as room:
+        draft = Path(room, path.name)  # a persona's name is its file's
+        draft.write_bytes(text)
         load(draft)
-        with draft.open("rb") as handle:
-            os.fsync(handle.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-        room.rmdir()
-    _record(
-        state, claim, reason, f"adopted by {who()} as probe {claim.probe.id} of {path.name}",
-        f"remove [[probe]] {claim.probe.id} from {path.name}",
-    )  # fmt: skip
+    write_atomic(path, text)
+    path.chmod(stat.S_IMODE(before.st_mode))
+    if os.geteuid() == 0:  # the service's own user may be the one who reads it
+        os.chown(path, before.st_uid, before.st_gid)
+    how = f"as probe {claim.probe.id} of {path.name}"
+    _record(state, claim, "adopted", how, reason, f"remove [[probe]] {claim.probe.id} from {path.name}")
 
 
 async def dismiss(claim: Claim, journal: Journal, state: Path, reason: str) -> None:
     """Drop it: its evidence is kept no longer than its run."""
     await journal.set_finding(claim.row.run_id, claim.row.fingerprint, state="dropped")
-    _record(
-        state, claim, reason, f"dismissed by {who()}",
-        "write the probe into a persona file; it is in the finding's data",
-    )  # fmt: skip
+    reversal = "write the probe into a persona file; it is in the finding's data"
+    _record(state, claim, "dismissed", "", reason, reversal)
 
 
-def _record(state: Path, claim: Claim, reason: str, decision: str, reversal: str) -> None:
+def _record(state: Path, claim: Claim, verb: str, how: str, reason: str, reversal: str) -> None:
     row = claim.row
     one = Decision(
-        title=f"claim {row.fingerprint} {decision.split(' by ')[0]}",
+        title=f"claim {row.fingerprint} {verb}",
         fork=f"{row.title} ({row.severity}, shown {row.confirmed} of {row.tries} times, by {row.persona})",
-        decision=decision,
+        decision=f"{verb} by {who()} {how}".rstrip(),
         why=reason or "no reason given",
         reversal=reversal,
         charter="a person's word",

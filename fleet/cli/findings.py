@@ -5,19 +5,18 @@ from __future__ import annotations
 import socket
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from fleet.cli import claims
 from fleet.cli.journal import known_journal
+from fleet.cli.roster import one
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import FleetError, UsageError
 from fleet.findings.evidence import load
 from fleet.store.rows import FindingRow
 from fleet.text import clean
-
-if TYPE_CHECKING:
-    from fleet.cli.claims import Claim
 
 app = make_app(group=True)
 Name = Annotated[str, typer.Argument(help="12 hex digits, or the start of them.")]
@@ -39,10 +38,7 @@ def list_findings(as_json: Json = False) -> None:
 
 
 @app.command()
-def show(
-    fingerprint: Name,
-    as_json: Json = False,
-) -> None:
+def show(fingerprint: Name, as_json: Json = False) -> None:
     """One finding and its evidence, checked against its hash."""
     row = _one(run(_all), fingerprint)
     here = (state() / "runs" / row.run_id).exists()
@@ -63,9 +59,6 @@ def adopt(
 
     Only the probe's file changes. Read its expectation first: it says what is wrong, and a driver wrote it.
     """
-    from fleet.cli import claims  # reads persona files, which no other command here does
-    from fleet.cli.roster import one
-
     claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
     path = into or one(claim.row.persona).path
     toml = claims.block(claim.probe)
@@ -73,14 +66,12 @@ def adopt(
         claims.adopt(claim, path, state(), reason)
         note(f"wrote probe {claim.probe.id} into {path}; `fleet run {path.stem}` proves it")
     data = {"fingerprint": claim.row.fingerprint, "file": str(path), "written": not dry_run, "toml": toml}
-    put(data, as_json=as_json, text=lambda: print("\n".join(clean(one, 2000) for one in toml.splitlines())))
+    put(data, as_json=as_json, text=lambda: print("\n".join(clean(line, 2000) for line in toml.splitlines())))
 
 
 @app.command()
 def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_json: Json = False) -> None:
     """Drop what a driver claimed: nobody has to look at it again, and its evidence need not be kept."""
-    from fleet.cli import claims
-
     claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
     if not dry_run:
         run(lambda: _dismiss(claim, reason))
@@ -89,9 +80,7 @@ def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_
     put(data, as_json=as_json, text=lambda: print(f"claim {claim.row.fingerprint} {words}"))
 
 
-async def _dismiss(claim: Claim, reason: str) -> None:
-    from fleet.cli import claims
-
+async def _dismiss(claim: claims.Claim, reason: str) -> None:
     journal = await known_journal(state())
     assert journal is not None  # the claim came from it
     async with journal:

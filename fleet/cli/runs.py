@@ -116,8 +116,9 @@ async def _prune(days: int | None, megabytes: int | None, dry_run: bool) -> dict
     asked = {key: value for key, value in (("days", days), ("megabytes", megabytes)) if value is not None}
     keep = load_fleet().keep.model_copy(update=asked)
     async with await _journal() as journal:
-        gone = choose(await look(state(), journal), keep, datetime.now(UTC))
-        if not dry_run:
+        if dry_run:
+            gone = choose(await look(state(), journal), keep, datetime.now(UTC))
+        else:
             gone, stuck = await tidy(state(), journal, keep, datetime.now(UTC))
             if stuck:
                 raise stuck[0]

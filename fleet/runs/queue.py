@@ -125,9 +125,12 @@ class Queue:
 
     def _look_up(self, name: str) -> _Ready:
         """What is known of a persona; reckoned once for each version of its file."""
-        persona, known = self._personas.get(name), self._ready.get(name)
+        persona, known = self._personas.get(name), self._ready.pop(name, None)
+        if persona is None:
+            return _Ready(None, "no such persona now")
         if known is None or known.persona is not persona:
-            known = self._ready[name] = _Ready.of(persona, self._drivers)
+            known = _Ready.of(persona, self._drivers)
+        self._ready[name] = known
         return known
 
     def _run(self, firing: Firing, ready: _Ready) -> dict[str, Any]:
@@ -164,9 +167,7 @@ class _Ready(NamedTuple):
     limits: str = "{}"
 
     @classmethod
-    def of(cls, persona: LoadedPersona | None, drivers: Sequence[str]) -> Self:
-        if persona is None:
-            return cls(None, "no such persona now")
+    def of(cls, persona: LoadedPersona, drivers: Sequence[str]) -> Self:
         if persona.persona.driver not in drivers:
             return cls(persona, f"its driver {persona.persona.driver!r} cannot drive a run here")
         try:

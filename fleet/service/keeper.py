@@ -7,12 +7,12 @@ from collections.abc import Callable
 import anyio
 
 from fleet.errors import FleetError
-from fleet.events.feed import FaultMet, Feed, RunsRemoved
+from fleet.events.feed import Feed, RunsRemoved, RunUnsettled
 from fleet.gate.stop import stopped
 from fleet.runs.keep import tidy
 from fleet.runs.world import World
 
-FIRST_S = 60.0
+FIRST_S = 5.0
 """A start has other things to do."""
 EVERY_S = 3600.0
 
@@ -50,5 +50,6 @@ class Keeper:
 
     def _complain(self, reason: str) -> None:
         if reason and reason != self._told:
-            self._feed.tell(FaultMet(where="removing old runs", error=reason[:500]))
+            words = f"old runs are not removed: {reason}"
+            self._feed.tell(RunUnsettled(run="", persona="", reason=words[:500]))
         self._told = reason

@@ -103,6 +103,22 @@ async def test_an_adopted_claim_is_a_probe_of_the_persona(state: Path) -> None:
     assert "Reversal: remove [[probe]] x-0123456789ab from qa-mine.md" in record
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+async def test_the_file_stays_whose_it_was_and_its_line_ends_what_they_were(state: Path) -> None:
+    path = state.parent / "qa-mine.md"
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    path.chmod(0o640)
+    os.chown(path, 0, 64_999)
+    assert adopt(state).returncode == 0
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (0, 64_999, 0o640)
+    text = path.read_bytes().decode()
+    head, _, body = text.partition('[[probe]]\nid = "x-')
+    assert head == TEXT.partition("+++\nYou")[0].replace("\n", "\r\n") + "\n"
+    assert body.endswith("+++\r\nYou are qa-mine.\r\n+++\r\nThis line is no fence.\r\n")
+    assert load(path).persona.probe[-1] == PROBE
+
+
 async def test_an_adopted_probe_is_proven_like_any_other(state: Path, tmp_path: Path) -> None:
     adopt(state)
     probe = load(state.parent / "qa-mine.md").persona.probe[-1]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,17 +31,24 @@ class Long(SystemClock):
         return datetime.now(UTC) - timedelta(days=100)
 
 
-@pytest.fixture
-async def state(tmp_path: Path, anyio_backend: str) -> Path:
-    """Two runs, of which `held` still has a name; each with a folder of 2000 bytes."""
-    async with await Journal.open(tmp_path / "fleet.db", clock=Long()) as journal:
-        for run in ("over", "held"):
+@asynccontextmanager
+async def long_ago(state: Path, *runs: str) -> AsyncIterator[Journal]:
+    """Runs that ended then, each with a folder of 2000 bytes."""
+    async with await Journal.open(state / "fleet.db", clock=Long()) as journal:
+        for run in runs:
             await journal.trigger(
                 run, persona="p", key=run, platform="d", trigger="t", rung="observe", budget={}
             )
             await journal.finish(run, "done", "all is well")
-            (tmp_path / "runs" / run).mkdir(parents=True)
-            (tmp_path / "runs" / run / "trajectory.jsonl").write_bytes(bytes(2000))
+            (state / "runs" / run).mkdir(parents=True)
+            (state / "runs" / run / "trajectory.jsonl").write_bytes(bytes(2000))
+        yield journal
+
+
+@pytest.fixture
+async def state(tmp_path: Path, anyio_backend: str) -> Path:
+    """Two runs, of which `held` still has a name."""
+    async with long_ago(tmp_path, "over", "held") as journal:
         await journal.intend("held", "name", "qa-held-1", {})
     return tmp_path
 
@@ -106,9 +114,9 @@ async def test_what_cannot_be_removed_is_told_once_and_stops_nobody(state: Path,
     try:
         await one.look()
         await one.look()
-        (fault,) = told(state)
-        assert (fault["type"], fault["where"]) == ("fault.met", "removing old runs")
-        assert fault["error"].startswith("run over: cannot remove")
+        (event,) = told(state)
+        assert (event["type"], event["run"]) == ("run.unsettled", "")
+        assert event["reason"].startswith("old runs are not removed: run over: cannot remove")
         assert folders(state) == ["held", "over"]
     finally:
         await anyio.run_process(["umount", str(mount)])

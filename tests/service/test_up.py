@@ -20,7 +20,9 @@ from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
 from fleet.gate.stop import resume, stop
 from fleet.store.journal import Journal
+from fleet.store.rows import FindingRow
 from tests.service.conftest import CREATE, FETCH, LONG, Up, persona, processes_of
+from tests.service.test_keeper import long_ago
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 
@@ -292,6 +294,16 @@ async def line_to(devnet: Devnet) -> AsyncIterator[tuple[str, Callable[[bool], N
     yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", switch
     switch(False)
     server.close()
+
+
+async def test_runs_of_long_ago_make_room_and_the_evidence_of_what_is_on_the_log_stays(up: Up) -> None:
+    async with long_ago(up.state, "over", "found") as journal:
+        await journal.add_finding(FindingRow(run_id="found", fingerprint="0123456789ab", state="posted"))
+    process = up.start()
+    (told,) = await up.until(lambda: up.told("runs.removed"), 30)
+    assert (told.runs, told.bytes) == (1, 2000)
+    assert sorted(path.name for path in (up.state / "runs").iterdir()) == ["found"]
+    assert await up.end(process) == 0
 
 
 async def test_a_chain_that_is_away_is_waited_for_at_the_start_and_in_mid_run(up: Up) -> None:
