@@ -42,6 +42,13 @@ REGISTER = Function("0xf2c298be", ("string",), ("uint256",))
 SET_METADATA = Function("0xa0bd575b", ("uint256", "bytes32", "bytes"))
 APPROVE = Function("0x095ea7b3", ("address", "uint256"), ("bool",))
 CLAIM_DAILY = Function("0x89934d3a")
+WRITES: dict[str, Function] = {
+    "register": REGISTER,
+    "setMetadata": SET_METADATA,
+    "claimDaily": CLAIM_DAILY,
+    "releaseName": Function("0x48e69e68", ("uint256",)),
+}
+"""Writes of the diamond that a platform may lack; the signer's own table decides what is signed."""
 
 KEYS: dict[str, bytes] = {
     label: bytes.fromhex(key)

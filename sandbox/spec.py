@@ -55,6 +55,7 @@ class Context:
     gas: dict[str, int] = field(default_factory=dict)  # publish_base, publish_per_byte, register, ...
     publish_cap: int = 16_384  # bytes (platform-facts 1.10)
     deadline_s: float = 30.0
+    lacks: tuple[str, ...] = ()  # functions of contract.py that this diamond is known not to offer
 
 
 class Mistake(Exception):
@@ -75,3 +76,5 @@ class ToolSpec:
     cost: Cost
     summary: str
     run: Callable[[Any, Context], Any] | None = None
+    needs: tuple[str, ...] = ()
+    """What every call presupposes of a platform, in the words of a probe's `needs`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from fleet.chain.facets import offered
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.judge import Fences, Spend
 from fleet.chain.keys import load_key
@@ -142,6 +143,7 @@ async def wired(
             watch=(*watch, *exported, *sent),
             model=_model(config, state),
             check=lambda: _check(rpc, profile, tier),
+            offered=lambda: offered(rpc, profile.chain.diamond),
         )
         yield world
 

@@ -19,6 +19,7 @@ from fleet.cli.shell import note
 from fleet.errors import TryAgain
 from fleet.events.recorded import Recording, UnknownRecord
 from fleet.gate.stop import stopped
+from fleet.runs.drive import coverage
 from fleet.store.rows import RunRow
 
 LOOK_S = 0.5
@@ -62,6 +63,7 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
     return {
         "run": run, "persona": row.persona, "outcome": row.outcome, "detail": row.detail,
         "findings": findings, "calls": calls, "seconds": _seconds(row), "settled": True,
+        "coverage": coverage(state / "runs" / run, run, row.outcome),
     }  # fmt: skip
 
 

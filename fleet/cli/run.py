@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.chain.facets import offered
+from fleet.chain.rpc import Rpc
 from fleet.cli.ask import daemon_of
 from fleet.cli.daemon import open_world
 from fleet.cli.follow import followed
@@ -16,12 +18,16 @@ from fleet.cli.queued import outcome
 from fleet.cli.queued import queue as ask_for
 from fleet.cli.roster import one, roster
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
-from fleet.errors import FleetError, Refused, TryAgain, UsageError
+from fleet.config import load_fleet, load_platform
+from fleet.errors import FleetError, Refused, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
+from fleet.personas.needs import needs_of
+from fleet.runs.capabilities import Capabilities
+from fleet.runs.coverage import exit_code
 from fleet.runs.life import RunReport, fire, recover
 from fleet.text import clean
 from sandbox.spec import Effect
@@ -47,7 +53,7 @@ def run_persona(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Fire one persona now; exit 1 when it found something."""
+    """Fire one persona now; exit 1 when it found something, 0 when all that applies was looked at and is well."""
     folder = state()
     if follow and queue:
         raise UsageError("--follow is for a run in this process", remedy="fleet runs follow RUN")
@@ -55,7 +61,7 @@ def run_persona(
         raise UsageError("--wait is for --queue", remedy="without --queue the run is waited for anyway")
     if dry_run:
         chosen = one(persona)
-        plan = planned(chosen, read_dial(folder / DIAL).rung)
+        plan = run(lambda: _planned(chosen, platform, read_dial(folder / DIAL).rung))
         columns = ("probe", "severity", "tools", "would run")
         put(plan, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in plan)))
         return
@@ -72,23 +78,36 @@ def run_persona(
             )
         data = run(lambda: _followed(chosen, platform, as_json) if follow else _fire(chosen, platform))
     put(data, as_json=as_json, text=lambda: _print(data))
-    if any(row["state"] in ("posted", "repeated", "confirmed") for row in data.get("findings", ())):
-        raise typer.Exit(1)
+    if code := 0 if data.get("queued") else exit_code(data):
+        raise typer.Exit(code)
 
 
-def planned(persona: LoadedPersona, rung: Rung) -> list[dict[str, Any]]:
-    """Each probe and whether the dial would let all of its calls through."""
-    rows = []
+async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> list[dict[str, Any]]:
+    """With what the platform has: its diamond is asked what it offers, and nothing else is."""
+    profile, _ = load_platform(platform or load_fleet().platform, state())
+    selectors = None
+    try:
+        async with Rpc(profile.chain.rpc) as rpc:
+            selectors = await offered(rpc, profile.chain.diamond)
+    except Unreachable as error:
+        note(f"{clean(str(error))}: what the diamond offers is not known")
+    return planned(persona, rung, Capabilities(profile, selectors))
+
+
+def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities) -> list[dict[str, Any]]:
+    """Each probe, whether it applies to the platform, and whether the dial would let all of its calls through."""
+    rows, words = [], {True: "yes", False: f"no: the dial is at {rung}"}
     for probe in persona.persona.probe:
         tools = [step.tool for step in probe.steps]
         acts = any(TOOLS[tool].effect is Effect.ACT for tool in tools)
         allowed = not acts or rung.height >= Rung.EXERCISE.height
+        missing = capabilities.missing(needs_of(probe))
         rows.append(
             {
                 "probe": probe.id,
                 "severity": probe.severity,
                 "tools": " ".join(tools),
-                "would run": "yes" if allowed else f"no: the dial is at {rung}",
+                "would run": f"not applicable: {missing}" if missing else words[allowed],
             }
         )
     return rows
@@ -134,5 +153,8 @@ def _print(data: dict[str, Any]) -> None:
         print(f"queued run {data['run']} of {data['persona']}")
         return
     print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
+    for word in ("not_applicable", "refused", "could_not"):
+        for row in data.get("coverage", {}).get(word, ()):
+            print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
     table(columns, ([row[c] for c in columns] for row in data["findings"]), empty="no findings")

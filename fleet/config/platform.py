@@ -8,6 +8,9 @@ from pydantic import Field, StringConstraints
 
 from fleet.config.section import Address, HttpUrl, Section
 
+Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+
 
 class ChainSection(Section):
     rpc: HttpUrl
@@ -25,11 +28,13 @@ class ChainSection(Section):
 
 
 class WebSection(Section):
-    site: HttpUrl
+    """Every part may be left out: probes that need it are then not applicable."""
+
+    site: HttpUrl | Literal[""] = ""
     """Base URL of the public documents."""
-    face: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]*\{name\}[^\s]*$")]
+    face: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]*\{name\}[^\s]*$")] | Literal[""] = ""
     """URL of a name's public face, with `{name}` where the name goes."""
-    proxy: HttpUrl
+    proxy: HttpUrl | Literal[""] = ""
     """Base URL of the agent-call proxy."""
     model: str = "gemini-flash"
     """Model segment of the proxy path."""
@@ -46,6 +51,8 @@ class CompilerSection(Section):
     """argv inside the jail; source on stdin, wasm on stdout. `{python}` is the jail's interpreter."""
     loader: tuple[str, ...] = ()
     """argv inside the jail that takes a module on stdin and prints its entry point."""
+    language: str = ""
+    """What it compiles, e.g. `rustlite`: probes that hold programs of another language are not applicable."""
     publish_cap: int = Field(default=16_384, gt=0)
     """Largest module the platform publishes, in bytes."""
 
@@ -83,7 +90,7 @@ class Platform(Section):
     """What runs and reports call this platform; by custom the name of the file."""
     chain: ChainSection
     """The chain and what lies on it."""
-    web: WebSection
+    web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
     compiler: CompilerSection = CompilerSection()
     """Its compiler, if it has one that runs here."""
@@ -93,5 +100,10 @@ class Platform(Section):
     """Who pays for throwaway keys, and how much."""
     call_targets: tuple[str, ...] = ()
     """Standing agents that `qa_call` may talk to besides the run's own names."""
+    targets: dict[Role, Annotated[str, StringConstraints(min_length=1, max_length=500)]] = {}
+    """What probes point at, by role: a name, or a URL that may begin with `{site}` or `{proxy}`; `{target:ROLE}`
+    in a probe. A role that is left out makes its probes not applicable."""
+    facts: dict[Fact, bool | int | float | str] = {}
+    """What this platform promises, e.g. `call_price_wei`; `facts.NAME` in an expectation."""
     history: dict[str, float] = {}
     """Figures of earlier releases by metric, e.g. `face_p95_ms`; own history replaces them as it grows."""

@@ -119,9 +119,36 @@ proxy = "{self.url}"
 root = "{COMPILER}"
 command = [{tool}, "--defects", "{defects}"]
 loader = [{tool}, "--defects", "{defects}", "--entry"]
+language = "rustlite"
+
+[targets]
+agent = "claude"
+assistant = "docs"
+page = "docs"
+second-page = "claude"
+guide = "{{site}}/llms.txt"
+manual = "{{site}}/skill.md"
+settings = "{{site}}/settings"
+script = "{{site}}/client.js"
+status = "{{proxy}}/api/status"
+persona = "{{site}}/api/persona?name=docs"
+
+[facts]
+call_price_wei = 10000000000000000
+call_price = "costs 0.01 credits"
+call_path = "/v1beta/models/"
+open_registration = true
+streams = true
+calls_need_token = true
+has_owner = true
+unknown_names_404 = true
+agents_know_callers = true
 
 [history]
-docs_face_p95_ms = 20.0
+page_face_p95_ms = 20.0
+face_control_p95_ms = 20.0
+site_p95_ms = 20.0
+guide_p95_ms = 20.0
 """
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-VARIABLES = ("result", "results", "history")
-"""The last step's result, every step's result in order, and figures of earlier runs by metric."""
+VARIABLES = ("result", "results", "history", "facts")
+"""The last step's result, every step's result in order, figures of earlier runs by metric, and what the profile
+promises."""
 
 
 LARGEST = 1 << 20
@@ -24,6 +26,20 @@ LARGEST = 1 << 20
 
 class ExpectationError(Exception):
     """The expectation does not compile, or cannot be decided on these results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What an expectation speaks of."""
+
+    results: Sequence[Mapping[str, Any]]
+    history: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def named(self) -> dict[str, Any]:
+        """By the names of VARIABLES."""
+        named = {"result": self.results[-1], "results": list(self.results)}
+        return named | {"history": dict(self.history), "facts": dict(self.facts)}
 
 
 @lru_cache(maxsize=1)
@@ -87,33 +103,32 @@ def _version() -> str:
     return version("cel-python")
 
 
-def holds(text: str, results: Sequence[Mapping[str, Any]], history: Mapping[str, float]) -> bool:
+def holds(text: str, values: Values) -> bool:
     """Whether the expectation holds; ExpectationError when it cannot be decided, which is never a finding."""
     from celpy.celtypes import BoolType
 
-    answer = _evaluate(text, results, history)
+    answer = _evaluate(text, values)
     if not isinstance(answer, BoolType):
         raise ExpectationError("does not say true or false")
     return bool(answer)
 
 
-def number(text: str, results: Sequence[Mapping[str, Any]]) -> float:
+def number(text: str, values: Values) -> float:
     """A figure worth keeping, such as `result.p95_ms`; ExpectationError when it is not a number."""
     from celpy.celtypes import DoubleType, IntType
 
-    answer = _evaluate(text, results, {})
+    answer = _evaluate(text, values)
     if not isinstance(answer, DoubleType | IntType):
         raise ExpectationError("is not a number")
     return float(answer)
 
 
-def _evaluate(text: str, results: Sequence[Mapping[str, Any]], history: Mapping[str, float]) -> Any:
+def _evaluate(text: str, values: Values) -> Any:
     from celpy.adapter import json_to_cel
     from celpy.evaluation import CELEvalError
 
-    values = {"result": results[-1], "results": list(results), "history": dict(history)}
     try:
-        return _program(text).evaluate(json_to_cel(values))
+        return _program(text).evaluate(json_to_cel(values.named()))
     except (CELEvalError, ValueError, OverflowError, RecursionError) as error:
         # not only its own errors: an integer of 65 bits in a result is a plain ValueError
         raise ExpectationError(f"cannot be decided: {error.args[0] if error.args else error}") from None

@@ -2,59 +2,110 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from anyio import to_thread
 
 from fleet.drivers.desk import RUN_PROBE, Desk
-from fleet.drivers.expect import ExpectationError, check, holds
-from fleet.drivers.session import OUR_FAILURES, Session
+from fleet.drivers.expect import ExpectationError, Values, check, holds
+from fleet.drivers.session import OUR_FAILURES, PASSING, Session
 from fleet.drivers.template import wants_name
 from fleet.personas.model import Probe
+from fleet.personas.needs import needs_of
 
-State = Literal["healthy", "finding", "inconclusive"]
+State = Literal["healthy", "finding", "inconclusive", "not_applicable"]
+
+_HISTORY = re.compile(r"\bhistory\.([a-z][a-z0-9_]*)")
+_NOT_OFFERED = re.compile(r"function not found|function does not exist|unknown (?:function|selector)", re.I)
+"""What a diamond says of a selector that none of its facets has (platform-facts 1.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One execution of a probe. `inconclusive` means it could not be looked at, and says why.
 
-    `denied` is the gate's rule when a call was not permitted.
+    `denied` is the gate's rule when a call was not permitted, `cause` the error_class of a call that could
+    not look. `not_applicable`: the platform has nothing there to look at.
     """
 
     state: State
     reason: str = ""
     denied: str = ""
+    cause: str = ""
     calls: tuple[Mapping[str, Any], ...] = field(default=())
     """What was called: tool and resolved args."""
+    asked: tuple[Mapping[str, Any], ...] = field(default=())
+    """The same with the placeholders of a repro."""
     results: tuple[Mapping[str, Any], ...] = field(default=())
 
 
-async def attempt(session: Session, probe: Probe) -> Attempt:
-    """Run the steps of one probe and judge them; RunOver passes through."""
+async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Attempt:
+    """Run the steps of one probe and judge them; RunOver passes through.
+
+    What could not be looked at for a reason that may pass is looked at again, with a back-off, for as long as
+    the session has patience with that target.
+    """
+    await to_thread.run_sync(check, probe.expect)  # the first one of a process loads the library
+    if why := await session.missing(needs_of(probe)):
+        return Attempt(state="not_applicable", reason=why)
+    tries = 0
+    while True:
+        seen = await _once(session, probe, proof)
+        if seen.cause not in PASSING or not seen.calls:
+            return seen
+        last = seen.calls[-1]
+        if not await session.wait_for(last["tool"], last["args"], tries):
+            return seen
+        tries += 1
+
+
+async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
     args = [dict(step.args) for step in probe.steps]
     bindings = session.bindings(fresh_name=wants_name(args))
-    calls: list[Mapping[str, Any]] = []
-    results: list[Mapping[str, Any]] = []
-    await to_thread.run_sync(check, probe.expect)  # the first one of a process loads the library
+    seen = Attempt(state="inconclusive")
     for step, raw in zip(probe.steps, args, strict=True):
         resolved = bindings.resolve(raw)
-        answer = await session.call(step.tool, resolved, probe=probe.id)
-        calls.append({"tool": step.tool, "args": resolved})
-        results.append(answer.result)
-        could_not = answer.denied or answer.result.get("error_class", "") in OUR_FAILURES
-        if could_not:
+        answer = await session.call(step.tool, resolved, probe=probe.id, proof=proof)
+        seen = replace(
+            seen,
+            calls=(*seen.calls, {"tool": step.tool, "args": resolved}),
+            asked=(*seen.asked, {"tool": step.tool, "args": bindings.pointed(raw)}),
+            results=(*seen.results, answer.result),
+        )
+        cause = str(answer.result.get("error_class", ""))
+        if answer.denied or cause in OUR_FAILURES:
             reason = answer.reason or str(answer.result.get("error", ""))
-            what = answer.denied or str(answer.result.get("error_class"))
-            why = f"{step.tool}: {what}: {reason}"
-            return _attempt("inconclusive", calls, results, why, answer.denied)
+            why = f"{step.tool}: {answer.denied or cause}: {reason}"
+            return replace(seen, reason=why, denied=answer.denied, cause="" if answer.denied else cause)
+        if cause == "reverted" and _NOT_OFFERED.search(str(answer.result.get("error", ""))):
+            why = f"{step.tool}: the diamond does not offer this function"
+            return replace(seen, state="not_applicable", reason=why)
+    return _judged(session, probe, seen)
+
+
+def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
+    """The expectation's word, once the control says that there is something to judge."""
+    figures = session.history()
+    values = Values(seen.results, figures, session.facts())
+    first = _first_look(probe, figures)
     try:
-        healthy = holds(probe.expect, results, session.history())
+        if probe.control and not first and not holds(probe.control, values):
+            reason = "could not tell: what it is compared with is off as well: this machine, or the way there, is busy"
+            return replace(seen, reason=reason, cause="busy")
+        if first:
+            return replace(seen, state="healthy", reason=f"a first look: it begins the history of {first}")
+        return replace(seen, state="healthy" if holds(probe.expect, values) else "finding")
     except ExpectationError as error:
-        return _attempt("inconclusive", calls, results, f"expectation {error}")
-    return _attempt("healthy" if healthy else "finding", calls, results)
+        return replace(seen, reason=f"expectation {error}")
+
+
+def _first_look(probe: Probe, figures: Mapping[str, float]) -> str:
+    """The metric that this probe notes, compares with and has no figure of yet; "" when it has all."""
+    wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
+    return ", ".join(sorted(name for name in wanted & probe.note.keys() if name not in figures))
 
 
 async def playbook(desk: Desk) -> str:
@@ -66,13 +117,3 @@ async def playbook(desk: Desk) -> str:
         except TimeoutError:
             continue  # its record says so, and the plan does not offer it again for nothing
     return ""
-
-
-def _attempt(
-    state: State,
-    calls: list[Mapping[str, Any]],
-    results: list[Mapping[str, Any]],
-    reason: str = "",
-    denied: str = "",
-) -> Attempt:
-    return Attempt(state=state, reason=reason, denied=denied, calls=tuple(calls), results=tuple(results))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fleet.drivers.template import Bindings
 
-OUR_FAILURES = frozenset({"refused", "internal", "unreachable", "disk_full", "bad_request"})
-"""error_class words that say "could not look": never a statement about the platform."""
+OUR_FAILURES = frozenset(
+    {"refused", "internal", "unreachable", "timeout", "busy", "too_large", "disk_full", "bad_request"}
+)
+"""error_class words that say "could not look": never a statement about the platform.
+
+`unreachable` and `timeout` may be an outage, which is a finding of its own (runs/outage.py) and not one of
+whatever was asked; `busy`: this machine was too slow to tell.
+"""
+
+PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
+"""Those of them that may be gone a moment later: worth another look within the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +44,20 @@ class Session(Protocol):
     def bindings(self, *, fresh_name: bool) -> Bindings:
         """Values for one attempt's placeholders, with a name that no attempt has used when asked for."""
 
-    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
-        """One gated, jailed call; RunOver when a fence ends the run."""
+    async def missing(self, needs: Iterable[str]) -> str:
+        """Why a probe with these needs is not applicable on this platform; "" when everything is there."""
+
+    async def call(
+        self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False
+    ) -> Answer:
+        """One gated, jailed call; RunOver when a fence ends the run. A `proof` is never withheld for what failed
+        before it."""
+
+    async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
+        """Back off before another look at what this call points at; False when its patience is over."""
 
     def history(self) -> Mapping[str, float]:
         """Figures of earlier runs by metric; the profile's own where there are too few."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the profile promises of the platform."""

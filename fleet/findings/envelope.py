@@ -1,6 +1,6 @@
 """The `qa/v1` envelope: what goes on the log, in at most 2,048 bytes.
 
-    qa/v1 source=qa-fuzz sev=high surface=compiler run=<id> fp=<12 hex> rate=3/3 ev=sha256:<hex>
+    qa/v1 source=qa-fuzz sev=high surface=compiler run=<id> fp=<12 hex> was=<12 hex> rate=3/3 ev=sha256:<hex>
     compile panics on an enum with no variants; a clean error was expected
     repro: qa_compile(source="enum E{}")
 
@@ -41,6 +41,8 @@ class Envelope(BaseModel):
     surface: Annotated[str, StringConstraints(pattern=SURFACE)]
     run: Annotated[str, StringConstraints(pattern=rf"{RUN}|^$")] = ""
     fp: Annotated[str, StringConstraints(pattern=FP)]
+    was: Annotated[str, StringConstraints(pattern=rf"{FP}|^$")] = ""
+    """The fingerprint of version 1 that these calls had; its presence says that `fp` is of version 2."""
     rate: tuple[Annotated[int, Field(ge=0, le=99)], Annotated[int, Field(ge=1, le=99)]] | None = None
     ev: Annotated[str, StringConstraints(pattern=rf"{EV}|^$")] = ""
     title: Annotated[str, Field(min_length=1)]
@@ -80,6 +82,7 @@ def compose(
     title: str,
     body: str = "",
     repro: Sequence[ReproCall] = (),
+    was: str = "",
 ) -> Envelope:
     """An envelope, text and repro masked before anything was cut; what is signed comes from here."""
     return Envelope(
@@ -88,6 +91,7 @@ def compose(
         surface=surface,
         run=run,
         fp=fp,
+        was=was,
         rate=rate,
         ev=ev,
         title=redactor.text(clean(title)),
@@ -129,6 +133,7 @@ def _header(envelope: Envelope) -> str:
         ("surface", envelope.surface),
         ("run", envelope.run),
         ("fp", envelope.fp),
+        ("was", envelope.was),
         ("rate", rate),
         ("ev", f"sha256:{envelope.ev}" if envelope.ev else ""),
     )

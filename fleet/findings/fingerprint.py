@@ -1,6 +1,9 @@
-"""When two findings are the same one: surface and normalised repro, or title where there is no repro.
+"""When two findings are the same one.
 
-Triage keys clusters with these same functions, so a fingerprint means one thing in the whole fleet.
+Version 2, of what the fleet finds now: the surface and the signature of what was seen (sighting.py), with the
+normalised repro where the signature alone does not name the defect. Version 1, of older entries of the log and of
+strangers' ones: surface and normalised repro, or title where there is no repro. A finding of version 2 carries
+the version 1 that its calls had, so that it is known where an older entry has it already.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleet.findings.repro import ReproCall, spell
+from fleet.findings.sighting import Sighting
 from fleet.text import clean
 
 HEX_DIGITS = 12
@@ -54,4 +58,11 @@ def fingerprint(surface: str, calls: Sequence[ReproCall], title: str) -> str:
     """12 hex digits that name the finding. Severity, wording and run do not matter when there is a repro."""
     kind, what = ("repro", normalise_repro(calls)) if calls else ("title", normalise(title))
     text = f"{normalise(surface)}\0{kind}\0{what}"
+    return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
+
+
+def identity(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> str:
+    """12 hex digits, version 2: the same for the same defect, whichever probe or driver met it."""
+    what = "" if sighting.whole else normalise_repro(calls)
+    text = f"{normalise(surface)}\0seen\0{sighting.signature}\0{what}"
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]

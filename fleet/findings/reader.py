@@ -46,6 +46,7 @@ _RULES = {
     "surface": re.compile(SURFACE),
     "run": re.compile(RUN),
     "fp": re.compile(FP),
+    "was": re.compile(FP),
     "rate": re.compile(r"^\d{1,2}/[1-9]\d?$", re.ASCII),
     "ev": re.compile(r"^sha256:[0-9a-f]{64}$"),
     "v": re.compile(r"^\d{1,3}$", re.ASCII),
@@ -65,6 +66,7 @@ class Entry:
     version: str = ""
     run: str = ""
     fp: str = ""
+    was: str = ""
     rate: tuple[int, int] | None = None
     ev: str = ""
     body: str = ""
@@ -130,6 +132,7 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> Entry | None:
         version=fields.get("v", ""),
         run=fields.get("run", ""),
         fp=fields.get("fp", ""),
+        was=fields.get("was", ""),
         rate=rate,  # type: ignore[arg-type]  # two numbers by _RULES
         ev=fields.get("ev", "").removeprefix("sha256:"),
         body=clean(body, newlines=True).strip(),

@@ -64,13 +64,13 @@ class Scope:
     def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
         """The scope of a profile; `functions` are the views that `qa_chain` has in its table."""
         web = platform.web
-        urls = [web.site, web.proxy]
+        urls = [url for url in (web.site, web.proxy) if url]
         faces: set[Origin] = set()
-        place = origin_of(web.face.replace("{name}", "x"))
+        place = origin_of(web.face.replace("{name}", "x")) if web.face else None
         if place and "{name}" in urlsplit(web.face).netloc:
             scheme, host, port = place
             faces.add((scheme, host.removeprefix("x"), port))
-        else:
+        elif web.face:
             urls.append(web.face.replace("{name}", "x"))
         origins = {origin for origin in map(origin_of, urls) if origin}
         for host in web.hosts:

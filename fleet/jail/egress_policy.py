@@ -84,15 +84,17 @@ class EgressPolicy:
         """The policy that a platform's profile describes; ConfigError when it would open the node itself."""
         web = platform.web
         face = urlsplit(web.face.replace("{name}", "name"))
-        hosts = {_profile_origin(url) for url in (web.site, web.proxy)} | set(_pairs(web.hosts))
+        hosts = {_profile_origin(url) for url in (web.site, web.proxy) if url} | set(_pairs(web.hosts))
         faces: tuple[tuple[Origin, re.Pattern[str]], ...] = ()
         if "{name}" in urlsplit(web.face).netloc:
             host = urlsplit(web.face).netloc.rpartition(":")[0] if face.port else urlsplit(web.face).netloc
             pattern = re.escape(host.lower().rstrip(".")).replace(re.escape("{name}"), _LABEL)
             faces = ((_profile_origin(face.geturl()), re.compile(pattern, re.ASCII)),)
-        else:
+        elif web.face:
             hosts.add(_profile_origin(face.geturl()))
-        proxy = Target(_profile_origin(web.proxy), urlsplit(web.proxy).path.rstrip("/"))
+        proxy = (
+            Target(_profile_origin(web.proxy), urlsplit(web.proxy).path.rstrip("/")) if web.proxy else None
+        )
         policy = cls(rpc=platform.chain.rpc, hosts=frozenset(hosts), faces=faces, proxy=proxy)
         if _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(

@@ -15,6 +15,8 @@ from fleet.personas import cron
 from fleet.personas.duration import FORM, parse_duration
 from fleet.personas.frontmatter import Loc
 from fleet.personas.model import EVENTS, Persona, PolicySection, Probe, Trigger
+from fleet.personas.needs import FORM as FORM_OF_NEEDS
+from fleet.personas.needs import bad_need
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -187,10 +189,13 @@ def _probe(probe: Probe, loc: Loc, granted: Collection[str], rules: Rules) -> It
         why = _not_json(step.args) or rules.bad_args(step.tool, step.args)
         if why:
             yield Complaint((*here, "args"), f"not valid for {step.tool}: {why}", "see the tool's arguments")
-    for key, text in (("expect", probe.expect), *(("note", text) for text in probe.note.values())):
-        why = rules.bad_expectation(text)
-        if why:
-            yield Complaint((*loc, key), why, "write CEL over result, results and history")
+    for need in probe.needs:
+        if why := bad_need(need):
+            yield Complaint((*loc, "needs"), why, f"needs: {FORM_OF_NEEDS}")
+    said = [("expect", probe.expect), *(("control", probe.control) for _ in filter(None, [probe.control]))]
+    for key, text in (*said, *(("note", text) for text in probe.note.values())):
+        if why := rules.bad_expectation(text) or "":
+            yield Complaint((*loc, key), why, "write CEL over result, results, history and facts")
 
 
 def _seconds(text: str) -> float | None:

@@ -30,10 +30,16 @@ class Probe(Section):
     """Surface of the finding, when it is not the persona's own."""
     steps: tuple[Step, ...] = Field(min_length=1, max_length=16)
     """Calls, in order; the last one's result is `result` in the expectation."""
+    needs: tuple[str, ...] = ()
+    """What the platform must have beyond what the steps say by themselves (needs.py): `language:rustlite`,
+    `view:creditOf`, `fact:call_price_wei`. What is missing makes the probe not applicable."""
     expect: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-    """CEL over `result`, `results`, `history`; false means a finding."""
+    """CEL over `result`, `results`, `history`, `facts`; false means a finding."""
+    control: Annotated[str, StringConstraints(max_length=1000)] = ""
+    """CEL that must hold for the answer to say anything, over the same names: of the paired measurement of
+    another page, say. False: could not tell, this machine or the way to the platform is busy."""
     finding: Annotated[str, StringConstraints(min_length=8, max_length=300)]
-    """The finding's title: what is wrong, and what was expected."""
+    """What the author had in mind. A finding's title says what was seen; this stands below it as the intent."""
     note: dict[str, str] = {}
     """Figures that a healthy attempt adds to the history: metric -> CEL number, e.g. `result.p95_ms`."""
 

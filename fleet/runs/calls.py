@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Offer, Reply
 from fleet.drivers.playbook import Attempt
 from fleet.drivers.template import wants_name
+from fleet.personas.model import Step
 from fleet.runs.acts import Acts
 from fleet.runs.claims import MAX_CLAIMS, claimed
 from fleet.runs.decisions import Decision
@@ -18,7 +19,13 @@ from fleet.runs.plan import State
 from fleet.runs.replies import arguments, fitted, pointed, refusal, shaped
 from fleet.runs.state import RunState
 from fleet.runs.turns import OpenTurn
+from sandbox.spec import Effect
 from sandbox.tools import TOOLS
+
+MAX_LED = 15
+"""Acts on one disposable name that a repro can hold before its last call."""
+PASSING = frozenset({"", "rate", "withdrawn"})
+"""Refusals that a second look may not meet; any other rule of the gate would say the same again."""
 
 
 class Keeper(Protocol):
@@ -46,6 +53,8 @@ class Calls:
         self._redactor = exercise.world.redactor
         self._acts = Acts()
         self._scratch = ""
+        self._led: list[Step] = []
+        """The driver's own acts on its disposable name: what led to a later answer about it."""
         self._claims: dict[str, dict[str, Any]] = {}
 
     def offers(self) -> tuple[Offer, ...]:
@@ -84,7 +93,17 @@ class Calls:
             return refusal(call_id, tool, f"{answer.denied}: {answer.reason}")
         shown = shaped(self._redactor, answer.result)
         self._acts.after(tool, resolved, shown)
+        await self._judge(tool, args, answer.result)
         return Reply(call_id, tool, shown)
+
+    async def _judge(self, tool: str, args: dict[str, Any], result: Mapping[str, Any]) -> None:
+        """The oracles' word on an answer that no probe asked for; what led to it is part of its repro."""
+        step, named = Step(tool=tool, args=args), wants_name(args)
+        led = tuple(self._led) if named else ()
+        if len(led) < MAX_LED:
+            await self._exercise.look_at_answer((*led, step), result)
+        if named and TOOLS[tool].effect is Effect.ACT:
+            self._led.append(step)
 
     def _bindings(self, args: dict[str, Any]) -> dict[str, Any]:
         bindings = self._session.bindings(fresh_name=wants_name(args) and not self._scratch)
@@ -118,7 +137,7 @@ class Calls:
             return Reply(call_id, RUN_PROBE, fitted(again))
         self._keeper.mark(probe.id, "inconclusive", "it was begun, and did not come to an end", tried=True)
         seen = await self._exercise.look(probe)
-        state: State = "skipped" if seen.denied not in ("", "rate") else seen.state
+        state: State = "skipped" if seen.denied not in PASSING else seen.state
         reason = self._redactor.text(seen.reason)
         self._keeper.mark(probe.id, state, reason)
         told = {"probe": probe.id, "state": state, "reason": reason}
@@ -138,10 +157,10 @@ class Calls:
         if self._keeper.count_claim() >= MAX_CLAIMS:
             error = f"this run has made {MAX_CLAIMS} claims: no more are looked at"
             return await self._reject(turn, call_id, REPORT_FINDING, error, "", {"title": title})
-        seen, claim = await self._exercise.look_at_claim(probe)
+        seen, review = await self._exercise.look_at_claim(probe)
         said: dict[str, Any] = {"claim": probe.id, "state": seen.state, "reason": seen.reason}
         if seen.state == "finding":
-            said["then"] = "a person reviews it" if claim["review"] else "proven again, then posted"
+            said["then"] = "a person reviews it" if review else "proven again, then posted"
             self._decide(title, "explored", "raised, to be proven 3 of 3", said["then"])
         else:
             self._decide(title, seen.state, "not promoted", seen.reason or "what was expected does hold")

@@ -3,7 +3,7 @@
 A claim is steps and an expectation, and both are the driver's. Running the steps again proves that the
 platform answers so, every time; it does not prove that the answer is wrong, because a driver that lies
 writes an expectation that no healthy platform meets. So only what the fleet itself says of every healthy
-platform (ORACLES) may be posted, in the fleet's words; any other claim is proven as well, kept with its
+platform (fleet/oracles) may be posted, in the fleet's words; any other claim is proven as well, kept with its
 evidence, and waits for a person. See docs/decisions/0006-explored-findings.md.
 """
 
@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
 
 from pydantic import ValidationError
 
-from fleet.drivers.expect import ExpectationError, check, holds
-from fleet.drivers.playbook import Attempt
-from fleet.findings.fingerprint import fingerprint
+from fleet.drivers.expect import check
+from fleet.findings.fingerprint import normalise_repro
 from fleet.findings.repro import ReproCall, ReproError, write_repro
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Probe, Severity, Surface
+from fleet.personas.model import Probe
 from fleet.runs.guest import bad_args
 from fleet.runs.offers import ReportFinding
 from fleet.runs.prove import repro_of
@@ -40,51 +38,6 @@ _RESULT = re.compile(r"\bresults?\b")
 _RUN_NAME = re.compile(r"qa-[a-z2-7]{8}-[0-9]")
 
 
-@dataclass(frozen=True, slots=True)
-class Oracle:
-    """What holds for the last result of a tool on every healthy platform, whatever it was asked."""
-
-    tool: str
-    healthy: str
-    title: str
-    severity: Severity
-    surface: Surface
-
-
-ORACLES: tuple[Oracle, ...] = (
-    Oracle(
-        "qa_compile",
-        '!(result.outcome in ["panic", "crash"])',
-        "the compiler or loader breaks on this input; a clean error was expected",
-        "high",
-        "compiler",
-    ),
-    Oracle(
-        "qa_fetch",
-        "result.status < 500 || result.status in [501, 503, 507]",
-        "a public page answers with a server error; an answer below 500 was expected",
-        "medium",
-        "ux",
-    ),
-    Oracle(
-        "qa_call",
-        "!(result.status >= 400 && result.charged > 0)",
-        "a refused call is charged; a refusal was expected to be free",
-        "high",
-        "on-chain",
-    ),
-    Oracle(
-        "qa_publish",
-        "!result.published || result.app_read_back",
-        "a publish is reported, and the app is not there; it was expected to be readable",
-        "high",
-        "on-chain",
-    ),
-)
-"""Each holds for any arguments, so that no choice of steps makes a healthy platform break it. What a driver
-could put there itself (a secret in its own page, a deadline of its own) is not among them."""
-
-
 def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
     """The probe that a claim is, or why it is none: `/pointer: message`."""
     bad = _bad_steps(report, persona) or _bad_expect(report.expect)
@@ -92,10 +45,12 @@ def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
         return bad
     surface = report.surface or persona.persona.surface
     calls = tuple(ReproCall(step.tool, dict(step.args)) for step in report.steps)
-    name = fingerprint(surface, calls, "")
+    said = "".join(report.expect.split())
     for probe in persona.persona.probe:
-        if fingerprint(surface, repro_of(probe), "") == name:
-            return f"/steps: these are the steps of the probe {probe.id!r}: run that one"
+        same = normalise_repro(repro_of(probe)) == normalise_repro(calls)
+        if same and "".join(probe.expect.split()) == said:
+            return f"/steps: this is the probe {probe.id!r}: run that one"
+    name = sha256(f"{surface}\0{normalise_repro(calls)}\0{said}".encode()).hexdigest()[:12]
     try:
         return Probe(
             id=f"x-{name}",
@@ -109,43 +64,12 @@ def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
         return f"/: {error.errors(include_url=False)[0]['msg']}"
 
 
-def judged(probe: Probe, seen: Attempt) -> tuple[Probe, dict[str, Any]]:
-    """The probe to be proven, and what is kept with its finding.
-
-    Where the fleet's own words say that the last answer is wrong, they take the place of the driver's.
-    """
-    oracle = broken(probe.steps[-1].tool, seen.results[-1]) if seen.results else None
-    claim: dict[str, Any] = {"title": probe.finding, "severity": probe.severity, "expect": probe.expect}
-    if oracle is not None:
-        surface = oracle.surface
-        name = fingerprint(surface, repro_of(probe), "")
-        probe = probe.model_copy(
-            update={
-                "id": f"x-{name}",
-                "severity": oracle.severity,
-                "surface": surface,
-                "expect": oracle.healthy,
-                "finding": oracle.title,
-            }
-        )
-    return probe, claim | {"review": oracle is None, "probe": probe.model_dump(mode="json")}
-
-
-def broken(tool: str, result: Mapping[str, Any]) -> Oracle | None:
-    """The fleet's own expectation that this result breaks, or None."""
-    for oracle in ORACLES:
-        try:
-            if oracle.tool == tool and not holds(oracle.healthy, [result], {}):
-                return oracle
-        except ExpectationError:
-            continue
-    return None
-
-
 def kept(row: FindingRow) -> Probe | None:
-    """The probe of an explored finding as it was written down; None for one of the persona's own."""
-    claim = row.data.get("claim")
-    return Probe.model_validate(claim["probe"]) if isinstance(claim, Mapping) else None
+    """The probe that shows a finding, as it was written down; None for one that no probe shows."""
+    claim, probe = row.data.get("claim"), row.data.get("probe")
+    if probe is None and isinstance(claim, Mapping):
+        probe = claim.get("probe")  # of an earlier version
+    return Probe.model_validate(probe) if isinstance(probe, Mapping) else None
 
 
 def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:

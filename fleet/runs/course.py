@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -20,7 +20,7 @@ from fleet.gate.scope import Scope
 from fleet.jail.process import proc_stat
 from fleet.personas.load import LoadedPersona
 from fleet.runs.decisions import DecisionFile, Recorder
-from fleet.runs.drive import Drive, counts
+from fleet.runs.drive import Drive, counts, coverage
 from fleet.runs.exercise import Exercise
 from fleet.runs.report import close_over_budget
 from fleet.runs.session import RunSession
@@ -54,6 +54,8 @@ class RunReport:
     calls: int
     seconds: float
     settled: bool
+    coverage: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
+    """Every probe under looked, not_applicable, refused or could_not, with its reason."""
 
 
 def own_start() -> int:
@@ -214,6 +216,7 @@ class Course:
             calls=self.session.calls,
             seconds=self._seconds(),
             settled=settled,
+            coverage=coverage(self.world.folder(self.run), self.run, outcome),
         )
 
     def _seconds(self) -> float:

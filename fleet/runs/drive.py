@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from fleet import __version__
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.session import RunOver
@@ -17,15 +19,19 @@ from fleet.personas.duration import parse_duration
 from fleet.personas.load import LoadedPersona
 from fleet.runs import brief
 from fleet.runs.conduct import Conductor, Setting
+from fleet.runs.coverage import BLIND, Coverage
 from fleet.runs.decisions import Recorder
 from fleet.runs.exercise import Exercise
 from fleet.runs.groups import granted
 from fleet.runs.hand import PLAYBOOK, Hand
+from fleet.runs.plan import Plan
 from fleet.runs.policy import PROVABLE
 from fleet.runs.state import StateFile
 from fleet.runs.world import World
 from fleet.text import line
 
+DRIVING = 0.75
+"""Share of a run's time that its driver has; the rest is for proofs of what it saw."""
 DRIVERS = ("auto", "playbook")
 """What a persona may ask for without a model: then `auto` is the playbook."""
 
@@ -93,8 +99,12 @@ class Drive:
         """Begin, check, drive, prove; the detail of a run that is done, RunOver for every other end."""
         desk = self.seat()
         await self._check()
+        detail = ""
         try:
-            detail = await self._by_hand(desk)
+            with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
+                detail = await self._by_hand(desk)
+            if driving.cancelled_caught:
+                raise desk.end(RunOver("deadline_exceeded", "the rest of the time is for proofs"))
             desk.verdict()
         except RunOver as over:
             if over.outcome != "done":
@@ -103,6 +113,8 @@ class Drive:
                 raise
             detail = over.detail
         await self.exercise.prove_raised()
+        if desk.state.items and not desk.state.plan.looked():
+            raise RunOver(BLIND, desk.summary())
         return detail or desk.summary()
 
     def seat(self) -> Conductor:
@@ -165,6 +177,16 @@ async def _driven(hand: Hand, desk: Conductor) -> str:
         if isinstance(error, TimeoutError):
             raise RunOver("failed", f"{hand.name} gave up after a turn that timed out") from None
         raise
+
+
+def coverage(folder: Path, run: str, outcome: str) -> dict[str, list[dict[str, str]]]:
+    """What a run looked at and what it did not, as it wrote it down; nothing for one that was never driven."""
+    file = StateFile(folder, run)
+    try:
+        plan = file.load().plan if file.path.exists() else Plan(())
+    except RunOver:
+        plan = Plan(())
+    return Coverage.of(plan, outcome).as_data()
 
 
 def counts(folder: Path, run: str) -> tuple[int, TurnUsage | None, str]:

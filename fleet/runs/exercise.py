@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fleet.drivers.expect import ExpectationError, number
+from fleet.drivers.expect import ExpectationError, Values, number
 from fleet.drivers.playbook import Attempt, attempt
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Probe
-from fleet.runs.claims import judged, kept
-from fleet.runs.prove import candidate, prove
+from fleet.personas.model import Probe, Step
+from fleet.runs.candidates import Candidate, answered, candidates
+from fleet.runs.claims import kept
+from fleet.runs.prove import Proof, prove_all
 from fleet.runs.session import RunSession
 from fleet.runs.world import World
-from fleet.store.rows import FindingRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,50 +30,62 @@ class Exercise:
     session: RunSession
 
     async def look(self, probe: Probe) -> Attempt:
-        """Run one probe of the persona once, and keep what was seen."""
+        """Run one probe of the persona once, and keep whatever its answers show."""
         seen = await attempt(self.session, probe)
-        if seen.state == "inconclusive":
+        if seen.state in ("inconclusive", "not_applicable"):
             self.skip(probe.id, seen.reason)
         elif seen.state == "healthy":
             await self._note(probe, seen)
-        else:
-            await self._raise(probe, candidate(self.run, self.persona, probe, seen))
+        for one in candidates(probe, seen, self.persona.persona.surface):
+            await self._raise(one)
         return seen
 
-    async def look_at_claim(self, probe: Probe) -> tuple[Attempt, Mapping[str, Any]]:
-        """Run a claim once; what holds is raised, to be proven like anything else."""
+    async def look_at_claim(self, probe: Probe) -> tuple[Attempt, bool]:
+        """Run a claim once; what holds is raised, to be proven like anything else. True: a person reviews it.
+
+        What an oracle of the fleet says of its answers is raised in the oracle's words, and needs no review.
+        """
         seen = await attempt(self.session, probe)
-        if seen.state != "finding":
-            return seen, {}
-        probe, claim = judged(probe, seen)
-        await self._raise(probe, candidate(self.run, self.persona, probe, seen, claim))
-        return seen, claim
+        review = False
+        for one in candidates(probe, seen, self.persona.persona.surface):
+            said = {"title": probe.finding, "severity": probe.severity, "expect": probe.expect}
+            await self._raise(one, None if one.oracle else said | {"review": True})
+            review |= not one.oracle
+        return seen, review
+
+    async def look_at_answer(self, steps: tuple[Step, ...], result: Mapping[str, Any]) -> None:
+        """Judge the answer to a call that a driver made by itself; `steps` lead to it, the call last."""
+        last = {"tool": steps[-1].tool, "args": steps[-1].args}
+        for one in answered(steps, last, result):
+            await self._raise(one)
 
     async def prove_raised(self) -> None:
         """Prove every candidate that is not proven yet; one whose persona changed since stays unverified."""
-        probes = {probe.id: probe for probe in self.persona.persona.probe}
+        proofs = []
         for row in await self.world.journal.findings(self.run, ["raised"]):
-            probe = kept(row) or probes.get(row.probe)
+            probe = kept(row)
             if probe is not None and row.data.get("persona_sha256") == self.persona.sha256:
-                await prove(self.world, self.session, self.stream, row, self.persona, probe)
+                proofs.append(Proof(row, probe))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
+        await prove_all(self.world, self.session, self.stream, proofs, self.persona)
 
     def skip(self, probe: str, reason: str) -> None:
         """Record that a probe was left without an answer."""
         self.stream.emit(ProbeSkipped(probe=probe, reason=self.world.redactor.text(reason)))
 
-    async def _raise(self, probe: Probe, row: FindingRow) -> None:
+    async def _raise(self, found: Candidate, claim: Mapping[str, Any] | None = None) -> None:
+        row = found.row(self.run, self.persona, claim)
         journal, title = self.world.journal, self.world.redactor.text(row.title)
         await journal.add_finding(replace(row, title=title))
         times = [one.times for one in await journal.findings(self.run) if one.fingerprint == row.fingerprint]
         self.stream.emit(
-            FindingRaised(fingerprint=row.fingerprint, probe=probe.id, title=title, times=max(times))
+            FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title, times=max(times))
         )
 
     async def _note(self, probe: Probe, seen: Attempt) -> None:
         for metric, text in probe.note.items():
             try:
-                await self.world.journal.note(metric, number(text, seen.results))
+                await self.world.journal.note(metric, number(text, Values(seen.results)))
             except ExpectationError as error:
                 self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))

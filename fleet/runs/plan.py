@@ -17,13 +17,14 @@ from fleet.personas.model import Probe
 from fleet.text import line, markdown_code
 from sandbox.tools import TOOLS
 
-State = Literal["pending", "healthy", "finding", "skipped", "inconclusive"]
-"""`healthy` and `finding` were looked at; `skipped` was refused; `inconclusive` could not be decided."""
+State = Literal["pending", "healthy", "finding", "skipped", "inconclusive", "not_applicable"]
+"""`healthy` and `finding` were looked at; `skipped` was refused; `inconclusive` could not be decided;
+`not_applicable`: the platform has nothing there to look at."""
 STATES: tuple[State, ...] = get_args(State)
 LOOKED: frozenset[State] = frozenset({"healthy", "finding"})
 
 _MARKS: dict[State, str] = {
-    "pending": " ", "healthy": "x", "finding": "!", "skipped": "-", "inconclusive": "?",
+    "pending": " ", "healthy": "x", "finding": "!", "skipped": "-", "inconclusive": "?", "not_applicable": "~",
 }  # fmt: skip
 
 
@@ -93,8 +94,8 @@ class Plan:
         return sum(item.state in LOOKED for item in self.items)
 
     def tried(self) -> int:
-        """How many items were worked on at all."""
-        return sum(item.state != "pending" for item in self.items)
+        """How many items were worked on at all; what is not applicable took no work."""
+        return sum(item.state not in ("pending", "not_applicable") for item in self.items)
 
     def signature(self, retries: int = 0) -> str:
         """A digest of the open items: the same as long as nothing moves."""

@@ -34,6 +34,7 @@ PROVABLE = frozenset(
         "no_progress",
         "max_continuations",
         "incomplete",
+        "deadline_exceeded",
     }
 )
 """Outcomes after which what was raised is proven all the same: the driver is over, the run is not."""
@@ -167,7 +168,9 @@ def summary(plan: Plan) -> str:
     """How a plan stands, in a line; "" when everything was looked at."""
     if plan.looked() == len(plan.items):
         return ""
-    return f"{plan.looked()} of {len(plan.items)} probes looked at"
+    none = sum(item.state == "not_applicable" for item in plan.items)
+    shown = f"{plan.looked()} of {len(plan.items)} probes looked at"
+    return f"{shown}, {none} not applicable" if none else shown
 
 
 def _finished(facts: Facts, policy: PolicySection) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import anyio
 
 from fleet import __version__
 from fleet.clock import iso
@@ -14,53 +16,64 @@ from fleet.events.model import FindingVerified
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
-from fleet.findings.fingerprint import fingerprint
-from fleet.findings.repro import ReproCall, write_repro
+from fleet.findings.repro import ReproCall
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Probe
+from fleet.personas.model import Probe, Severity
+from fleet.runs.candidates import ORDER as SEVERITIES
+from fleet.runs.candidates import shows
 from fleet.runs.world import World
 from fleet.store.rows import FindingRow
 
 TRIES = 3
 
+EXTRA = 2
+"""More looks that a proof may take for those of its tries that could not tell."""
+
 State = Literal["confirmed", "flaky", "dropped", "unverified"]
+Shown = Literal["shown", "healthy", "could_not"]
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """How often the finding came again, and the last attempt that showed it."""
+class Verdict:
+    """How often the finding came again."""
 
     state: State
     confirmed: int
     tries: int
-    shown: Attempt | None
+
+
+@dataclass(slots=True)
+class Proof:
+    """One candidate on its way to a verdict: fresh jails and fresh names at every try, spread in time."""
+
+    row: FindingRow
+    probe: Probe
+    seen: list[Shown] = field(default_factory=list)
+    last: Attempt | None = None
+    """The last attempt that showed it."""
+    why: str = ""
+    """Why the last try could not look."""
+
+    @property
+    def is_open(self) -> bool:
+        told = [one for one in self.seen if one != "could_not"]
+        return len(told) < TRIES and len(self.seen) < TRIES + EXTRA
+
+    def add(self, attempt: Attempt) -> None:
+        """One more try: what it shows counts only when it is the same thing."""
+        if shows(self.row, self.probe, attempt):
+            self.last = attempt
+            self.seen.append("shown")
+        elif attempt.state in ("inconclusive", "not_applicable"):
+            self.why = attempt.reason
+            self.seen.append("could_not")
+        else:
+            self.seen.append("healthy")
 
 
 def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
     """The probe's steps with their placeholders: the same in every run."""
     return tuple(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
-
-
-def candidate(
-    run: str, persona: LoadedPersona, probe: Probe, seen: Attempt, claim: Mapping[str, Any] | None = None
-) -> FindingRow:
-    """The row of a finding at the moment it is seen, before anything is proven.
-
-    `claim` is what a driver said beyond the persona's probes, with the probe that it became (claims.py).
-    """
-    surface = probe.surface or persona.persona.surface
-    calls = repro_of(probe)
-    return FindingRow(
-        run_id=run,
-        fingerprint=fingerprint(surface, calls, probe.finding),
-        probe=probe.id,
-        persona=persona.persona.name,
-        surface=surface,
-        severity=probe.severity,
-        title=probe.finding,
-        repro=write_repro(calls),
-        data={"persona_sha256": persona.sha256} | ({"claim": dict(claim)} if claim else {}),
-    )
 
 
 def needs_review(row: FindingRow) -> bool:
@@ -69,66 +82,75 @@ def needs_review(row: FindingRow) -> bool:
     return isinstance(claim, Mapping) and claim.get("review") is not False
 
 
-def judge(attempts: list[Attempt]) -> Proof:
+def judge(seen: Sequence[Shown]) -> Verdict:
     """3 of 3 is confirmed, 0 is dropped, between is flaky; what could not be looked at proves nothing."""
-    shown = [one for one in attempts if one.state == "finding"]
-    looked = [one for one in attempts if one.state != "inconclusive"]
-    state: State = "flaky"
-    if len(shown) == TRIES:
-        state = "confirmed"
-    elif len(looked) < len(attempts) or len(attempts) < TRIES:
-        state = "unverified"
-    elif not shown:
-        state = "dropped"
-    return Proof(state, len(shown), len(attempts), shown[-1] if shown else None)
+    told = [one for one in seen if one != "could_not"]
+    shown = told.count("shown")
+    if len(told) < TRIES:
+        return Verdict("unverified", shown, len(told))
+    state: State = "confirmed" if shown == len(told) else "flaky" if shown else "dropped"
+    return Verdict(state, shown, len(told))
 
 
-async def prove(
-    world: World, session: Session, stream: Stream, row: FindingRow, persona: LoadedPersona, probe: Probe
+async def prove_all(
+    world: World, session: Session, stream: Stream, proofs: Sequence[Proof], persona: LoadedPersona
 ) -> None:
-    """Run the probe again and write down what came of it, evidence first. RunOver passes through."""
-    attempts: list[Attempt] = []
-    for _ in range(TRIES):
-        attempts.append(await attempt(session, probe))
-        if attempts[-1].state == "inconclusive":
-            break
-    proof = judge(attempts)
-    changes: dict[str, Any] = {"state": proof.state, "confirmed": proof.confirmed, "tries": proof.tries}
-    if proof.state == "confirmed":
-        changes |= _sealed(world, row, persona, probe, proof)
+    """Look at each again, in rounds, so that one burst of load is not all that a finding rests on.
+
+    The gravest first; each is written down as soon as it is decided, evidence first. RunOver passes through.
+    """
+    ordered = sorted(proofs, key=lambda one: SEVERITIES.index(one.row.severity))
+    while waiting := [one for one in ordered if one.is_open]:
+        for one in waiting:
+            one.add(await attempt(session, one.probe, proof=True))
+            if not one.is_open:
+                await _decided(world, stream, one, persona)
+        await anyio.sleep(world.spread_s if any(one.is_open for one in waiting) else 0)
+
+
+async def _decided(world: World, stream: Stream, proof: Proof, persona: LoadedPersona) -> None:
+    row, verdict = proof.row, judge(proof.seen)
+    changes: dict[str, Any] = {"state": verdict.state, "confirmed": verdict.confirmed, "tries": verdict.tries}
+    if verdict.state == "confirmed":
+        changes |= _sealed(world, proof, persona, verdict)
         if needs_review(row):  # the calls answer so, 3 of 3; whether that is wrong is the driver's word
             changes["state"] = "unverified"
+    elif verdict.state == "unverified":
+        changes["data"] = {**row.data, "why": world.redactor.text(proof.why)}
     await world.journal.set_finding(row.run_id, row.fingerprint, **changes)
     stream.emit(
         FindingVerified(
-            fingerprint=row.fingerprint, confirmed=proof.confirmed, tries=proof.tries, state=changes["state"]
+            fingerprint=row.fingerprint,
+            confirmed=verdict.confirmed,
+            tries=verdict.tries,
+            state=changes["state"],
         )
     )
 
 
-def _sealed(
-    world: World, row: FindingRow, persona: LoadedPersona, probe: Probe, proof: Proof
-) -> Mapping[str, str]:
+def _sealed(world: World, proof: Proof, persona: LoadedPersona, verdict: Verdict) -> Mapping[str, str]:
     """Keep the evidence and word the envelope; both are masked before they are hashed."""
-    assert proof.shown is not None
-    calls = repro_of(probe)
+    row, probe, shown = proof.row, proof.probe, proof.last
+    assert shown is not None
+    calls = tuple(ReproCall(one["tool"], dict(one["args"])) for one in shown.asked)
+    oracle = row.data.get("oracle", "")
     bundle = Bundle(
         fingerprint=row.fingerprint,
         run=row.run_id,
         persona=row.persona,
         persona_sha256=persona.sha256,
         probe=probe.id,
-        expectation=probe.expect,
+        expectation=f"oracle {oracle}" if oracle else probe.expect,
         surface=row.surface,
         severity=row.severity,
         title=row.title,
         repro=row.repro,
         steps=tuple(
             EvidenceStep(tool=call["tool"], args=call["args"], result=result)
-            for call, result in zip(proof.shown.calls, proof.shown.results, strict=True)
+            for call, result in zip(shown.calls, shown.results, strict=True)
         ),
-        confirmed=proof.confirmed,
-        tries=proof.tries,
+        confirmed=verdict.confirmed,
+        tries=verdict.tries,
         platform=world.platform.name,
         chain_id=world.platform.chain.id,
         tools={"fleet": __version__, "jail": f"{world.tier.backend}/{world.tier.tier}"},
@@ -141,14 +163,23 @@ def _sealed(
     envelope = compose(
         world.redactor,
         source=row.persona,
-        sev=probe.severity,
+        sev=_severity(row),
         surface=row.surface,
         run=row.run_id,
         fp=row.fingerprint,
-        rate=(proof.confirmed, proof.tries),
+        rate=(verdict.confirmed, verdict.tries),
         ev=sealed.sha256,
         title=row.title,
-        body=f"seen {row.times} times in this run" if row.times > 1 else "",
+        body="\n".join(filter(None, (str(row.data.get("body", "")), _often(row)))),
         repro=calls,
+        was=str(row.data.get("before", "")),
     )
     return {"evidence": sealed.sha256, "envelope": write(envelope)}
+
+
+def _often(row: FindingRow) -> str:
+    return f"seen {row.times} times in this run" if row.times > 1 else ""
+
+
+def _severity(row: FindingRow) -> Severity:
+    return next(one for one in SEVERITIES if one == row.severity)

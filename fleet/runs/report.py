@@ -46,7 +46,7 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
             await _repeated(world, row, -1, stream)
             continue
         # asked after a crash too: it, or a silent node, may have come between the claim and this question
-        if (earlier := await _standing(world, row.fingerprint)) is not None:
+        if (earlier := await _known(world, row)) is not None:
             await _repeated(world, row, earlier.index, stream)
             continue
         world.posting[run] = "paid" if paid else unit
@@ -56,6 +56,15 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
             await _put_back(world, row)
             continue
         await _done(world, row, posted, stream)
+
+
+async def _known(world: World, row: FindingRow) -> FindingRow | None:
+    """The same finding of an earlier run that is on the log, by its name now or by the one it had before."""
+    names = (row.fingerprint, str(row.data.get("before", "")))
+    for name in filter(None, names):
+        if (earlier := await _standing(world, name)) is not None:
+            return earlier
+    return None
 
 
 async def _standing(world: World, fingerprint: str) -> FindingRow | None:

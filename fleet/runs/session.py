@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import anyio
 
 from fleet.drivers.session import Answer, RunOver
 from fleet.drivers.template import Bindings
-from fleet.errors import JailError
+from fleet.errors import FleetError, JailError
 from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
 from fleet.events.stream import Stream
 from fleet.gate.gate import Gate
 from fleet.gate.model import Action, Verdict
-from fleet.runs.groups import GROUPS, STRIKES, Strikes
+from fleet.runs.capabilities import Capabilities
+from fleet.runs.groups import RETRY_S, STRIKES, Strikes, target_of
 from fleet.runs.guest import answer, bad_args, request_line
 from fleet.runs.replies import small
 from fleet.runs.report import say
@@ -25,6 +28,9 @@ from sandbox.tools import TOOLS
 GUEST_S = 20.0
 """A guest's own deadline; the jail's is a little later, so that the guest's words still get out."""
 MARGIN_S = 2.0
+MAX_RETRIES = 5
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 4.0
+"""Back-off before another look at a target that did not answer, doubled each time."""
 
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
 
@@ -48,9 +54,10 @@ class RunSession:
         self._gate, self._stream, self._wallet = gate, stream, wallet
         self._history = dict(world.platform.history) | dict(history)
         self._next_name = first_name
+        self._capabilities: Capabilities | None = None
         self.calls = 0
         self.turn = 0
-        self.strikes = Strikes()
+        self.strikes = Strikes(world.clock)
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
@@ -67,13 +74,36 @@ class RunSession:
     def history(self) -> Mapping[str, float]:
         return self._history
 
-    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "", call_id: str = "") -> Answer:
+    def facts(self) -> Mapping[str, Any]:
+        return self._world.platform.facts
+
+    async def missing(self, needs: Iterable[str]) -> str:
+        return (await self.capabilities()).missing(needs)
+
+    async def capabilities(self) -> Capabilities:
+        """What the platform has: its diamond is asked once a run; one that cannot be asked now is asked again."""
+        if self._capabilities is None:
+            try:
+                self._capabilities = Capabilities(self._world.platform, await self._world.offered())
+            except FleetError:
+                return Capabilities(self._world.platform)
+        return self._capabilities
+
+    async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
+        if tries >= MAX_RETRIES or not self.strikes.waits(tool, args):
+            return False
+        await anyio.sleep(min(FIRST_PAUSE_S * 2**tries, LONGEST_PAUSE_S))
+        return True
+
+    async def call(
+        self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False, call_id: str = ""
+    ) -> Answer:
         if not await self._world.source.mine(self._run):
             raise RunOver("crashed", "a peer took this process for dead, and settles this run")
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
-        if not self.strikes.offers(tool):
-            return self._denied(number, tool, _withdrawn(tool), args, call_id)
+        if not (proof or self.strikes.permits(tool, args)):
+            return self._denied(number, tool, _withdrawn(tool, args), args, call_id)
         verdict = await self._decide(tool, spec, args)
         if not verdict.permit or spec is None:
             return self._denied(number, tool, verdict, args, call_id)
@@ -95,7 +125,7 @@ class RunSession:
                 seconds=round(self._world.clock.monotonic() - started, 4),
             )
         )
-        self._count(tool, result)
+        self._count(tool, args, result)
         if self._wallet.spent:
             raise RunOver("budget_exceeded", self._wallet.spent)
         return Answer(result)
@@ -106,10 +136,10 @@ class RunSession:
         verdict = await self._gate.malformed(tool, reason)
         return self._denied(self.calls, tool, verdict, args, call_id)
 
-    def _count(self, tool: str, result: Mapping[str, Any]) -> None:
-        if group := self.strikes.count(tool, result):
+    def _count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        if target := self.strikes.count(tool, args, result):
             reason = f"auto_disable: {STRIKES} consecutive failures, last: {result.get('error_class', '')}"
-            self._stream.emit(ExtensionDisabled(namespace=group, reason=reason, turn=self.turn))
+            self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
 
     async def _decide(self, tool: str, spec: ToolSpec | None, args: Mapping[str, Any]) -> Verdict:
         if spec is not None and (bad := bad_args(spec, args)) is not None:
@@ -139,7 +169,8 @@ class RunSession:
         return Answer({}, denied=rule or "unknown", reason=reason)
 
     async def _jailed(self, spec: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
-        context = self._world.context(self._run, self._wallet.keys.addresses(), GUEST_S)
+        lacks = (await self.capabilities()).lacks
+        context = self._world.context(self._run, self._wallet.keys.addresses(), GUEST_S, lacks)
         outcome = await self._world.jail.call(
             request_line(spec, args, context),
             deadline_s=GUEST_S + MARGIN_S,
@@ -152,6 +183,6 @@ class RunSession:
             raise RunOver("jail_lost", str(error)) from None
 
 
-def _withdrawn(tool: str) -> Verdict:
-    reason = f"the tools of {GROUPS.get(tool)} failed {STRIKES} times in a row: withdrawn for this run"
+def _withdrawn(tool: str, args: Mapping[str, Any]) -> Verdict:
+    reason = f"{target_of(tool, args)} failed {STRIKES} times in a row: the next call is in {RETRY_S:g} s"
     return Verdict(permit=False, rule="withdrawn", reason=reason)

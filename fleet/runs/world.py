@@ -36,6 +36,11 @@ async def unchecked() -> None:
     """The health check of a world that has none."""
 
 
+async def unlisted() -> frozenset[str] | None:
+    """What a diamond without a loupe offers: it cannot say."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """One platform, one state directory, one process. `gates` are those of the runs in flight."""
@@ -67,15 +72,24 @@ class World:
     check: Callable[[], Awaitable[None]] = unchecked
     """The health check before work: FleetError when this is not the platform, or no jail, that it was."""
 
+    offered: Callable[[], Awaitable[frozenset[str] | None]] = unlisted
+    """Asks the diamond for its selectors; None when it cannot say. Unreachable passes on."""
+
+    spread_s: float = 2.0
+    """Pause between two rounds of proofs: no finding rests on one burst of load."""
+
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""
         return self.state / "runs" / run
 
     def bindings(self, run: str, name: str) -> Bindings:
         web = self.platform.web
-        return Bindings(run=run, name=name, site=web.site, proxy=web.proxy, face=web.face)
+        targets = self.platform.targets
+        return Bindings(run=run, name=name, site=web.site, proxy=web.proxy, face=web.face, targets=targets)
 
-    def context(self, run: str, keys: Mapping[str, str], deadline_s: float) -> Context:
+    def context(
+        self, run: str, keys: Mapping[str, str], deadline_s: float, lacks: tuple[str, ...] = ()
+    ) -> Context:
         """The public facts that a guest gets."""
         web, chain, compiler = self.platform.web, self.platform.chain, self.platform.compiler
         return Context(
@@ -94,6 +108,7 @@ class World:
             gas=self.platform.gas.model_dump(),
             publish_cap=compiler.publish_cap,
             deadline_s=deadline_s,
+            lacks=lacks,
         )
 
     async def charge(self, run: str, unit: Literal["writes", "reports"]) -> None:

@@ -30,6 +30,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
 from fleet.runs.life import SETTLE_S, execute, forget_unbegun
+from fleet.runs.policy import ENDED_WELL
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.world import World
 from fleet.service.keeper import Keeper
@@ -165,7 +166,7 @@ class Daemon:
         return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)
 
     def _ended(self, row: RunRow, *, found: bool) -> None:
-        self.triggers.ended(row.persona, found=found)
+        self.triggers.ended(row.persona, found=found, well=row.outcome in ENDED_WELL)
 
     def _beat(self) -> None:
         """One turn of the work loop: what feeds the watchdog."""

@@ -77,12 +77,12 @@ class Triggers:
             ("the watch over files", self.files.run),
         )
 
-    def ended(self, persona: str, *, found: bool) -> None:
+    def ended(self, persona: str, *, found: bool, well: bool) -> None:
         """A run of this persona ended here; where others end runs too, the journal counts."""
         if self._journal.shared:
             self._ended.set()
         else:
-            self.continuous.ended(persona, found=found)
+            self.continuous.ended(persona, found=found, well=well)
 
     async def _count(self) -> None:
         """Tell the continuous triggers of the runs that ended anywhere."""

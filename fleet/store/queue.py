@@ -186,17 +186,17 @@ class Queue(Part):
         count = (await self._db.rows(select(func.count()).select_from(RUNS).where(*ended)))[0][0]
         found = exists().where(FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS))
         statement = (
-            select(RUNS.c.ended, cast(found, Integer))
+            select(RUNS.c.ended, cast(found, Integer), RUNS.c.outcome)
             .where(*ended)
             .order_by(RUNS.c.ended.desc(), RUNS.c.due.desc())
             .limit(LOOK_BACK)
         )
         last, quiet = "", 0
-        for at, news in await self._db.rows(statement):
+        for at, news, outcome in await self._db.rows(statement):
             last = last or at
             if news:
                 break
-            quiet += 1
+            quiet += outcome == "done"  # any other looked at too little to say that all is quiet
         return RoundsRow(count, last, quiet)
 
     async def ages(self, platform: str) -> dict[str, str]:

@@ -3,11 +3,15 @@
 Two entries belong together when surface and normalised repro agree, or surface and title where there is
 no repro: when their own computed fingerprint is the same. An `fp=` in a header is a second key, but only
 from a trusted sender; a stranger's is ignored, so nobody can join, rename or raise what is not theirs.
+
+An entry of ours with `was=` names its defect by what was seen (fingerprint version 2): then `fp=` alone is its
+key, since one repro can show two defects. What it was called before joins it with older entries, and only the
+first of those that were called the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,7 +76,7 @@ def _report(logged: LoggedText, ours: frozenset[str]) -> Report:
     own = fingerprint(entry.surface, entry.repro, entry.title)
     if not (trusted and entry.fp):
         keys: tuple[str, ...] = (own,)
-    elif entry.repro_state == "evidence":  # the title is not the key: the repro is, and it is elsewhere
+    elif entry.was or entry.repro_state == "evidence":
         keys = (entry.fp,)
     else:
         keys = (entry.fp, own)
@@ -87,11 +91,22 @@ def is_summary(report: Report) -> bool:
 def cluster(reports: Sequence[Report]) -> list[Cluster]:
     """Clusters in the order in which they were first seen; triage's own summaries belong to none."""
     ordered = sorted((r for r in reports if not is_summary(r)), key=lambda r: (r.epoch, r.index))
-    roots = _join(report.keys for report in ordered)
+    older = {key for one in ordered if not (one.trusted and one.entry.was) for key in one.keys}
+    roots = _join([report.keys for report in ordered] + list(_renamed(ordered, older)))
     members: dict[str, list[Report]] = {}
     for report in ordered:
         members.setdefault(_root(roots, report.keys[0]), []).append(report)
     return [_cluster(reports) for reports in members.values()]
+
+
+def _renamed(ordered: Sequence[Report], older: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What an older entry was called, beside what the first newer one with the same name is called now."""
+    joined: set[str] = set()
+    for report in ordered:
+        was = report.entry.was
+        if report.trusted and was in older and was not in joined:
+            joined.add(was)
+            yield was, report.keys[0]
 
 
 def _cluster(reports: list[Report]) -> Cluster:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from fleet.chain import abi
+from fleet.chain.facets import facets_digest
 from fleet.chain.hexes import as_bytes, as_dict, as_int
 from fleet.errors import FleetError, RpcError, Unreachable
 from fleet.triggers.chain_state import TOPICS, Block, Line, Look
-from fleet.triggers.facets import facets_digest
 
 PAGE = 2000
 """Blocks per request for events at first; nodes limit it at anything from 500 up."""

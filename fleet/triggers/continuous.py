@@ -31,9 +31,9 @@ class Rounds:
     quiet: int = 0
     ended: datetime | None = None
 
-    def after(self, *, found: bool, ended: datetime) -> Rounds:
-        """With one more run."""
-        return Rounds(self.count + 1, 0 if found else self.quiet + 1, ended)
+    def after(self, *, found: bool, well: bool, ended: datetime) -> Rounds:
+        """With one more run; one that did not end well looked at too little to count as quiet."""
+        return Rounds(self.count + 1, 0 if found else self.quiet + well, ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ class Continuous:
     def drop(self, persona: str) -> None:
         self._turns.pop(persona, None)
 
-    def ended(self, persona: str, *, found: bool) -> None:
+    def ended(self, persona: str, *, found: bool, well: bool = True) -> None:
         """A run of this persona ended, whatever started it; `found` when it found something new."""
         if turn := self._turns.get(persona):
-            self._wait(persona, turn.pace, turn.rounds.after(found=found, ended=self._clock.now()))
+            self._wait(persona, turn.pace, turn.rounds.after(found=found, well=well, ended=self._clock.now()))
 
     def know(self, persona: str, rounds: Rounds) -> None:
         """What a journal says that other daemons end runs in, too: it counts instead of `ended`."""

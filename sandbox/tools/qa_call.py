@@ -29,7 +29,8 @@ SKEW_S = 60.0
 class Args:
     """`claim_from` goes into the body as a false sender; `raw` is sent verbatim instead of a sound body.
 
-    With `fund`, a 402 is answered once: claim the daily credit and call again.
+    With `fund`, a 402 is answered once: claim the daily credit and call again. `unsigned` leaves the
+    caller's token out.
     """
 
     target: str
@@ -38,11 +39,12 @@ class Args:
     stream: bool = False
     fund: bool = True
     raw: str = ""
+    unsigned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Answer):
-    """`charged` is creditOf before less after, in wei; `caller` whom the platform says it saw.
+    """`charged` is creditOf before less after, in wei, 0 on a platform without credits; `caller` whom the platform says it saw.
 
     `stream_ok` is true of a stream whose framing, UTF-8, JSON and finish reason all hold.
     """
@@ -67,7 +69,7 @@ def run(args: Args, ctx: Context) -> Result:
     deadline = Deadline(ctx.deadline_s * 0.9)
     before = _credit(ctx, deadline)
     reply = _send(args, ctx, deadline)
-    if reply.status == PAYMENT_REQUIRED and args.fund:
+    if reply.status == PAYMENT_REQUIRED and args.fund and "claimDaily" not in ctx.lacks:
         _claim(ctx, deadline)
         before = _credit(ctx, deadline)
         reply = _send(args, ctx, deadline)
@@ -76,14 +78,14 @@ def run(args: Args, ctx: Context) -> Result:
 
 def _send(args: Args, ctx: Context, deadline: Deadline) -> http.Reply:
     """One request with a token of its own: a stale one is never sent."""
-    token = rpc.token(KEY, ROUTE, deadline)
-    headers = {"content-type": "application/json", "x-goog-api-key": token}
+    token = "" if args.unsigned else rpc.token(KEY, ROUTE, deadline)
+    headers = {"content-type": "application/json"} | ({"x-goog-api-key": token} if token else {})
     verb = "streamGenerateContent?alt=sse" if args.stream else "generateContent"
     url = http.absolute(f"{ctx.proxy.rstrip('/')}/v1beta/models/{ctx.model}:{verb}", "/ctx/proxy")
     reply = http.send(http.Request("POST", url, headers, _body(args), encodings="identity"), deadline)
     if reply.by_broker:
         raise rpc.denial(reply)
-    if reply.status == UNAUTHORIZED and abs(off := _skew(token, reply)) > SKEW_S:
+    if token and reply.status == UNAUTHORIZED and abs(off := _skew(token, reply)) > SKEW_S:
         raise Failure("internal", f"our clock and the platform's are {off:+.0f} s apart", status=reply.status)
     return reply
 
@@ -112,6 +114,8 @@ def _claim(ctx: Context, deadline: Deadline) -> None:
 
 def _credit(ctx: Context, deadline: Deadline) -> int:
     """A credit that cannot be read fails the call: `charged` is never a guess."""
+    if "creditOf" in ctx.lacks:
+        return 0
     (credit,) = rpc.view(ctx, "creditOf", ctx.keys[KEY], deadline=deadline)
     return int(str(credit))
 
@@ -174,5 +178,12 @@ def _reason(documents: list[object], reply: http.Reply) -> str:
 
 
 SPEC = ToolSpec(
-    "qa_call", Args, Result, Effect.ACT, Cost(calls=1, writes=1), "talk to an agent through the proxy", run
+    "qa_call",
+    Args,
+    Result,
+    Effect.ACT,
+    Cost(calls=1, writes=1),
+    "talk to an agent through the proxy",
+    run,
+    needs=("proxy",),
 )

@@ -55,6 +55,8 @@ def run(args: Args, ctx: Context) -> Result:
 
 def _approve(name: str, ctx: Context, deadline: Deadline) -> None:
     """Allow the diamond to take the price. A price that cannot be read is never taken for 0."""
+    if "registrationCost" in ctx.lacks:
+        return
     (cost,) = rpc.view(ctx, "registrationCost", deadline=deadline)
     if not cost:
         return
@@ -74,7 +76,7 @@ def _read_back(sent: Result, receipt: rpc.Receipt, ctx: Context, deadline: Deadl
     own = ctx.keys[sent.name].lower()
     (owner,) = rpc.view(ctx, "ownerOfName", sent.name, deadline=deadline)
     (agent_id,) = rpc.view(ctx, "idOfName", sent.name, deadline=deadline)
-    (main,) = rpc.view(ctx, "mainOf", own, deadline=deadline)
+    main = 0 if "mainOf" in ctx.lacks else rpc.view(ctx, "mainOf", own, deadline=deadline)[0]
     owned = owner == own and agent_id != 0
     return replace(
         sent,
@@ -94,5 +96,13 @@ def _fault(owned: bool) -> str:
 
 
 SPEC = ToolSpec(
-    "qa_create", Args, Result, Effect.ACT, Cost(calls=1, writes=2), "mint one disposable name", run
+    "qa_create",
+    Args,
+    Result,
+    Effect.ACT,
+    Cost(calls=1, writes=2),
+    "mint one disposable name",
+    run,
+    # a name that could not be given back again is never minted
+    needs=("call:register", "call:releaseName", "view:ownerOfName", "view:idOfName"),
 )

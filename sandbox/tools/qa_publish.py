@@ -145,4 +145,5 @@ SPEC = ToolSpec(
     Cost(calls=1, writes=2),
     "compile and publish an app under a disposable name",
     run,
+    needs=("compiler", "call:setMetadata", "view:metadata", "view:idOfName"),
 )

@@ -1,4 +1,4 @@
-"""A diamond's facets as one hash that says whether anything but their order changed.
+"""A diamond's facets: which functions it offers, and one hash that says whether anything but their order changed.
 
 Own reader because eth_abi costs 0.3 s and 20 MB, which an idle daemon must not pay. The answer is a
 stranger's: every offset and length is checked, and no part may be counted twice.
@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import hashlib
 
+from fleet.chain.abi import FUNCTIONS
 from fleet.chain.codec import Malformed
+from fleet.chain.hexes import as_bytes
+from fleet.chain.rpc import Rpc
+from fleet.errors import RpcError
 
 WORD = 32
 
@@ -20,6 +24,23 @@ def facets_digest(data: bytes) -> str:
         facets.setdefault(address, set()).update(selectors)
     lines = [f"{a.hex()}:{','.join(s.hex() for s in sorted(facets[a]))}\n" for a in sorted(facets)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def selectors(data: bytes) -> frozenset[str]:
+    """Every selector (`0x` and 8 hex digits) that `facets()` answered; else Malformed."""
+    return frozenset("0x" + one.hex() for _, found in _facets(data) for one in found)
+
+
+async def offered(rpc: Rpc, diamond: str) -> frozenset[str] | None:
+    """The selectors that a diamond offers now; None when it has no loupe, or one that answers nonsense.
+
+    Unreachable passes through: a node that does not answer says nothing about the diamond.
+    """
+    call = {"to": diamond, "data": "0x" + FUNCTIONS["facets"].selector.hex()}
+    try:
+        return selectors(as_bytes(await rpc.call("eth_call", [call, "latest"])))
+    except (RpcError, Malformed):
+        return None
 
 
 def _facets(data: bytes) -> list[tuple[bytes, list[bytes]]]:

@@ -1,0 +1,144 @@
+"""What was seen, in words and as a key: the title, the body and the signature of a finding. Pure.
+
+A finding is named by the answer, never by what its author expected: another panic at the same probe reads
+otherwise and is another finding. The signature leaves out what differs between two looks at one defect
+(times, addresses, hashes, run names, free text) and keeps what tells two defects apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.text import clean, line
+
+TITLE_CHARS = 220
+VALUE_CHARS = 60
+
+_MENTION = re.compile(r"\b(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})")
+_FREE = frozenset({"text", "reply", "error", "headers", "value", "sha256", "tx", "location", "diagnostic"})
+"""Fields whose content is anybody's text: shown, but only their template is part of a signature."""
+_EXACT = frozenset({"status", "exit_code"})
+"""Numbers that mean something as they are; of any other only the sign is part of a signature."""
+_PLACE = re.compile(r"([\w./-]{1,120}\.[a-z]{1,4}):(\d{1,7})(?::\d{1,7})?")
+_NAME = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b")
+_HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{16,}\b")
+_QUOTED = re.compile(r"\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|`[^`\n]{0,200}`")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_BLANKS = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """`whole`: the signature names the defect by itself; else the calls that show it are part of its identity."""
+
+    title: str
+    signature: str
+    whole: bool = False
+    body: str = ""
+
+
+def template(message: str) -> str:
+    """A message without what differs: names, hex, quoted texts and numbers; a place in a source file stays."""
+    places = [f"{found[1]}:{found[2]}" for found in _PLACE.finditer(message)]
+    for pattern, word in ((_PLACE, "{place}"), (_NAME, "{name}"), (_HEX, "{hex}"), (_QUOTED, "{text}")):
+        message = pattern.sub(word, message)
+    message = _BLANKS.sub(" ", _NUMBER.sub("{n}", message)).strip()[:160]
+    return f"{message} @ {', '.join(places[:3])}" if places else message
+
+
+def mentioned(expect: str) -> tuple[str, ...]:
+    """Fields of results that an expectation speaks of, in its order."""
+    return tuple(dict.fromkeys(_MENTION.findall(expect)))
+
+
+def of_probe(
+    expect: str, calls: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]], intent: str
+) -> Sighting:
+    """What an attempt saw whose expectation did not hold: each call with the fields that were asked about."""
+    fields = mentioned(expect)
+    seen = [
+        (lead(call["tool"], call["args"]), state(call["tool"], result), _values(result, fields))
+        for call, result in zip(calls, results, strict=True)
+    ]
+    shown = [": ".join(filter(None, (where, _join(how, values)))) for where, how, values in _deciding(seen)]
+    keys = [_key(call, result, fields) for call, result in zip(calls, results, strict=True)]
+    return Sighting(
+        title=line("; ".join(shown), TITLE_CHARS),
+        signature="probe " + " | ".join(keys),
+        body=f"intent: {line(intent, 300)}",
+    )
+
+
+def lead(tool: str, args: Mapping[str, Any]) -> str:
+    """What was asked, in a few words; arguments as the repro has them, placeholders and all."""
+    if tool == "qa_fetch":
+        origin = f" from the origin {line(str(args['origin']), 80)}" if args.get("origin") else ""
+        return f"GET {line(str(args.get('url', '')), 120)}{origin}"
+    if tool == "qa_compile":
+        return "the loader" if args.get("module_hex") else "the compiler"
+    if tool == "qa_call":
+        return f"a call of {line(str(args.get('target', '')), 64)}"
+    if tool == "qa_chain":
+        return line(str(args.get("function", "")), 64)
+    return {"qa_create": "minting a name", "qa_publish": "publishing an app"}.get(tool, tool)
+
+
+def state(tool: str, result: Mapping[str, Any]) -> str:
+    """How it ended, by the field that says so for this tool."""
+    if tool in ("qa_fetch", "qa_call"):
+        return str(result.get("status", ""))
+    if tool == "qa_compile":
+        return str(result.get("outcome", ""))
+    return (
+        "ok" if result.get("ok") else line(f"{result.get('error_class', '')} {result.get('error', '')}", 120)
+    )
+
+
+def _deciding(seen: list[tuple[str, str, str]]) -> Iterable[tuple[str, str, str]]:
+    """The steps worth a word: the last one, and those before it that say something about the fields."""
+    return [one for one in seen[:-1] if one[2]] + seen[-1:]
+
+
+def _join(how: str, values: str) -> str:
+    return ", ".join(filter(None, (how, values)))
+
+
+def _values(result: Mapping[str, Any], fields: Iterable[str]) -> str:
+    told = {"status", "outcome", "ok"}
+    return ", ".join(
+        f"{field} {_show(result[field])}" for field in fields if field in result and field not in told
+    )
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_show(one) for one in value[:4]) + ("" if len(value) <= 4 else ", …") + "]"
+    return f"{line(str(value), VALUE_CHARS)!r}" if not isinstance(value, Mapping) else f"{len(value)} fields"
+
+
+def _key(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[str]) -> str:
+    tool = call["tool"]
+    parts = [tool, state(tool, result) if tool != "qa_chain" else str(bool(result.get("ok")))]
+    parts += [f"{field}={_steady(field, result[field])}" for field in fields if field in result]
+    if tool == "qa_compile" and result.get("outcome") in ("panic", "crash"):
+        parts.append(template(clean(str(result.get("error", "")))))
+    return " ".join(parts)
+
+
+def _steady(field: str, value: Any) -> str:
+    if isinstance(value, bool) or value is None or field in _EXACT:
+        return str(value)
+    if isinstance(value, int | float):
+        return "0" if value == 0 else "+" if value > 0 else "-"
+    if isinstance(value, list | tuple):
+        return ",".join(sorted({template(str(one)) for one in value}))
+    if field in _FREE or not isinstance(value, str):
+        return "some" if value else "none"
+    return template(value)

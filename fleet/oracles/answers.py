@@ -1,0 +1,159 @@
+"""The oracles: what may be said of one answer of any healthy platform, whatever it was asked. Pure.
+
+Each judges one answer of one tool, by anybody: a probe, a model, an outside agent. It may only say what no
+choice of arguments can make false on a healthy platform, so what a caller can put there itself (a secret in its
+own page, a text that is echoed, a deadline of its own) is taken out first. A violation is named by what was
+seen, and its signature is the defect's identity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fleet.findings.sighting import Sighting, lead, template
+from fleet.oracles import traces
+from fleet.personas.model import Severity, Surface
+from fleet.personas.needs import strings
+from fleet.text import line
+
+ELSEWHERE = frozenset({501, 502, 503, 504, 507})
+"""Server statuses that are no fault of the page: not offered, a gateway's word for an outage, a full disk."""
+PLAIN = 2_000
+"""Characters: a longer text of status 200 may well be a document about errors."""
+SHORTEST_S = 1.0
+"""A compile that was given less says nothing when it does not end."""
+
+_OWN = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b|\{name\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One answer that no healthy platform gives. `fields` are those of the result that show it."""
+
+    oracle: str
+    severity: Severity
+    surface: Surface
+    sighting: Sighting
+    fields: frozenset[str]
+
+
+Args = Mapping[str, Any]
+Judge = Callable[[Args, Args], Iterator[Violation]]
+"""Arguments as the repro has them, and the result."""
+
+
+def judge(tool: str, args: Args, result: Args) -> tuple[Violation, ...]:
+    """Every oracle's word on one answer; nothing for one that could not be had."""
+    return tuple(one for oracle in ORACLES.get(tool, ()) for one in oracle(args, result))
+
+
+def _broken_compiler(args: Args, result: Args) -> Iterator[Violation]:
+    outcome = result.get("outcome")
+    if outcome not in ("panic", "crash"):
+        return
+    said, who = line(str(result.get("error", "")), 140), lead("qa_compile", args)
+    how = f"{who} ends in a {outcome} (status {result.get('exit_code')}): {said}".rstrip(": ")
+    known = template(said)
+    yield Violation(
+        "compiler-broken", "high", "compiler",
+        Sighting(how, f"compiler-broken {who} {outcome} {known}", whole=bool(known)), frozenset({"outcome"}),
+    )  # fmt: skip
+
+
+def _endless_compiler(args: Args, result: Args) -> Iterator[Violation]:
+    if result.get("outcome") == "hang" and float(args.get("timeout_s", 5.0)) >= SHORTEST_S:
+        who = lead("qa_compile", args)
+        seen = Sighting(f"{who} does not end on this input", f"compiler-endless {who}")
+        yield Violation("compiler-endless", "high", "compiler", seen, frozenset({"outcome"}))
+
+
+def _invalid_module(args: Args, result: Args) -> Iterator[Violation]:
+    if result.get("outcome") == "accepted" and args.get("source") and result.get("valid") is False:
+        size = result.get("size", 0)
+        title = f"the compiler accepts a program and writes a module of {size} bytes that does not validate"
+        yield Violation(
+            "module-invalid", "high", "compiler", Sighting(title, "module-invalid"), frozenset({"valid"})
+        )
+
+
+def _server_error(args: Args, result: Args) -> Iterator[Violation]:
+    status = result.get("status", 0)
+    if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
+        return
+    asked = lead("qa_fetch", args)
+    seen = Sighting(f"{asked} answers {status}", f"server-error {_route(args)} {status}", whole=True)
+    yield Violation("server-error", "medium", "ux", seen, frozenset({"status"}))
+
+
+def _secret(args: Args, result: Args) -> Iterator[Violation]:
+    """A private key in a public answer; not in a page of a name that a run minted, where its driver may put one."""
+    kinds = result.get("secrets", ())
+    if "private-key" not in kinds or any(_OWN.search(text) for text in strings(args)) or _long_hex(args):
+        return
+    seen = Sighting(
+        f"{lead('qa_fetch', args)} shows a private key", f"secret {_route(args)} private-key", whole=True
+    )
+    yield Violation("secret", "critical", "security", seen, frozenset({"secrets"}))
+
+
+def _fetch_trace(args: Args, result: Args) -> Iterator[Violation]:
+    text = str(result.get("text", ""))
+    if int(result.get("status", 0)) >= 400 or (
+        "html" not in str(result.get("content_type", "")) and len(text) < PLAIN
+    ):
+        yield from _trace("qa_fetch", args, result, text)
+
+
+def _call_trace(args: Args, result: Args) -> Iterator[Violation]:
+    if int(result.get("status", 0)) >= 400:
+        yield from _trace("qa_call", args, result, f"{result.get('error', '')}\n{result.get('reply', '')}")
+
+
+def _trace(tool: str, args: Args, result: Args, text: str) -> Iterator[Violation]:
+    found = traces.find(text)
+    if found is None or any(found.words in unquote(given) for given in strings(args)):
+        return
+    severity: Severity = "low" if found.kind == "an operating-system error" else "medium"
+    title = f"{lead(tool, args)} answers {result.get('status')} with {found.kind}: {line(found.words, 80)}"
+    where = _route(args) if tool == "qa_fetch" else "call"
+    key = f"trace {where} {found.kind} {template(found.words)}"
+    fields = frozenset({"text", "error", "reply"})
+    yield Violation("trace", severity, "ux", Sighting(title, key, whole=True), fields)
+
+
+def _paid_refusal(args: Args, result: Args) -> Iterator[Violation]:
+    status, charged = result.get("status", 0), result.get("charged", 0)
+    if status >= 400 and charged > 0:
+        title = f"{lead('qa_call', args)} is refused with {status}, and {charged} wei of credit are charged"
+        seen = Sighting(title, f"paid-refusal {status}")
+        yield Violation("paid-refusal", "high", "on-chain", seen, frozenset({"charged"}))
+
+
+def _lost_publish(args: Args, result: Args) -> Iterator[Violation]:
+    if result.get("published") and not result.get("app_read_back"):
+        seen = Sighting("a publish is reported, and the app does not read back", "lost-publish", whole=True)
+        yield Violation("lost-publish", "high", "on-chain", seen, frozenset({"app_read_back"}))
+
+
+def _route(args: Args) -> str:
+    """A URL without its query: the page, not the question."""
+    parts = urlsplit(_OWN.sub("{name}", str(args.get("url", ""))))
+    return f"{parts.scheme}://{parts.netloc}{parts.path}" if parts.scheme else parts.path
+
+
+def _long_hex(args: Args) -> bool:
+    """Whether an argument holds what could be a key: an echo of it is no leak."""
+    return any(re.search(r"[0-9a-fA-F]{64}|PRIVATE", unquote(text)) for text in strings(args))
+
+
+ORACLES: Mapping[str, tuple[Judge, ...]] = {
+    "qa_compile": (_broken_compiler, _endless_compiler, _invalid_module),
+    "qa_fetch": (_server_error, _secret, _fetch_trace),
+    "qa_call": (_paid_refusal, _call_trace),
+    "qa_publish": (_lost_publish,),
+}
+"""By tool; the wide set is docs/decisions/0010-oracles.md's list of what is still to come."""

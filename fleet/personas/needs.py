@@ -1,0 +1,75 @@
+"""What a probe presupposes of a platform, in words: what its steps say by themselves, and its own `needs`.
+
+    site  faces  proxy  compiler  compiler.loader     parts of the profile
+    language:NAME                                     what the compiler compiles
+    target:ROLE                                       the profile names somebody or something for this role
+    fact:NAME                                         the profile promises this
+    view:NAME  call:NAME                              the diamond offers this function
+
+A need that a platform does not meet makes a probe *not applicable*: no call, no finding, no retry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleet.personas.model import Probe
+from sandbox.contract import VIEWS, WRITES
+from sandbox.tools import TOOLS
+
+PARTS = ("site", "faces", "proxy", "compiler", "compiler.loader")
+KINDS = ("language", "target", "fact", "view", "call")
+FORM = f"{', '.join(PARTS)}, {', '.join(f'{kind}:NAME' for kind in KINDS)}"
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
+_TARGET = re.compile(r"\{target:([a-z][a-z0-9-]{0,31})\}")
+_FACT = re.compile(r"\bfacts\.([a-z][a-z0-9_]{0,47})")
+
+
+def bad_need(need: str) -> str:
+    """Why this is not a need, or ""."""
+    kind, colon, name = need.partition(":")
+    if not colon:
+        return "" if need in PARTS else f"{need!r} is not a need"
+    if kind not in KINDS or not _NAME.fullmatch(name):
+        return f"{need!r} is not a need"
+    if (kind == "view" and name not in VIEWS) or (kind == "call" and name not in WRITES):
+        return f"{need!r}: the table of the contract has no such {kind}"
+    return ""
+
+
+def needs_of(probe: Probe) -> tuple[str, ...]:
+    """Everything that a probe needs, each once: its steps' needs first, then its own."""
+    found = [need for step in probe.steps for need in step_needs(step.tool, step.args)]
+    said = (probe.expect, probe.control, *probe.note.values())
+    found += [f"fact:{name}" for text in said for name in _FACT.findall(text)]
+    return tuple(dict.fromkeys([*found, *probe.needs]))
+
+
+def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
+    """What one call needs, by its tool and by the placeholders in its arguments."""
+    for text in strings(args):
+        yield from (part for part in ("site", "proxy") if "{" + part + "}" in text)
+        if "{face:" in text:
+            yield "faces"
+        yield from (f"target:{role}" for role in _TARGET.findall(text))
+    if tool == "qa_compile":
+        yield "compiler.loader" if args.get("module_hex") else "compiler"
+    elif tool == "qa_chain" and args.get("function") in VIEWS:
+        yield f"view:{args['function']}"
+    elif tool in TOOLS:
+        yield from TOOLS[tool].needs
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string in a structure, keys aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from strings(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from strings(item)

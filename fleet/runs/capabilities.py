@@ -1,0 +1,50 @@
+"""What a platform has, held against what a probe needs: by its profile, and by its diamond's own word. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fleet.config import Platform
+from sandbox.contract import VIEWS, WRITES
+
+_SELECTORS = {name: one.selector for table in (VIEWS, WRITES) for name, one in table.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """`selectors` (`0x` and 8 digits) are what the diamond offers; None when it cannot say: then each call does."""
+
+    platform: Platform
+    selectors: frozenset[str] | None = None
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Functions of the table that the diamond is known not to offer."""
+        return tuple(name for name in _SELECTORS if not self.offers(name))
+
+    def offers(self, name: str) -> bool:
+        """Whether a function of the table may be asked for."""
+        return self.selectors is None or _SELECTORS.get(name, "") in self.selectors
+
+    def missing(self, needs: Iterable[str]) -> str:
+        """Why a probe with these needs is not applicable here; "" when everything is there."""
+        return "; ".join(why for need in needs if (why := self._missing(need)))
+
+    def _missing(self, need: str) -> str:
+        kind, _, name = need.partition(":")
+        profile, compiler = self.platform, self.platform.compiler
+        parts = {
+            "site": (profile.web.site, "the profile names no site"),
+            "faces": (profile.web.face, "the profile names no faces"),
+            "proxy": (profile.web.proxy, "the profile names no proxy"),
+            "compiler": (compiler.command, "the profile names no compiler"),
+            "compiler.loader": (compiler.loader, "the profile names no loader"),
+            "target": (name in profile.targets, f"the profile has no target for {name!r}"),
+            "fact": (name in profile.facts, f"the profile does not state {name!r}"),
+            "language": (name == compiler.language, f"the compiler's language is not stated to be {name!r}"),
+            "view": (self.offers(name), f"the diamond does not offer {name}"),
+            "call": (self.offers(name), f"the diamond does not offer {name}"),
+        }
+        met, why = parts[kind]
+        return "" if met else why
