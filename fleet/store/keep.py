@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select
 
 from fleet.store.database import Connection
-from fleet.store.history import WINDOW
+from fleet.store.history import KEPT
 from fleet.store.part import Part
 from fleet.store.rows import NEWS
 from fleet.store.schema import BUDGET, DAYS, EFFECTS, FINDINGS, HISTORY, RESERVES, RUNS
@@ -46,10 +46,10 @@ class Keep(Part):
         return await self._db.write("run.forget", work)
 
     async def forget_before(self, day: str) -> None:
-        """Drop what days before this one (`2026-11-22`) have spent, and figures that no median looks at."""
+        """Drop what days before this one (`2026-11-22`) have spent, and figures that no baseline looks at."""
         age = func.row_number().over(partition_by=HISTORY.c.metric, order_by=HISTORY.c.note_id.desc())
         ranked = select(HISTORY.c.note_id, age.label("age")).subquery()
-        old = select(ranked.c.note_id).where(ranked.c.age > WINDOW)
+        old = select(ranked.c.note_id).where(ranked.c.age > KEPT)
 
         async def work(c: Connection) -> None:
             await c.execute(delete(DAYS).where(DAYS.c.day < day))

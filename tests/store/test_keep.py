@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fleet.clock import SystemClock
-from fleet.store.history import WINDOW
+from fleet.store.history import KEPT
 from fleet.store.journal import Journal
 from fleet.store.keep import CHUNK
 from fleet.store.rows import EffectKind, EffectState, FindingRow, FindingState
@@ -130,15 +130,16 @@ async def test_days_and_figures_that_nobody_asks_for_go(place: str) -> None:
         for day, amount in ((20, 1), (21, 2), (22, 4)):
             clock.day = day
             await journal.spend("r1", "calls", amount, 9)
-        for value in range(WINDOW + 5):
+        for value in range(KEPT + 5):
             await journal.note("m", float(value))
         await journal.note("other", 1.0)
         usual = await journal.history()
         await journal.forget_before("2026-11-22")
         assert await journal.spent_today() == {"": {"calls": 4}, "p": {"calls": 4}}
         assert await journal.spent("r1") == {"calls": 7}
-        assert await journal.history() == usual == {"m": 14.5}
+        assert await journal.history() == usual == {"m": 14.5}  # of 5 to 24
+        assert await journal.noted() == {"m": KEPT, "other": 1}
         clock.day = 21
         assert await journal.spent_today() == {"": {}}
-        await journal.note("m", 25.0)
-        assert await journal.history() == {"m": 15.5}  # the latest `WINDOW` were all there
+        await journal.note("m", 1e3)
+        assert await journal.history() == {"m": 15.5}  # the latest `KEPT` were all there

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
+
 import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.errors import ChainError
+from fleet.store.history import KEPT, WINDOW, baseline
 from fleet.store.journal import Journal
 from fleet.store.rows import LogEntry
 
@@ -77,14 +80,35 @@ async def test_hostile_text_comes_back_as_it_was(journal: Journal, texts: list[s
     assert all(0 <= e.timestamp <= 2**63 - 1 for e in kept)
 
 
-async def test_history_is_the_median_of_the_last_twenty(journal: Journal) -> None:
+async def test_history_is_the_lowest_median_of_twenty_in_a_row(journal: Journal) -> None:
     for value in (9.0, 1.0, 2.0, 3.0):
         await journal.note("four", value)
-    for value in [1e9] * 30 + [float(n) for n in range(20)]:
+    for value in [1e9] * 30 + [float(n) for n in range(20)] + [1e9] * 30:
         await journal.note("many", value)
     assert await journal.history() == {"many": 9.5}
+    assert await journal.noted() == {"four": 4, "many": 80}
     await journal.note("four", 2)
     assert await journal.history() == {"many": 9.5, "four": 2.0}
+
+
+def test_a_slow_regression_does_not_move_the_baseline() -> None:
+    """Each figure is one per cent above the one before: none of them stands out."""
+    slower = [100 * 1.01**n for n in range(KEPT)]
+    assert baseline(slower) == statistics.median(slower[:WINDOW])
+
+
+@pytest.mark.parametrize(
+    ("notes", "lowest"),
+    [
+        ([5.0, 1.0, 3.0, 2.0, 4.0], 3.0),
+        ([1.0] * 9 + [7.0] * 10, 7.0),
+        ([1.0] * 9 + [7.0] * 20, 7.0),  # a streak of luck shorter than half of `WINDOW`
+        ([1.0] * 10 + [7.0] * 20, 4.0),
+        ([7.0] * 30 + [1.0] * 11 + [7.0] * 30, 1.0),
+    ],
+)
+def test_baselines(notes: list[float], lowest: float) -> None:
+    assert baseline(notes) == lowest
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
