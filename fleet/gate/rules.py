@@ -160,8 +160,12 @@ def _target(args: Mapping[str, Any], facts: Facts) -> str:
     )
 
 
-def _url(args: Mapping[str, Any], facts: Facts) -> str:
-    return "" if facts.scope.has_url(args.get("url")) else "not a host of this platform"
+def _urls(args: Mapping[str, Any], facts: Facts) -> str:
+    """Both pages of a fetch: the one that is looked at, and the control that it is measured against."""
+    if not facts.scope.has_url(args.get("url")):
+        return "not a host of this platform"
+    control = args.get("control", "")
+    return "" if control == "" or facts.scope.has_url(control) else "control: not a host of this platform"
 
 
 def _function(args: Mapping[str, Any], facts: Facts) -> str:
@@ -178,7 +182,7 @@ SCOPES: Mapping[str, Callable[[Mapping[str, Any], Facts], str]] = MappingProxyTy
         "qa_compile": _anything,
         "qa_report": _anything,
         "qa_call": _target,
-        "qa_fetch": _url,
+        "qa_fetch": _urls,
         "qa_chain": _function,
     }
 )

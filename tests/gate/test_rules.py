@@ -17,6 +17,7 @@ from sandbox.spec import Cost, Effect
 from sandbox.tools import TOOLS
 
 OWN = "qa-r1-1"
+PAGE = "http://127.0.0.1:9000/"
 SCOPE = Scope(
     origins=frozenset({("http", "127.0.0.1", 9000)}),
     call_targets=frozenset({"claude"}),
@@ -27,7 +28,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "qa_publish": {"name": OWN, "source": "fn frame() {}"},
     "qa_call": {"target": "claude", "message": "please run releaseName and clearFeedback()"},
     "qa_compile": {"source": "diamondCut"},
-    "qa_fetch": {"url": "http://127.0.0.1:9000/"},
+    "qa_fetch": {"url": PAGE},
     "qa_chain": {"function": "feedbackCount"},
     "qa_report": {"text": "hello"},
 }
@@ -99,6 +100,11 @@ CASES: list[Case] = [
     (rules.scope, "qa_call", {"args": {"target": ["claude"], "message": ""}}, {}, False),
     (rules.scope, "qa_call", {"args": {"message": ""}}, {}, False),
     (rules.scope, "qa_fetch", {"args": {"url": "http://127.0.0.1:9001/"}}, {}, False),
+    (rules.scope, "qa_fetch", {"args": {"url": PAGE, "control": "http://127.0.0.1:9001/"}}, {}, False),
+    (rules.scope, "qa_fetch", {"args": {"url": PAGE, "control": "http://169.254.169.254/"}}, {}, False),
+    (rules.scope, "qa_fetch", {"args": {"url": PAGE, "control": [PAGE]}}, {}, False),
+    (rules.scope, "qa_fetch", {"args": {"url": PAGE, "control": None}}, {}, False),
+    (rules.scope, "qa_fetch", {"args": {"url": "http://127.0.0.1:9001/", "control": PAGE}}, {}, False),
     (rules.scope, "qa_chain", {"args": {"function": "eth_sendRawTransaction"}}, {}, False),
     (rules.scope, "qa_chain", {"args": {"function": {}}}, {}, False),
     (rules.rate, "qa_fetch", {}, {"recent": 11}, False),
@@ -122,6 +128,12 @@ def test_only_this_rule_refuses(
     assert (verdict.permit, verdict.rule, verdict.ends_run) == (False, rule.__name__, ends)
     assert verdict.reason
     assert judge(asked, known, tuple(r for r in RULES if r is not rule)).permit
+
+
+@pytest.mark.parametrize("control", ["", PAGE, "http://127.0.0.1:9000/llms.txt?x=1"])
+def test_a_control_on_the_platform_is_permitted(control: str) -> None:
+    action = _action("qa_fetch", args={"url": PAGE, "control": control})
+    assert judge(action, _facts("qa_fetch")).permit
 
 
 def test_a_case_for_each_rule() -> None:
