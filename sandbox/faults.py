@@ -23,6 +23,7 @@ CLASSES = (
     "oog",
     "http",
     "disk_full",
+    "busy",
     "internal",
 )
 """Every word that `error_class` of a result can hold."""

@@ -12,7 +12,8 @@ from fleet.drivers.replay import PREFIX, Call, Recorded, excluded, unbound
 VOLATILE = frozenset(
     {
         "latency_ms", "p50_ms", "p95_ms", "max_ms", "tx", "block", "index", "agent_id", "owner", "caller",
-        "address", "headers", "gas_used", "gas_estimate", "charged",
+        "address", "headers", "gas_used", "gas_estimate", "charged", "cpu_ms", "control_cpu_ms",
+        "control_p50_ms", "control_p95_ms", "ratio", "samples",
     }
 )  # fmt: skip
 """Fields that differ between two runs of a healthy platform: times, hashes, numbers that count up, keys."""

@@ -23,11 +23,12 @@ MAX_DEPTH = 32
 
 _PUBLIC = """
 a11y address agent_id allow_origin app_read_back args block bytes caller calls canary canary_executable
-chain_id charged claim_from code content_type entry error error_class events exit_code expect
-face_read_back finish_reason function fund gas_estimate gas_limit gas_quote gas_used has_entry headers
-hint index latency_ms location main_unset max_ms message module_hex name ok origin outcome owner p50_ms
-p95_ms published raw read_back repeat reply secrets sha256 size source span_end span_start status stream
-stream_error stream_ok target text timeout_s tool tool_calls turns tx url valid value
+chain_id charged claim_from code content_type control control_cpu_ms control_p50_ms control_p95_ms cpu_ms
+entry error error_class events exit_code expect face_read_back finish_reason function fund gas_estimate
+gas_limit gas_quote gas_used has_entry headers hint index latency_ms location main_unset max_ms message
+module_hex name ok origin outcome owner p50_ms p95_ms published ratio raw read_back repeat reply samples
+secrets sha256 size source span_end span_start status stream stream_error stream_ok target text timeout_s
+tool tool_calls turns tx url valid value
 """
 PUBLIC = frozenset(_PUBLIC.split())
 """Names of tool arguments and result fields that may be kept in evidence; their values are still masked."""

@@ -1,4 +1,8 @@
-"""One GET of a public page, once or often: status, body facts, markup faults, secrets by kind."""
+"""One GET of a public page, once or often: status, body facts, markup faults, secrets by kind, latency.
+
+With `control` each request is followed by one of another page or host, and the page's latency is told in
+relation to it: a machine or a network that is slow is slow for both.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sandbox import http
-from sandbox.faults import Deadline, hint
+from sandbox.faults import Deadline, Failure, hint
 from sandbox.html import Analysis, analyse
 from sandbox.rpc import denial
 from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
@@ -17,6 +21,8 @@ from sandbox.text import clean, decode, mask
 from sandbox.tools.base import Answer
 
 MAX_REPEAT = 50
+WARM_UPS = 2
+"""Pairs that go first and are not counted: what is loaded, resolved or cached only once is in them."""
 MAX_TEXT = 8_000
 MAX_HEADERS = 40
 
@@ -25,18 +31,24 @@ _CHARSET = re.compile(r"charset=\"?([A-Za-z0-9_-]{1,20})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`origin` is sent as the Origin header; `canary` is looked for where a browser would run it."""
+    """`origin` is sent as the Origin header; `canary` is looked for where a browser would run it.
+
+    `control` is a URL of the platform too; `repeat` then counts pairs.
+    """
 
     url: str
     origin: str = ""
     repeat: int = 1
     canary: str = ""
+    control: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Answer):
-    """Of the first answer; `bytes` and `sha256` are of the decoded body, the percentiles of all requests.
+    """Of the first answer; `bytes` and `sha256` are of the decoded body.
 
+    The percentiles are of `samples` requests, fewer than `repeat` when the call's time was over. `ratio` is
+    the median of what the page took in parts of what the control took right after it; 0 without a control.
     `ok` is a status below 400; a redirect is reported in `location`, never followed.
     """
 
@@ -54,6 +66,19 @@ class Result(Answer):
     p50_ms: float = 0.0
     p95_ms: float = 0.0
     max_ms: float = 0.0
+    samples: int = 0
+    control_p50_ms: float = 0.0
+    control_p95_ms: float = 0.0
+    ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """`controls` holds the latency of the control after each of `latencies`, or nothing without one."""
+
+    first: http.Reply
+    latencies: Sequence[float]
+    controls: Sequence[float]
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -62,10 +87,43 @@ def run(args: Args, ctx: Context) -> Result:
     if args.origin and not (args.origin.isascii() and args.origin.isprintable()):
         raise Mistake("/args/origin: expected one printable ASCII line")
     url = http.absolute(args.url)
+    page = http.Request("GET", url, {"origin": args.origin} if args.origin else {})
+    control = http.Request("GET", http.absolute(args.control, "/args/control")) if args.control else None
     deadline = Deadline(ctx.deadline_s * 0.9)
-    request = http.Request("GET", url, {"origin": args.origin} if args.origin else {})
-    replies = [_get(request, deadline) for _ in range(args.repeat)]
-    return _result(replies[0], [reply.latency_ms for reply in replies], args.canary)
+    return _result(_measure(page, control, args.repeat, deadline), args.canary)
+
+
+def _measure(page: http.Request, control: http.Request | None, repeat: int, deadline: Deadline) -> _Measured:
+    """As many requests, or pairs, as there is time for; Failure when there was time for none."""
+    first: http.Reply | None = None
+    pairs: list[tuple[float, float]] = []
+    try:
+        for _ in range(repeat + (WARM_UPS if control else 0)):
+            reply = _get(page, deadline)
+            first = first or reply
+            beside = _control_ms(control, deadline) if control else 0.0
+            pairs += [(reply.latency_ms, beside)] if beside is not None else []
+    except Failure as failure:
+        if failure.error_class not in ("timeout", "busy") or not pairs:
+            raise
+    if first is None or not pairs:
+        raise Failure("busy", "could not tell: the control gave no page to compare with")
+    counted = (pairs[WARM_UPS:] if control else pairs) or pairs  # a page too slow for more than the warm-up
+    latencies = [own for own, _ in counted]
+    return _Measured(first, latencies, [beside for _, beside in counted] if control else [])
+
+
+def _control_ms(control: http.Request, deadline: Deadline) -> float | None:
+    """What the control took; None when it gave no page: its own trouble is not the page's."""
+    try:
+        reply = _get(control, deadline)
+    except Failure as failure:
+        if failure.error_class == "refused":
+            raise
+        if failure.error_class == "timeout":
+            raise Failure("busy", "could not tell: the control did not answer in time") from None
+        return None
+    return reply.latency_ms if reply.status < 400 else None
 
 
 def _get(request: http.Request, deadline: Deadline) -> http.Reply:
@@ -75,7 +133,9 @@ def _get(request: http.Request, deadline: Deadline) -> http.Reply:
     return reply
 
 
-def _result(reply: http.Reply, latencies: Sequence[float], canary: str) -> Result:
+def _result(measured: _Measured, canary: str) -> Result:
+    reply, latencies, controls = measured.first, measured.latencies, measured.controls
+    quotients = [one / max(other, 0.001) for one, other in zip(latencies, controls, strict=False)]
     charset = _CHARSET.search(reply.content_type.lower())
     body = decode(reply.body, charset.group(1) if charset else "utf-8")
     text, secrets = mask(body)
@@ -101,6 +161,10 @@ def _result(reply: http.Reply, latencies: Sequence[float], canary: str) -> Resul
         p50_ms=percentile(latencies, 50),
         p95_ms=percentile(latencies, 95),
         max_ms=max(latencies),
+        samples=len(latencies),
+        control_p50_ms=percentile(controls, 50) if controls else 0.0,
+        control_p95_ms=percentile(controls, 95) if controls else 0.0,
+        ratio=round(percentile(quotients, 50), 3) if quotients else 0.0,
     )
 
 

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.doubles import Got, Server, bench, http_answer
+from sandbox import http
+from sandbox.faults import Deadline
+from sandbox.spec import Context
+from sandbox.tools import qa_fetch
+from sandbox.tools.qa_fetch import WARM_UPS
+from tests.sandbox.doubles import Got, Server, bench, http_answer, read_request
 
 pytestmark = pytest.mark.anyio
 
@@ -120,3 +125,109 @@ async def test_a_connection_that_is_closed_at_once() -> None:
     async with bench(raw=hang_up) as it:
         result = await it.run("qa_fetch", {"url": it.site.url})
         assert (result["error_class"], result["hint"]) == ("unreachable", "")
+
+
+async def test_a_page_is_measured_against_a_control_in_turns() -> None:
+    async with bench() as it:
+        args = {"url": it.site.url + "/page", "control": it.site.url + "/twin", "repeat": 5}
+        result = await it.run("qa_fetch", args)
+        assert [got.path for got in it.site.got] == ["/page", "/twin"] * (5 + WARM_UPS)
+        assert (result["ok"], result["samples"]) == (True, 5)
+        assert 0 < result["control_p50_ms"] <= result["control_p95_ms"]
+        assert result["ratio"] > 0
+        numbers = [value for value in result.values() if isinstance(value, float)]
+        assert numbers == [round(value, 3) for value in numbers]
+
+
+async def test_the_ratio_is_the_median_of_pairs() -> None:
+    pairs = {"/page": (9.0, 9.0, 40.0, 30.0, 20.0), "/twin": (1.0, 1.0, 10.0, 20.0, 2.0)}
+    served = dict.fromkeys(pairs, 0)
+
+    def reply(request: http.Request, deadline: Deadline) -> http.Reply:
+        path = request.target.removeprefix("http://site.test")
+        served[path] += 1
+        return http.Reply(200, {}, b"", pairs[path][served[path] - 1])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(http, "send", reply)
+        args = qa_fetch.Args("http://site.test/page", control="http://site.test/twin", repeat=3)
+        result = qa_fetch.run(args, Context(run="r", prefix=""))
+    assert (result.samples, result.p50_ms, result.p95_ms, result.max_ms) == (3, 30.0, 40.0, 40.0)
+    assert (result.control_p50_ms, result.control_p95_ms, result.ratio) == (10.0, 20.0, 4.0)
+
+
+async def test_without_a_control_there_is_no_ratio() -> None:
+    result = await fetch(http_answer(200, b""), repeat=3)
+    assert (result["samples"], result["ratio"], result["control_p50_ms"], result["control_p95_ms"]) == (
+        3, 0.0, 0.0, 0.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("silent", ["/page", "/twin"])
+async def test_what_does_not_fit_in_the_time_is_left_out(silent: str) -> None:
+    """One path stops answering in the fourth pair: two of them warmed up, one counts."""
+    served = dict.fromkeys(("/page", "/twin"), 0)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await read_request(reader)).path
+        served[path] += 1
+        if path == silent and served[path] > WARM_UPS + 1:
+            await asyncio.sleep(60)
+        writer.write(http_answer(200, b"ok", "connection: close"))
+
+    async with bench(raw=answer) as it:
+        args = {"url": it.site.url + "/page", "control": it.site.url + "/twin", "repeat": 20}
+        result = await it.run("qa_fetch", args, deadline_s=4.0)
+    assert (result["ok"], result["error_class"], result["status"], result["samples"]) == (True, "", 200, 1)
+    assert result["p50_ms"] == result["max_ms"] > 0
+    assert result["ratio"] > 0
+
+
+async def test_a_page_too_slow_for_more_than_the_warm_up_is_measured_by_it() -> None:
+    served = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal served
+        served += (await read_request(reader)).path == "/page"
+        await asyncio.sleep(60 if served > 1 else 0)
+        writer.write(http_answer(200, b"ok", "connection: close"))
+
+    async with bench(raw=answer) as it:
+        args = {"url": it.site.url + "/page", "control": it.site.url + "/twin", "repeat": 20}
+        result = await it.run("qa_fetch", args, deadline_s=3.0)
+    assert (result["ok"], result["samples"]) == (True, 1)
+
+
+@pytest.mark.parametrize("status", [404, 502])
+async def test_a_control_without_a_page_is_no_control(status: int) -> None:
+    async with bench(lambda got: http_answer(status if got.path == "/twin" else 200, b"")) as it:
+        args = {"url": it.site.url + "/page", "control": it.site.url + "/twin"}
+        result = await it.run("qa_fetch", args)
+        assert (result["ok"], result["error_class"]) == (False, "busy")
+        assert result["error"] == "could not tell: the control gave no page to compare with"
+
+
+async def test_a_control_that_never_answers_is_not_the_page_s_fault() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (await read_request(reader)).path == "/twin":
+            await asyncio.sleep(60)
+        writer.write(http_answer(200, b"ok", "connection: close"))
+
+    async with bench(raw=answer) as it:
+        args = {"url": it.site.url + "/page", "control": it.site.url + "/twin"}
+        result = await it.run("qa_fetch", args, deadline_s=2.0)
+    assert (result["error_class"], result["error"]) == (
+        "busy",
+        "could not tell: the control did not answer in time",
+    )
+
+
+async def test_a_control_off_the_list_is_refused_by_the_broker() -> None:
+    async with bench() as it:
+        result = await it.run("qa_fetch", {"url": it.site.url, "control": "http://evil.test/"})
+        assert (result["ok"], result["error_class"]) == (False, "refused")
+        result = await it.run("qa_fetch", {"url": it.site.url, "control": "no url"})
+        assert (result["error_class"], result["error"]) == (
+            "bad_request",
+            "/args/control: expected http(s)://host[:port]/path",
+        )
