@@ -47,8 +47,10 @@ Judge = Callable[[Args, Args], Iterator[Violation]]
 
 
 def judge(tool: str, args: Args, result: Args) -> tuple[Violation, ...]:
-    """Every oracle's word on one answer; nothing for one that could not be had."""
-    return tuple(one for oracle in ORACLES.get(tool, ()) for one in oracle(args, result))
+    """Every oracle's word on one answer, each defect once: a trace says more than the status it came with."""
+    found = tuple(one for oracle in ORACLES.get(tool, ()) for one in oracle(args, result))
+    told = {one.oracle for one in found}
+    return tuple(one for one in found if one.oracle != "server-error" or "trace" not in told)
 
 
 def _broken_compiler(args: Args, result: Args) -> Iterator[Violation]:
@@ -117,7 +119,8 @@ def _trace(tool: str, args: Args, result: Args, text: str) -> Iterator[Violation
     found = traces.find(text)
     if found is None or any(found.words in unquote(given) for given in strings(args)):
         return
-    severity: Severity = "low" if found.kind == "an operating-system error" else "medium"
+    mild = found.kind == "an operating-system error" and int(result.get("status", 0)) < 500
+    severity: Severity = "low" if mild else "medium"
     title = f"{lead(tool, args)} answers {result.get('status')} with {found.kind}: {line(found.words, 80)}"
     where = _route(args) if tool == "qa_fetch" else "call"
     key = f"trace {where} {found.kind} {template(found.words)}"
