@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fleet.chain import codec
 from fleet.chain.abi import CUT
+from fleet.chain.digest import ZERO_ADDRESS
 from fleet.chain.rpc import Rpc
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import CHAIN_ID
@@ -53,21 +55,45 @@ async def deploy_or_load(rpc: Rpc, path: Path, *, registration_cost: int = 0) ->
     return deployment
 
 
-async def deploy(rpc: Rpc, *, registration_cost: int = 0) -> Deployment:
-    """A new token and a new diamond with all facets; WrongTarget when the node is not a local devnet."""
+async def deploy(
+    rpc: Rpc, *, registration_cost: int = 0, facets: Sequence[str] = artifact.FACETS
+) -> Deployment:
+    """A new token and a new diamond, with all facets by default.
+
+    Raises WrongTarget when the node is not a local devnet.
+    """
     chain_id = int(await rpc.call("eth_chainId"), 16)
     if chain_id != CHAIN_ID:
         raise WrongTarget(
             f"{rpc.url} is chain {chain_id}, the devnet is {CHAIN_ID}",
             remedy="give the address of a chain that `fleet devnet up` started",
         )
-    parts = ("CreditToken", "DiamondInit", *artifact.FACETS)
-    token, init, *facets = [await node.create(rpc, DEPLOYER, artifact.load(part).code) for part in parts]
-    diamond = await node.create(rpc, DEPLOYER, _diamond_code(token, init, facets))
-    await node.transact(rpc, DEPLOYER, diamond, _set_meter(METER))
+    token = await node.create(rpc, DEPLOYER, artifact.load("CreditToken").code)
+    diamond = await create_diamond(rpc, facets, token)
+    if "CreditFacet" in facets:
+        await node.transact(rpc, DEPLOYER, diamond, _set_meter(METER))
     if registration_cost:
         await node.invoke(rpc, DEPLOYER, diamond, "setRegistrationCost", registration_cost)
     return Deployment(diamond, token, DEPLOYER, METER, chain_id)
+
+
+async def create_diamond(
+    rpc: Rpc, facets: Sequence[str], token: str = "", *, left_out: Collection[str] = ()
+) -> str:
+    """The address of a new diamond of these facets, all functions but those named in `left_out`.
+
+    Without a token nothing is initialised: names are free, and it claims no interface.
+    """
+    init, data = ZERO_ADDRESS, b""
+    if token:
+        init = await node.create(rpc, DEPLOYER, artifact.load("DiamondInit").code)
+        selector = artifact.load("DiamondInit").selectors()["init(address)"]
+        data = selector + codec.encode(["address"], [token])
+    addresses = [await node.create(rpc, DEPLOYER, artifact.load(facet).code) for facet in facets]
+    cuts = [
+        (address, _ADD, _selectors(facet, left_out)) for facet, address in zip(facets, addresses, strict=True)
+    ]
+    return await node.create(rpc, DEPLOYER, _diamond_code(cuts, init, data))
 
 
 async def grant(rpc: Rpc, deployment: Deployment, address: str, amount: int) -> None:
@@ -75,16 +101,17 @@ async def grant(rpc: Rpc, deployment: Deployment, address: str, amount: int) -> 
     await node.invoke(rpc, deployment.deployer, deployment.token, "transfer", address, amount)
 
 
-def _diamond_code(token: str, init: str, facets: list[str]) -> bytes:
+def _selectors(facet: str, left_out: Collection[str]) -> list[bytes]:
+    found = artifact.load(facet).selectors()
+    return [selector for signature, selector in found.items() if signature.partition("(")[0] not in left_out]
+
+
+def _diamond_code(cuts: Sequence[tuple[str, int, list[bytes]]], init: str, data: bytes) -> bytes:
     from eth_abi.abi import encode  # 0.2-0.4 s to import: only a cold start needs arrays of tuples
 
-    cuts = [
-        (address, _ADD, list(artifact.load(name).selectors().values()))
-        for name, address in zip(artifact.FACETS, facets, strict=True)
-    ]
-    init_call = artifact.load("DiamondInit").selectors()["init(address)"] + codec.encode(["address"], [token])
-    arguments = encode(["address", CUT, "address", "bytes"], [DEPLOYER, cuts, init, init_call])
-    return artifact.load("Diamond").code + arguments
+    return artifact.load("Diamond").code + encode(
+        ["address", CUT, "address", "bytes"], [DEPLOYER, cuts, init, data]
+    )
 
 
 def _set_meter(meter: str) -> bytes:
