@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 LLM    := .venv-llm
 JOBS   ?= 2
 
-.PHONY: setup demo test systemd soak crash model check format bench lock clean
+.PHONY: setup demo test systemd soak crash platforms model check format bench lock clean
 
 setup: $(READY)
 
@@ -43,6 +43,11 @@ soak: setup
 # Kills at every journal step, on SQLite and on PostgreSQL; `make test` leaves some steps out on the latter.
 crash: setup
 	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash -s
+
+# Every shipped persona on platforms that it was not written for, whole, reduced, bare and disturbed.
+# `make test` has its short form.
+platforms: setup
+	@PLATFORMS_FULL=1 $(BIN)/python -m pytest tests/platforms -s
 
 # A real small model drives a run; builds its engine from source, minutes, the first time.
 model: setup $(LLM)/.ready

@@ -1,4 +1,4 @@
-"""`fleet run PERSONA --json` as a user runs it: a process, a state directory, an exit code, the log after it."""
+"""`fleet run PERSONA --json` as a user runs it: a process, an exit code, and the log after it."""
 
 from __future__ import annotations
 

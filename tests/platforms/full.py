@@ -59,8 +59,9 @@ class Reduced(Devnet):
         url = f"http://127.0.0.1:{port}"
         words = (
             sys.executable, "-m", "tests.platforms.server", ",".join(sorted(self.gone)),
-            "--rpc", self.chain.url, "--diamond", deployment.diamond, "--meter-key-file", str(key), "--port", str(port),
-            "--public-url", url, "--defects", ",".join(sorted(self.defects & PLATFORM_IDS)),
+            "--rpc", self.chain.url, "--diamond", deployment.diamond, "--meter-key-file", str(key),
+            "--port", str(port), "--public-url", url,
+            "--defects", ",".join(sorted(self.defects & PLATFORM_IDS)),
         )  # fmt: skip
         self.web = await stack.enter_async_context(Served(words, port, self.folder / "platform.log"))
         return url

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 async def look(url: str, timeout_s: float = 20.0) -> str:
     """How one visit ends: the status, or what happened to the connection."""
-    async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as http:
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=timeout_s) as http:
         try:
             return str((await http.get(url)).status_code)
         except httpx.ConnectError:
@@ -49,7 +49,7 @@ async def pages(folder: Path) -> AsyncIterator[Served]:
 
 async def test_a_clear_front_passes_everything_on(tmp_path: Path) -> None:
     async with pages(tmp_path) as site, front(site.port, CLEAR, tmp_path / "front.log") as way:
-        async with httpx.AsyncClient(trust_env=False) as http:
+        async with httpx.AsyncClient(trust_env=False, verify=False) as http:
             direct, by_way = [await http.get(f"{served.url}/names.html") for served in (site, way)]
             posted = [await http.post(served.url, content=b"x" * 300_000) for served in (site, way)]
         assert (by_way.status_code, by_way.content) == (200, direct.content)
@@ -140,7 +140,7 @@ async def test_a_disturbed_platform_is_reached_by_way_of_its_fronts_only(tmp_pat
         assert profile["web"] == {"site": stand.fronts["site"].url}
         assert profile["chain"]["rpc"] == stand.fronts["rpc"].url != stand.chain.url
         asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []}
-        async with httpx.AsyncClient(trust_env=False) as http:
+        async with httpx.AsyncClient(trust_env=False, verify=False) as http:
             said = (await http.post(profile["chain"]["rpc"], json=asked)).json()
         assert said == {"jsonrpc": "2.0", "id": 1, "result": "0x7a69"}
 
@@ -169,6 +169,7 @@ def test_a_slow_compiler_compiles_the_same_later(tmp_path: Path, burn: bool) -> 
     source = b"fn frame(t: i32) -> i32 { t + 1 }"
 
     def compiled(words: list[str], root: str) -> tuple[bytes, float]:
+        words = [word for word in words if word != "-S"]  # a jail has the packages elsewhere
         argv = [word.replace("{python}", sys.executable).replace("/opt/tc", root) for word in words]
         started = time.monotonic()
         done = subprocess.run(argv, input=source, capture_output=True, check=True)
