@@ -34,6 +34,36 @@ STANDING_WEI = 1000 * 10**18
 """What identity and sponsor hold after a start."""
 READY_WAIT_S = 20.0
 STOP_WAIT_S = 5.0
+STATED = """[targets]
+agent = "claude"
+assistant = "docs"
+page = "docs"
+second-page = "claude"
+guide = "{site}/llms.txt"
+manual = "{site}/skill.md"
+settings = "{site}/settings"
+script = "{site}/client.js"
+status = "{proxy}/api/status"
+persona = "{site}/api/persona?name=docs"
+
+[facts]
+call_price_wei = 10000000000000000
+call_price = "costs 0.01 credits"
+call_path = "/v1beta/models/"
+open_registration = true
+streams = true
+calls_need_token = true
+has_owner = true
+unknown_names_404 = true
+agents_know_callers = true
+
+[history]
+page_face_p95_ms = 20.0
+face_control_p95_ms = 20.0
+site_p95_ms = 20.0
+guide_p95_ms = 20.0
+"""
+"""The part of a devnet's profile that is the same for each: what probes point at, what it promises, its figures."""
 COMPILER = Path(__file__).with_name("compiler")
 
 
@@ -124,35 +154,7 @@ command = [{tool}, "--defects", "{defects}"]
 loader = [{tool}, "--defects", "{defects}", "--entry"]
 language = "rustlite"
 
-[targets]
-agent = "claude"
-assistant = "docs"
-page = "docs"
-second-page = "claude"
-guide = "{{site}}/llms.txt"
-manual = "{{site}}/skill.md"
-settings = "{{site}}/settings"
-script = "{{site}}/client.js"
-status = "{{proxy}}/api/status"
-persona = "{{site}}/api/persona?name=docs"
-
-[facts]
-call_price_wei = 10000000000000000
-call_price = "costs 0.01 credits"
-call_path = "/v1beta/models/"
-open_registration = true
-streams = true
-calls_need_token = true
-has_owner = true
-unknown_names_404 = true
-agents_know_callers = true
-
-[history]
-page_face_p95_ms = 20.0
-face_control_p95_ms = 20.0
-site_p95_ms = 20.0
-guide_p95_ms = 20.0
-"""
+{STATED}"""
 
 
 def _own_key(path: Path) -> str:

@@ -32,13 +32,18 @@ _OWN = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b|\{name\}")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One answer that no healthy platform gives. `fields` are those of the result that show it."""
+    """One answer that no healthy platform gives. `fields` are those of the result that show it.
+
+    `forgeable`: a driver that means ill could have put there what it shows (as a name's greeting, say), so that a
+    person looks at it where a driver chose the calls.
+    """
 
     oracle: str
     severity: Severity
     surface: Surface
     sighting: Sighting
     fields: frozenset[str]
+    forgeable: bool = False
 
 
 Args = Mapping[str, Any]
@@ -99,7 +104,7 @@ def _secret(args: Args, result: Args) -> Iterator[Violation]:
     seen = Sighting(
         f"{lead('qa_fetch', args)} shows a private key", f"secret {_route(args)} private-key", whole=True
     )
-    yield Violation("secret", "critical", "security", seen, frozenset({"secrets"}))
+    yield Violation("secret", "critical", "security", seen, frozenset({"secrets"}), forgeable=True)
 
 
 def _fetch_trace(args: Args, result: Args) -> Iterator[Violation]:
@@ -125,7 +130,7 @@ def _trace(tool: str, args: Args, result: Args, text: str) -> Iterator[Violation
     where = _route(args) if tool == "qa_fetch" else "call"
     key = f"trace {where} {found.kind} {template(found.words)}"
     fields = frozenset({"text", "error", "reply"})
-    yield Violation("trace", severity, "ux", Sighting(title, key, whole=True), fields)
+    yield Violation("trace", severity, "ux", Sighting(title, key, whole=True), fields, forgeable=True)
 
 
 def _paid_refusal(args: Args, result: Args) -> Iterator[Violation]:

@@ -34,6 +34,8 @@ class Candidate:
     severity: Severity
     surface: Surface
     oracle: str = ""
+    forgeable: bool = False
+    """Where a driver chose the calls, a person looks at it before it is posted."""
     calls: tuple[ReproCall, ...] = ()
 
     @property
@@ -63,13 +65,21 @@ class Candidate:
         )
 
 
-def candidates(probe: Probe, seen: Attempt, surface: Surface) -> tuple[Candidate, ...]:
-    """Everything that one look at a probe has shown; `surface` is the persona's own."""
+def candidates(
+    probe: Probe, seen: Attempt, surface: Surface, *, trusted: bool = True
+) -> tuple[Candidate, ...]:
+    """Everything that one look at a probe has shown; `surface` is the persona's own.
+
+    A probe that is not `trusted` is a driver's claim: its words and its severity are not an oracle's.
+    """
     found = [one for index in range(len(seen.results)) for one in _broken(seen, index)]
     explained = {field for one in found for field in one[1].fields}
     fields = set(mentioned(probe.expect))
     own = seen.state == "finding"
-    made = [_of_oracle(probe, seen, index, one, own and bool(one.fields & fields)) for index, one in found]
+    made = [
+        _of_oracle(probe, seen, index, one, own and trusted and bool(one.fields & fields))
+        for index, one in found
+    ]
     if own and not explained & fields:
         sighting = of_probe(probe.expect, seen.asked, seen.results, probe.finding)
         calls = _calls(seen, len(seen.asked))
@@ -104,7 +114,7 @@ def answered(
         found.append(
             Candidate(
                 probe=probe, sighting=one.sighting, severity=one.severity, surface=one.surface,
-                oracle=one.oracle, calls=calls,
+                oracle=one.oracle, forgeable=one.forgeable, calls=calls,
             )
         )  # fmt: skip
     return tuple(found)
@@ -126,6 +136,7 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
         severity=severity,
         surface=one.surface,
         oracle=one.oracle,
+        forgeable=one.forgeable,
         calls=_calls(seen, index + 1),
     )
 

@@ -71,7 +71,9 @@ def exit_code(run: Mapping[str, Any]) -> int:
     if run["outcome"] in ("stopped", "awaiting_human"):
         return 5
     reasons = [row["reason"] for row in coverage.get("could_not", ())]
-    unproven = any(row["state"] in ("raised", "unverified") and not row["data"].get("claim") for row in findings)
+    unproven = any(
+        row["state"] in ("raised", "unverified") and not row["data"].get("claim") for row in findings
+    )
     if run["outcome"] not in ("done", BLIND) or reasons or unproven:
         return 4 if any(word in why for why in (run["detail"], *reasons) for word in _GONE) else 75
     if coverage.get("looked") or run["outcome"] == "done":

@@ -47,17 +47,18 @@ class Exercise:
         """
         seen = await attempt(self.session, probe)
         review = False
-        for one in candidates(probe, seen, self.persona.persona.surface):
+        for one in candidates(probe, seen, self.persona.persona.surface, trusted=False):
             said = {"title": probe.finding, "severity": probe.severity, "expect": probe.expect}
-            await self._raise(one, None if one.oracle else said | {"review": True})
-            review |= not one.oracle
+            waits = one.forgeable or not one.oracle
+            await self._raise(one, said | {"review": True} if waits else None)
+            review |= waits
         return seen, review
 
     async def look_at_answer(self, steps: tuple[Step, ...], result: Mapping[str, Any]) -> None:
         """Judge the answer to a call that a driver made by itself; `steps` lead to it, the call last."""
         last = {"tool": steps[-1].tool, "args": steps[-1].args}
         for one in answered(steps, last, result):
-            await self._raise(one)
+            await self._raise(one, {"title": one.sighting.title, "review": True} if one.forgeable else None)
 
     async def prove_raised(self) -> None:
         """Prove every candidate that is not proven yet; one whose persona changed since stays unverified."""

@@ -71,8 +71,8 @@ class Strikes:
     back is used again, and nothing that was seen already waits for something else.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, patience_s: float = PATIENCE_S) -> None:
+        self._clock, self._patience_s = clock, patience_s
         self._rows: dict[str, dict[str, _Row]] = {}
         self._withdrawn: set[str] = set()
         self._trials: set[str] = set()
@@ -104,7 +104,7 @@ class Strikes:
         """Whether it is too early to give up what this call points at; then one more call is permitted."""
         target, now = target_of(tool, args), self._clock.monotonic()
         first = min((row.first for row in self._rows.get(target, {}).values()), default=now)
-        if now - first < PATIENCE_S:
+        if now - first < self._patience_s:
             self._trials.add(target)
             return True
         return False

@@ -57,7 +57,7 @@ class RunSession:
         self._capabilities: Capabilities | None = None
         self.calls = 0
         self.turn = 0
-        self.strikes = Strikes(world.clock)
+        self.strikes = Strikes(world.clock, world.patience_s)
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")

@@ -20,6 +20,7 @@ from fleet.gate.gate import Gate
 from fleet.jail.broker import TxPort
 from fleet.jail.model import Egress, Jail, Tier
 from fleet.personas.load import LoadedPersona
+from fleet.runs.groups import PATIENCE_S
 from fleet.runs.hand import Hand
 from fleet.store.journal import Journal
 from fleet.store.source import Source
@@ -77,6 +78,8 @@ class World:
 
     spread_s: float = 2.0
     """Pause between two rounds of proofs: no finding rests on one burst of load."""
+    patience_s: float = PATIENCE_S
+    """How long a target that does not answer is waited for within one run."""
 
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""

@@ -19,9 +19,10 @@ from fleet.events.model import Footer, Header
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.stop import resume, stop
 from fleet.personas.load import LoadedPersona
+from fleet.runs.candidates import candidates
 from fleet.runs.life import fire, recover
-from fleet.runs.prove import candidate
 from fleet.runs.world import World
+from fleet.store.rows import FindingRow
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 from tests.acceptance.doubles import between, hanging
 
@@ -31,6 +32,14 @@ BUDGET = "budget = { calls = 60, writes = 20 }"
 FETCH = step("qa_fetch", url="{site}/llms.txt")
 SEEN = probe("seen", FETCH, expect="result.status == 418")
 RUN = "abcdefgh"
+
+
+def raised(one: LoadedPersona) -> FindingRow:
+    """What a look at the persona's first probe had shown, as it was written down before the kill."""
+    asked = tuple({"tool": step.tool, "args": step.args} for step in one.persona.probe[0].steps)
+    results = tuple({"ok": True, "status": 200} for _ in asked)
+    (found,) = candidates(one.persona.probe[0], Attempt(state="finding", asked=asked, results=results), "ux")
+    return found.row(RUN, one)
 
 
 async def test_row_32_a_call_that_hangs_past_the_deadline_ends_the_run(house: House, tmp_path: Path) -> None:
@@ -175,8 +184,7 @@ async def test_row_33_a_killed_run_goes_on_with_what_was_left(house: House, tmp_
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         await killed(world, one, writes=1, calls=1)
-        seen = Attempt(state="finding")
-        await world.journal.add_finding(candidate(RUN, one, one.persona.probe[0], seen))
+        await world.journal.add_finding(raised(one))
         (report,) = await recover(world)
         assert (report.outcome, report.settled) == ("crashed", True)
         assert await world.journal.spent(RUN) == {"calls": 2, "writes": 2}
@@ -192,7 +200,7 @@ async def test_names_of_a_killed_run_are_never_used_again(house: House, tmp_path
     async with house.world(state, one) as world:
         await killed(world, one)
         await world.journal.intend(RUN, "name", f"qa-{RUN}-2", {"owner": "0x" + "11" * 20})
-        await world.journal.add_finding(candidate(RUN, one, one.persona.probe[0], Attempt(state="finding")))
+        await world.journal.add_finding(raised(one))
         (report,) = await recover(world)
         assert [row.state for row in report.findings] == ["posted"]
     names = [event.args["name"] for event in house.said("tool.requested")]
@@ -206,7 +214,7 @@ async def test_a_finding_whose_persona_changed_since_is_not_proven_by_the_new_on
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         await killed(world, one)
-        await world.journal.add_finding(candidate(RUN, one, one.persona.probe[0], Attempt(state="finding")))
+        await world.journal.add_finding(raised(one))
     other = persona(tmp_path, f'tools = ["qa_fetch"]\n{BUDGET}', SEEN.replace("418", "419"))
     async with house.world(state, other) as world:
         (report,) = await recover(world)
@@ -221,7 +229,7 @@ async def test_a_report_that_was_paid_before_the_crash_is_posted_after_it(
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         await killed(world, one, reports=1)
-        await world.journal.add_finding(candidate(RUN, one, one.persona.probe[0], Attempt(state="finding")))
+        await world.journal.add_finding(raised(one))
         (row,) = await world.journal.findings(RUN)
         await world.journal.set_finding(RUN, row.fingerprint, state="confirmed", envelope="the finding")
         assert await world.journal.claim_posting(RUN, row.fingerprint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from fleet.jail.broker import Broker
 from fleet.jail.egress_policy import EgressPolicy
 from fleet.personas.load import load_all
 from fleet.personas.model import Persona
+from fleet.runs.capabilities import Capabilities
 from fleet.runs.guest import bad_args
 from sandbox.faults import Failure
 from sandbox.spec import Context, Mistake, ToolSpec
@@ -90,12 +91,24 @@ class ProbingSession:
         self.names += fresh_name
         web = self.platform.web
         name = f"qa-{RUN}-{self.names}" if fresh_name else ""
-        return Bindings(run=RUN, name=name, site=web.site, proxy=web.proxy, face=web.face)
+        targets = self.platform.targets
+        return Bindings(run=RUN, name=name, site=web.site, proxy=web.proxy, face=web.face, targets=targets)
 
     def history(self) -> Mapping[str, float]:
         return self.platform.history
 
-    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
+    def facts(self) -> Mapping[str, Any]:
+        return self.platform.facts
+
+    async def missing(self, needs: Iterable[str]) -> str:
+        return Capabilities(self.platform).missing(needs)
+
+    async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
+        return False
+
+    async def call(
+        self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False
+    ) -> Answer:
         for label in {"caller", str(args.get("name") or "caller")} - self.keys.secrets.keys():
             await self.keys.add(label)
         listener = socket.create_server(("127.0.0.1", 0))

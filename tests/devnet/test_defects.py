@@ -20,7 +20,7 @@ from fleet.devnet.deploy import deploy_or_load
 from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings, Site
-from fleet.devnet.stack import COMPILER, METER_KEY
+from fleet.devnet.stack import COMPILER, METER_KEY, STATED
 from fleet.drivers.playbook import Attempt, attempt
 from fleet.errors import ConfigError
 from fleet.personas.model import Probe
@@ -96,7 +96,7 @@ def test_the_shipped_personas() -> None:
 def test_a_persona_grants_nothing_beyond_its_table() -> None:
     granted = {name: set(persona.tools) for name, persona in PERSONAS.items()}
     assert granted["qa-security"] == {"qa_call", "qa_chain", "qa_fetch"}
-    assert granted["qa-fuzz"] == {"qa_compile", "qa_publish", "qa_call"}
+    assert granted["qa-fuzz"] == {"qa_compile", "qa_publish", "qa_call", "qa_chain"}
     assert granted["qa-ux"] == {"qa_call", "qa_fetch"}
     assert not any("qa_report" in tools for tools in granted.values())
 
@@ -117,7 +117,7 @@ def test_only_standing_agents_and_own_names_are_called() -> None:
         for step in probe.steps
         if TOOLS[step.tool].effect is Effect.ACT
     }
-    assert targets == {"claude", "docs", "{name}"}
+    assert targets == {"{target:agent}", "{target:assistant}", "{name}"}
 
 
 # the whole way ------------------------------------------------------------------------------------
@@ -165,8 +165,8 @@ async def bench(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
             name = "devnet"
             chain = {{ rpc = "{anvil.url}", id = {deployment.chain_id}, diamond = "{deployment.diamond}" }}
             web = {{ site = "{url}", face = "{url}/face/{{name}}/", proxy = "{url}" }}
-            history = {{ docs_face_p95_ms = 20.0 }}
-            """
+            compiler = {{ command = ["rustlite"], loader = ["rustlite"], language = "rustlite" }}
+            {STATED}"""
             yield Bench(rpc, app.state.site, parse(Platform, text, file="devnet"))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from fleet.drivers.expect import ExpectationError, check, holds, number
+from fleet.drivers.expect import ExpectationError, Values, check, holds, number
 from fleet.drivers.playbook import attempt
-from fleet.drivers.session import Answer, RunOver
+from fleet.drivers.session import OUR_FAILURES, PASSING, Answer, RunOver
 from fleet.drivers.template import Bindings, wants_name
 from fleet.personas.model import Probe, Step
 
@@ -23,12 +23,24 @@ class Scripted:
         self.answers = list(answers)
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
         self.fresh: list[bool] = []
+        self.waits: list[tuple[str, int]] = []
+        self.lacks: tuple[str, ...] = ()
+        self.patience = 0
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         self.fresh.append(fresh_name)
         return BINDINGS
 
-    async def call(self, tool: str, args: Mapping[str, Any], *, probe: str = "") -> Answer:
+    async def missing(self, needs: Iterable[str]) -> str:
+        return "; ".join(need for need in needs if need in self.lacks)
+
+    async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
+        self.waits.append((tool, tries))
+        return len(self.waits) <= self.patience
+
+    async def call(
+        self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False
+    ) -> Answer:
         self.asked.append((tool, args))
         answer = self.answers.pop(0)
         if answer.denied == "stop":
@@ -37,6 +49,9 @@ class Scripted:
 
     def history(self) -> Mapping[str, float]:
         return {"p95": 10.0}
+
+    def facts(self) -> Mapping[str, Any]:
+        return {"price": 5}
 
 
 def probe(*steps: Step, expect: str = "result.ok") -> Probe:
@@ -61,11 +76,73 @@ async def test_a_broken_expectation_is_a_finding_with_its_calls() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("word", ["refused", "internal", "unreachable", "disk_full", "bad_request"])
+@pytest.mark.parametrize("word", sorted(OUR_FAILURES))
 async def test_our_own_failure_is_never_a_finding(word: str) -> None:
     answer = Answer({"ok": False, "error": "why", "error_class": word})
     got = await attempt(Scripted(answer), probe(LOOK))
     assert (got.state, got.reason) == ("inconclusive", f"qa_fetch: {word}: why")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("word", sorted(PASSING))
+async def test_what_may_pass_is_looked_at_again(word: str) -> None:
+    session = Scripted(Answer({"ok": False, "error_class": word}), Answer({"ok": True, "error_class": ""}))
+    session.patience = 1
+    assert (await attempt(session, probe(LOOK))).state == "healthy"
+    assert session.waits == [("qa_fetch", 0)]
+    assert len(session.asked) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("word", sorted(OUR_FAILURES - PASSING))
+async def test_what_will_not_pass_is_not_asked_again(word: str) -> None:
+    session = Scripted(Answer({"ok": False, "error_class": word}))
+    session.patience = 9
+    assert (await attempt(session, probe(LOOK))).state == "inconclusive"
+    assert (session.waits, len(session.asked)) == ([], 1)
+
+
+@pytest.mark.anyio
+async def test_what_the_platform_lacks_is_not_applicable_and_costs_nothing() -> None:
+    session = Scripted()
+    session.lacks = ("site",)
+    got = await attempt(session, probe(LOOK))
+    assert (got.state, got.reason, session.asked) == ("not_applicable", "site", [])
+
+
+@pytest.mark.anyio
+async def test_a_function_that_the_diamond_has_not_is_not_offered() -> None:
+    step = Step(tool="qa_chain", args={"function": "creditOf", "args": ["caller"]})
+    said = {"ok": False, "error_class": "reverted", "error": "Diamond: function not found"}
+    got = await attempt(Scripted(Answer(said)), probe(step))
+    assert (got.state, got.reason) == ("not_applicable", "qa_chain: the diamond does not offer this function")
+    other = await attempt(Scripted(Answer(said | {"error": "Panic(0x32)"})), probe(step))
+    assert other.state == "finding"
+
+
+@pytest.mark.anyio
+async def test_a_control_that_does_not_hold_says_that_nothing_can_be_told() -> None:
+    slow = probe(LOOK, expect="result.p95_ms < 5").model_copy(update={"control": "result.control_p95_ms < 5"})
+    for control, state in ((9.0, "inconclusive"), (1.0, "finding")):
+        session = Scripted(Answer({"p95_ms": 9.0, "control_p95_ms": control, "error_class": ""}))
+        got = await attempt(session, slow)
+        assert (got.state, got.cause) == (state, "busy" if state == "inconclusive" else "")
+
+
+@pytest.mark.anyio
+async def test_a_first_look_begins_the_history_it_compares_with() -> None:
+    noted = probe(LOOK, expect="result.p95_ms <= history.new * 3.0")
+    noted = noted.model_copy(update={"note": {"new": "result.p95_ms"}})
+    got = await attempt(Scripted(Answer({"p95_ms": 9.0, "error_class": ""})), noted)
+    assert (got.state, got.reason) == ("healthy", "a first look: it begins the history of new")
+
+
+@pytest.mark.anyio
+async def test_facts_of_the_profile_are_in_reach_of_an_expectation() -> None:
+    got = await attempt(
+        Scripted(Answer({"n": 6, "error_class": ""})), probe(LOOK, expect="result.n <= facts.price")
+    )
+    assert got.state == "finding"
 
 
 @pytest.mark.anyio
@@ -123,15 +200,15 @@ def test_a_broken_expectation_says_why(text: str) -> None:
 
 def test_an_expectation_must_say_true_or_false() -> None:
     with pytest.raises(ExpectationError, match="true or false"):
-        holds("result.n", [{"n": 1}], {})
+        holds("result.n", Values([{"n": 1}]))
 
 
 def test_a_figure_must_be_a_number() -> None:
-    assert number("result.n", [{"n": 2}]) == 2.0
+    assert number("result.n", Values([{"n": 2}])) == 2.0
     with pytest.raises(ExpectationError, match="not a number"):
-        number("result.n", [{"n": "2"}])
+        number("result.n", Values([{"n": "2"}]))
 
 
 def test_python_is_out_of_reach() -> None:
     with pytest.raises(ExpectationError):
-        holds("result.__class__ == 1", [{"n": 1}], {})
+        holds("result.__class__ == 1", Values([{"n": 1}]))

@@ -139,6 +139,7 @@ async def seated(
     rung: Rung = Rung.EXERCISE,
     turn_s: float = 0.0,
     check: Callable[[], Awaitable[None]] = unchecked,
+    patience_s: float = 0.0,
 ) -> AsyncIterator[Table]:
     """A run of `one` that has been claimed, and not begun."""
     state = root / "state"
@@ -151,7 +152,7 @@ async def seated(
             state=state, config=FleetConfig(), platform=PLATFORM, journal=journal, source=source, jail=jail,
             tier=await jail.probe(), signer=missing, sponsor=missing, names=missing, log=missing,
             identity="", redactor=Redactor(), clock=clock, egress=lambda port: missing,
-            personas={one.persona.name: one}, check=check,
+            personas={one.persona.name: one}, check=check, spread_s=0.0, patience_s=patience_s,
         )  # fmt: skip
         name = one.persona.name
         await source.trigger(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Reply
-from fleet.runs.claims import MAX_CLAIMS, ORACLES, broken
+from fleet.runs.claims import MAX_CLAIMS
 from fleet.runs.exercise import Exercise
 from fleet.store.rows import FindingRow
 from tests.runs.table import RUN, Table, look, persona, seated, well
@@ -62,13 +62,12 @@ async def test_what_no_healthy_platform_does_is_confirmed_in_the_fleets_own_word
         await table.drive.exercise.prove_raised()
         (row,) = await findings(table)
         assert (row.state, row.severity, row.surface) == ("confirmed", "medium", "ux")
-        assert row.title == "a public page answers with a server error; an answer below 500 was expected"
+        assert row.title == "GET {site}/claimed answers 500"
         assert row.repro == 'qa_fetch(url="{site}/claimed")'
         assert evil not in row.envelope
         assert "evil" not in row.envelope
         assert row.probe.startswith("x-")
-        assert row.data["claim"]["title"] == evil
-        assert row.data["claim"]["probe"]["expect"].startswith("result.status < 500")
+        assert (row.data["oracle"], "claim" in row.data) == ("server-error", False)
 
 
 async def test_a_claim_that_does_not_hold_is_not_raised(tmp_path: Path) -> None:
@@ -106,7 +105,10 @@ async def test_a_claim_that_cannot_be_decided_is_not_raised(tmp_path: Path, expe
         ({"steps": [STEP, {"tool": "qa_fetch", "args": {"url": 7}}]}, "/steps/1/args/url"),
         ({"steps": [STEP] * 17}, "/steps"),
         ({"steps": [{"tool": "qa_fetch", "args": {"url": f"http://qa-{RUN}-1.face/"}}]}, "/steps"),
-        ({"steps": [{"tool": "qa_fetch", "args": {"url": "{site}/a"}}]}, "/steps"),
+        (
+            {"steps": [{"tool": "qa_fetch", "args": {"url": "{site}/a"}}], "expect": "result.status==200"},
+            "/steps",
+        ),
         ({"more": 1}, "/more"),
     ],
 )
@@ -123,10 +125,17 @@ async def test_what_is_no_claim_is_answered_and_counted(
         assert table.said("turn")[-1].validation["retries"] == 1
 
 
+async def test_a_claim_with_the_steps_of_a_probe_that_says_something_else_is_judged(tmp_path: Path) -> None:
+    step = {"tool": "qa_fetch", "args": {"url": "{site}/a"}}
+    async with seated(tmp_path, persona(look("a")), hand=ANY) as table:
+        reply = await claim(table, steps=[step], expect="result.text == ''")
+        assert (reply.content["state"], reply.content["then"]) == ("finding", "a person reviews it")
+
+
 async def test_the_same_claim_again_is_not_run_again(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a")), hand=ANY) as table:
         await claim(table)
-        reply = await claim(table, title="another word for it", expect="result.status == 451")
+        reply = await claim(table, title="another word for it", expect=" result.status == 418")
         assert reply.content["repeated"] is True
         assert len(table.jail.calls) == 1
         assert len(await findings(table)) == 1
@@ -191,32 +200,27 @@ async def test_a_probe_and_a_claim_are_not_one_another(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("tool", "result", "wrong"),
-    [
-        ("qa_compile", {"outcome": "panic"}, True),
-        ("qa_compile", {"outcome": "crash"}, True),
-        ("qa_compile", {"outcome": "hang"}, False),  # the driver chooses the deadline
-        ("qa_compile", {"outcome": "clean_error"}, False),
-        ("qa_fetch", {"status": 500}, True),
-        ("qa_fetch", {"status": 503}, False),  # it may be closed for a while
-        ("qa_fetch", {"status": 404}, False),
-        ("qa_fetch", {"status": 200, "secrets": ["private-key"]}, False),  # it may be the driver's own page
-        ("qa_call", {"status": 400, "charged": 1}, True),
-        ("qa_call", {"status": 400, "charged": 0}, False),
-        ("qa_call", {"status": 200, "charged": 9}, False),
-        ("qa_publish", {"published": True, "app_read_back": False}, True),
-        ("qa_publish", {"published": False, "app_read_back": False}, False),
-        ("qa_create", {"ok": False}, False),
-        ("qa_chain", {"ok": True, "value": 7}, False),
-        ("qa_fetch", {}, False),
-    ],
-)
-def test_the_fleet_judges_only_what_holds_for_any_arguments(
-    tool: str, result: dict[str, Any], wrong: bool
-) -> None:
-    assert (broken(tool, result) is not None) is wrong
+async def test_what_a_driver_could_have_put_there_waits_for_a_person(tmp_path: Path) -> None:
+    async def leaking(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return await well(tool, args) | {"secrets": ["private-key"]}
+
+    async with seated(tmp_path, persona(look("a")), hand=ANY, answer=leaking) as table:
+        await ask(table.desk, "qa_fetch", {"url": "{site}/claimed"})
+        await ask(table.desk, RUN_PROBE, {"probe": "a"})
+        await table.drive.exercise.prove_raised()
+        assert [(row.title, row.state) for row in await findings(table)] == [
+            ("GET {site}/claimed shows a private key", "unverified"),
+            ("GET {site}/a shows a private key", "confirmed"),
+        ]
 
 
-def test_every_oracle_has_a_case_that_breaks_it() -> None:
-    assert {oracle.tool for oracle in ORACLES} == {"qa_compile", "qa_fetch", "qa_call", "qa_publish"}
+async def test_every_answer_to_a_driver_is_judged(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a")), hand=ANY, answer=failing) as table:
+        await ask(table.desk, "qa_fetch", {"url": "{site}/claimed"})
+        await table.drive.exercise.prove_raised()
+        (row,) = await findings(table)
+        assert (row.title, row.state, row.severity) == (
+            "GET {site}/claimed answers 500",
+            "confirmed",
+            "medium",
+        )

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fleet.chain.abi import FEEDBACK_CLEARED, FEEDBACK_SUBMITTED, REGISTERED
 from fleet.chain.codec import Malformed
-from fleet.triggers.chain_state import DIAMOND_CUT, TRAIL, Block, Event, Line, Look, Seen, advance, baseline
 from fleet.chain.facets import facets_digest
+from fleet.triggers.chain_state import DIAMOND_CUT, TRAIL, Block, Event, Line, Look, Seen, advance, baseline
 
 SELECTORS = st.lists(st.binary(min_size=4, max_size=4), max_size=5, unique=True)
 FACETS = st.lists(

@@ -22,11 +22,16 @@ TRIGGER = Trigger(continuous="30s", backoff="2h")
 def test_the_pause_doubles_to_its_cap_and_resets_on_a_finding(low: int, more: int, found: list[bool]) -> None:
     pace, rounds, pauses = Pace(low, low + more), Rounds(), [float(low)]
     for each in found:
-        rounds = rounds.after(found=each, ended=START)
+        rounds = rounds.after(found=each, well=True, ended=START)
         pauses.append(pace.pause(rounds.quiet))
     assert rounds.count == len(found)
     for before, pause, each in zip(pauses, pauses[1:], found, strict=False):
         assert pause == (low if each else min(2 * before, low + more))
+
+
+def test_a_run_that_did_not_end_well_is_not_quiet() -> None:
+    rounds = Rounds(3, 2).after(found=False, well=False, ended=START)
+    assert (rounds.count, rounds.quiet) == (4, 2)
 
 
 @given(st.integers(0, 2000), st.integers(-(10**9), 10**9))

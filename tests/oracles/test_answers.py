@@ -1,0 +1,106 @@
+"""What the fleet says of one answer: only what no choice of arguments makes false on a healthy platform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.oracles.answers import ORACLES, judge
+
+TRACE = "Traceback (most recent call last):\n  File x"
+URL = {"url": "{site}/x"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "result", "oracle"),
+    [
+        ("qa_compile", {"source": "x"}, {"outcome": "panic", "exit_code": 101}, "compiler-broken"),
+        ("qa_compile", {"module_hex": "00"}, {"outcome": "crash", "exit_code": -6}, "compiler-broken"),
+        ("qa_compile", {"source": "x"}, {"outcome": "hang"}, "compiler-endless"),
+        ("qa_compile", {"source": "x", "timeout_s": 0.5}, {"outcome": "hang"}, ""),  # the caller's own deadline
+        ("qa_compile", {"source": "x"}, {"outcome": "accepted", "valid": False}, "module-invalid"),
+        ("qa_compile", {"module_hex": "00"}, {"outcome": "accepted", "valid": False}, ""),  # the caller's bytes
+        ("qa_compile", {"source": "x"}, {"outcome": "accepted", "valid": True}, ""),
+        ("qa_compile", {"source": "x"}, {"outcome": "clean_error"}, ""),
+        ("qa_compile", {"source": "x"}, {"error_class": "internal"}, ""),
+        ("qa_fetch", URL, {"status": 500}, "server-error"),
+        ("qa_fetch", URL, {"status": 502}, ""),  # a gateway's word for an outage
+        ("qa_fetch", URL, {"status": 503}, ""),
+        ("qa_fetch", URL, {"status": 404}, ""),
+        ("qa_fetch", URL, {"status": 404, "text": TRACE}, "trace"),
+        ("qa_fetch", URL, {"status": 500, "text": TRACE}, "trace"),
+        ("qa_fetch", URL, {"status": 200, "text": "(os error 2)"}, "trace"),
+        ("qa_fetch", URL, {"status": 200, "text": TRACE, "content_type": "text/html"}, ""),  # it may explain one
+        ("qa_fetch", URL, {"status": 200, "text": TRACE + " " * 2_000}, ""),
+        ("qa_fetch", {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}, {"status": 404, "text": TRACE}, ""),
+        ("qa_fetch", URL, {"status": 200, "secrets": ["private-key"]}, "secret"),
+        ("qa_fetch", {"url": "{face:{name}}"}, {"status": 200, "secrets": ["private-key"]}, ""),
+        ("qa_fetch", {"url": "http://qa-abcd2345-1.f/"}, {"status": 200, "secrets": ["private-key"]}, ""),
+        ("qa_fetch", {"url": "{site}/?k=" + "ab" * 32}, {"status": 200, "secrets": ["private-key"]}, ""),
+        ("qa_fetch", URL, {"status": 200, "secrets": ["api-key"]}, ""),  # documents hold examples of them
+        ("qa_fetch", URL, {}, ""),
+        ("qa_call", {"target": "a"}, {"status": 400, "charged": 1}, "paid-refusal"),
+        ("qa_call", {"target": "a"}, {"status": 400, "charged": 0}, ""),
+        ("qa_call", {"target": "a"}, {"status": 200, "charged": 9}, ""),
+        ("qa_call", {"target": "a"}, {"status": 500, "charged": 0, "error": "x panic: [Errno 2] y"}, "trace"),
+        ("qa_call", {"target": "a"}, {"status": 200, "charged": 0, "reply": TRACE}, ""),  # an agent's words
+        ("qa_publish", {}, {"published": True, "app_read_back": False}, "lost-publish"),
+        ("qa_publish", {}, {"published": False, "app_read_back": False}, ""),
+        ("qa_create", {}, {"ok": False}, ""),
+        ("qa_chain", {}, {"ok": True, "value": 7}, ""),
+    ],
+)  # fmt: skip
+def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], oracle: str) -> None:
+    assert [one.oracle for one in judge(tool, args, result)] == [oracle] * bool(oracle)
+
+
+def test_every_tool_with_an_oracle_is_in_the_table_above() -> None:
+    assert set(ORACLES) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish"}
+
+
+def panic(said: str, source: str = "x") -> Any:
+    (one,) = judge("qa_compile", {"source": source}, {"outcome": "panic", "exit_code": 101, "error": said})
+    return one.sighting
+
+
+def test_a_panic_is_known_by_its_place_and_message_not_by_the_input() -> None:
+    first = panic("thread 'main' panicked at lexer.rs:12:5: byte index 3 is not a boundary")
+    again = panic("thread 'main' panicked at lexer.rs:12:9: byte index 77 is not a boundary", source="y")
+    other = panic("thread 'main' panicked at parser.rs:80:1: no token")
+    assert first.whole
+    assert first.signature == again.signature != other.signature
+    assert "lexer.rs:12" in first.title
+
+
+def test_a_panic_without_a_word_is_known_by_its_calls() -> None:
+    assert not panic("").whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thread 'main' panicked at src/main.rs:1:1",
+        "goroutine 1 [running]:",
+        "    at Object.<anonymous> (/srv/app/server.js:10:3)",
+        "\tat com.example.App.main(App.java:5)",
+        "PHP Fatal error: Uncaught Error: no in /var/www/x.php on line 3",
+        "   at App.Run(String[] args) in C:\\x\\Program.cs:line 12",
+        "SQLSTATE[42601]: syntax error",
+        "ORA-00942: table or view does not exist",
+        "ENOENT: no such file or directory",
+        "[Errno 13] Permission denied",
+    ],
+)
+def test_the_dictionary_of_traces(text: str) -> None:
+    assert [one.oracle for one in judge("qa_fetch", URL, {"status": 404, "text": f"oops\n{text}\n"})] == [
+        "trace"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["not found", "the name has no app", "at noon (see /help)", "error 2", "panic room", '{"error":"no"}'],
+)
+def test_plain_words_are_no_trace(text: str) -> None:
+    assert judge("qa_fetch", URL, {"status": 404, "text": text}) == ()
