@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import math
 import os
 import re
 import sys
@@ -12,11 +13,18 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sandbox import process, wasm
+from sandbox import machine, process, wasm
 from sandbox.faults import Broken, Deadline
+from sandbox.hang import AGAIN, Spent, Verdict, judge
 from sandbox.process import Ending
 from sandbox.spec import Context
 from sandbox.text import clean, decode
+
+CPU_PART, WALL_PART = 0.4, 0.6
+"""The shares of a call's time that a first try may have: of the processor, and in all. The rest is for the
+control, and for a second try."""
+EMPTY_MODULE = b"\0asm\x01\0\0\0"
+"""What every loader can read: the control of a loader."""
 
 _SPAN_FIRST = re.compile(r"(?:error: )?(?:LH\d{4}: )?\[(\d{1,9})\.\.(\d{1,9})\]", re.ASCII)
 _SPAN_LAST = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]$", re.ASCII)
@@ -24,7 +32,11 @@ _SPAN_LAST = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]$", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """`module` is empty unless the ending is ACCEPTED; spans are byte offsets, -1 when none was given."""
+    """`module` is empty unless the ending is ACCEPTED; spans are byte offsets, -1 when none was given.
+
+    Processor times of the process and of the control that it was compared with, 0 when none was needed.
+    `diagnostic` of an UNKNOWN ending says how busy the machine is.
+    """
 
     ending: Ending
     exit_code: int
@@ -33,48 +45,103 @@ class Compiled:
     valid: bool
     diagnostic: str
     span: tuple[int, int]
+    cpu_ms: float = 0.0
+    control_cpu_ms: float = 0.0
 
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.module).hexdigest() if self.module else ""
 
 
-def compile_source(source: str, ctx: Context, deadline: Deadline) -> Compiled:
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How the process ended in the end. `why` is the reason of an UNKNOWN ending."""
+
+    ended: process.Ended
+    ending: Ending
+    control: Spent | None = None
+    why: str = ""
+
+    @property
+    def cpu_ms(self) -> float:
+        return round(self.ended.spent.cpu_s * 1000, 3)
+
+    @property
+    def control_cpu_ms(self) -> float:
+        return round(self.control.cpu_s * 1000, 3) if self.control else 0.0
+
+
+def compile_source(source: str, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compiled:
     """Source on standard input, a module on standard output (platform-facts 1.10)."""
     threading.Thread(target=_load_engine, daemon=True).start()  # beside the compiler: it is wanted after it
-    ended = _run(ctx.compiler, source.encode(), deadline)
-    module = ended.stdout if ended.ending is Ending.ACCEPTED else b""
-    diagnostic = _diagnostic(ended.stderr)
+    tried = _try(ctx.compiler, source.encode(), ctx.sample.encode(), deadline, cpu_s)
+    module = tried.ended.stdout if tried.ending is Ending.ACCEPTED else b""
+    diagnostic = tried.why or _diagnostic(tried.ended.stderr)
     return Compiled(
-        ending=ended.ending,
-        exit_code=ended.code,
+        ending=tried.ending,
+        exit_code=tried.ended.code,
         module=module,
         entry=wasm.entry(module),
         valid=bool(module) and is_valid(module),
-        diagnostic="" if ended.ending is Ending.ACCEPTED else diagnostic,
-        span=span(diagnostic) if ended.ending is Ending.CLEAN_ERROR else (-1, -1),
+        diagnostic="" if tried.ending is Ending.ACCEPTED else diagnostic,
+        span=span(diagnostic) if tried.ending is Ending.CLEAN_ERROR else (-1, -1),
+        cpu_ms=tried.cpu_ms,
+        control_cpu_ms=tried.control_cpu_ms,
     )
 
 
-def load_module(module: bytes, ctx: Context, deadline: Deadline) -> Compiled:
+def load_module(module: bytes, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compiled:
     """The platform's loader on given bytes: it prints the entry it found; other words mean none."""
-    ended = _run(ctx.loader, module, deadline)
-    accepted = ended.ending is Ending.ACCEPTED
-    said = decode(ended.stdout[:64]).strip()
+    tried = _try(ctx.loader, module, EMPTY_MODULE, deadline, cpu_s)
+    accepted = tried.ending is Ending.ACCEPTED
+    said = decode(tried.ended.stdout[:64]).strip()
     return Compiled(
-        ending=ended.ending,
-        exit_code=ended.code,
+        ending=tried.ending,
+        exit_code=tried.ended.code,
         module=module,
         entry=said if accepted and said in wasm.ENTRIES else "",
         valid=accepted and bool(module) and is_valid(module),
-        diagnostic="" if accepted else _diagnostic(ended.stderr),
+        diagnostic="" if accepted else tried.why or _diagnostic(tried.ended.stderr),
         span=(-1, -1),
+        cpu_ms=tried.cpu_ms,
+        control_cpu_ms=tried.control_cpu_ms,
     )
 
 
-def _run(command: Sequence[str], stdin: bytes, deadline: Deadline) -> process.Ended:
+def _try(
+    command: Sequence[str], stdin: bytes, control_stdin: bytes, deadline: Deadline, cpu_s: float
+) -> Tried:
+    """The process to its end. One that had to be stopped is compared with a control, and tried once more
+    where the control shows that the program itself is slow."""
+    before = machine.ticks()
+    cpu_s = min(cpu_s, deadline.left() * CPU_PART)
+    ended = _run(command, stdin, deadline.left() * WALL_PART, cpu_s)
+    if ended.spent.ended:
+        return Tried(ended, ended.ending)
+    control = _run(command, control_stdin, deadline.left() / 2).spent
+    verdict = judge(ended.spent, control, cpu_s)
+    if verdict is Verdict.AGAIN:
+        ended = _run(command, stdin, deadline.left(), AGAIN * control.cpu_s)
+        if ended.spent.ended:
+            return Tried(ended, ended.ending, control)
+        verdict = judge(ended.spent, control, cpu_s)
+    if verdict is Verdict.HANG:
+        return Tried(ended, Ending.HANG, control)
+    return Tried(ended, Ending.UNKNOWN, control, _busy(ended.spent, control, before))
+
+
+def _busy(child: Spent, control: Spent, before: machine.Ticks) -> str:
+    facts = machine.pressure(before) or "nothing to be read of its load"
+    state = "ended" if control.ended else "had not ended"
+    return (
+        f"could not tell: this machine is busy ({facts}); stopped after {child.cpu_s:.2f} s of processor time"
+        f" in {child.wall_s:.1f} s, a control {state} after {control.cpu_s:.2f} s in {control.wall_s:.1f} s"
+    )
+
+
+def _run(command: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> process.Ended:
     """The process to its end; OSError ENOSPC when it failed on a disk of ours that is full."""
-    ended = process.run(argv(command), stdin, deadline.left())
+    ended = process.run(argv(command), stdin, wall_s, cpu_s)
     if ended.ending is not Ending.ACCEPTED and any(map(_full, (".", "/tmp"))):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import resource
 import selectors
@@ -12,7 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sandbox import usage
 from sandbox.faults import Broken
+from sandbox.hang import Spent
+from sandbox.usage import Usage
 
 MEMORY = 512 << 20
 """RLIMIT_DATA of the child, bytes; far above what a sound compiler of small programs uses."""
@@ -22,6 +26,10 @@ STDERR = 64 << 10
 EXIT_DIAGNOSTIC = 1
 EXIT_PANIC = 101
 
+_LOOK_S = 0.02
+"""Seconds between two looks at the processor time of a child that is near its limit."""
+
+_CORES = os.cpu_count() or 1
 _ENV = {"PATH": "/usr/bin:/bin", "HOME": "/box", "LANG": "C.UTF-8"}
 
 
@@ -30,35 +38,46 @@ class Ending(StrEnum):
     CLEAN_ERROR = "clean_error"  # exit 1 with a diagnostic
     PANIC = "panic"  # any other exit status; 101 is what Rust uses
     CRASH = "crash"  # a signal, or output without end
-    HANG = "hang"  # still there at the deadline; its process group was killed
+    HANG = "hang"  # still there at a limit; its process group was killed
     MEMORY = "memory"  # ended badly with its memory at the limit, or killed by the kernel
+    UNKNOWN = "unknown"  # still there at a limit, and nothing shows that it was not for a busy machine
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`code` is the exit status, or minus the signal number."""
+    """`code` is the exit status, or minus the signal number.
+
+    Here HANG only says that a limit was reached: `spent` against that of a control says why (hang.py).
+    """
 
     ending: Ending
     code: int
     stdout: bytes
     stderr: bytes
+    spent: Spent
 
 
-def run(argv: Sequence[str], stdin: bytes, timeout_s: float) -> Ended:
-    """Run `argv` in its own process group; Broken when it cannot be started at all."""
+def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> Ended:
+    """Run `argv` in its own process group; Broken when it cannot be started at all.
+
+    It is stopped when it and its descendants have used `cpu_s` seconds of processor time, or after `wall_s`.
+    """
+    started = time.monotonic()
     child = _Child(argv, stdin)
     try:
-        hung = not child.pump(timeout_s)
+        hung = not child.pump(wall_s, cpu_s)
     finally:
-        status, usage = child.end()
+        status, used = child.end()
     code = os.waitstatus_to_exitcode(status)
     # a child's peak starts at what this process held when it forked: only above that it is the child's own
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    peak = usage.ru_maxrss << 10 if usage.ru_maxrss > own else 0
+    peak = used.ru_maxrss << 10 if used.ru_maxrss > own else 0
     ending = Ending.HANG if hung else _judge(code, peak, bool(child.stderr.strip()))
     if child.flooded:
         ending = Ending.CRASH
-    return Ended(ending, code, bytes(child.stdout), bytes(child.stderr))
+    total = child.usage | Usage(used.ru_utime + used.ru_stime)
+    spent = Spent(total.cpu_s, time.monotonic() - started, total.queued_s, not hung)
+    return Ended(ending, code, bytes(child.stdout), bytes(child.stderr), spent)
 
 
 def _judge(code: int, peak: int, has_diagnostic: bool) -> Ending:
@@ -77,6 +96,8 @@ class _Child:
     def __init__(self, argv: Sequence[str], stdin: bytes) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
         self.flooded = False
+        self.usage = Usage()
+        self._look_at = math.inf
         self._pending = memoryview(stdin)
         (out_r, out_w), (err_r, err_w), (in_r, in_w) = os.pipe(), os.pipe(), os.pipe()
         try:
@@ -95,16 +116,17 @@ class _Child:
         for fd in self._open:
             os.set_blocking(fd, False)
 
-    def pump(self, timeout_s: float) -> bool:
-        """Feed and read until the process ends; False when time is up. A descendant's pipe does not count."""
-        end = time.monotonic() + timeout_s
+    def pump(self, wall_s: float, cpu_s: float) -> bool:
+        """Feed and read until the process ends; False at a limit. A descendant's pipe does not count."""
+        end = time.monotonic() + wall_s
+        self._look_at = time.monotonic() + cpu_s / _CORES
         with selectors.DefaultSelector() as selector:
             selector.register(self._exit, selectors.EVENT_READ)
             selector.register(self._out, selectors.EVENT_READ)
             selector.register(self._err, selectors.EVENT_READ)
             selector.register(self._in, selectors.EVENT_WRITE)
-            while (left := end - time.monotonic()) > 0 and not self.flooded:
-                ready = {key.fd for key, _ in selector.select(left)}
+            while not self.flooded and (nap := self._nap(end, cpu_s)) > 0:
+                ready = {key.fd for key, _ in selector.select(nap)}
                 for fd in ready & self._open:
                     if not self._serve(fd):
                         selector.unregister(fd)
@@ -113,6 +135,17 @@ class _Child:
                     self._drain()
                     return True
         return self.flooded
+
+    def _nap(self, end: float, cpu_s: float) -> float:
+        """Seconds until a limit can be reached, with all cores at work; 0 when one is. A look costs."""
+        now = time.monotonic()
+        if now >= end or now >= self._look_at:
+            self.usage |= usage.of_group(self.pid)
+            left = (cpu_s - self.usage.cpu_s) / _CORES
+            self._look_at = now + max(left, _LOOK_S)
+            if left <= 0:
+                return 0.0
+        return max(min(end, self._look_at) - now, 0.0)
 
     def end(self) -> tuple[int, resource.struct_rusage]:
         """Kill the whole group, reap, close; the wait status and what the process used."""

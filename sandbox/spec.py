@@ -56,6 +56,7 @@ class Context:
     publish_cap: int = 16_384  # bytes (platform-facts 1.10)
     deadline_s: float = 30.0
     lacks: tuple[str, ...] = ()  # functions of contract.py that this diamond is known not to offer
+    sample: str = ""  # a source that the compiler is known to accept: the control of a hang
 
 
 class Mistake(Exception):

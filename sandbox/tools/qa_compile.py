@@ -15,7 +15,10 @@ MAX_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """With `module_hex` the loader is run on these bytes instead of the compiler on `source`."""
+    """With `module_hex` the loader is run on these bytes instead of the compiler on `source`.
+
+    `timeout_s` is of processor time, its descendants' included: at most two fifths of the call's time count.
+    """
 
     source: str = ""
     module_hex: str = ""
@@ -24,7 +27,11 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Answer):
-    """`ok` is `outcome == "accepted"`; `valid` is a real engine's word; spans are byte offsets."""
+    """`ok` is `outcome == "accepted"`; `valid` is a real engine's word; spans are byte offsets.
+
+    With the outcome `unknown` the `error_class` is `busy`. Processor times of the process and of the control
+    that ran when it had to be stopped, 0 when none did.
+    """
 
     outcome: str = ""
     exit_code: int = 0
@@ -35,6 +42,8 @@ class Result(Answer):
     valid: bool = False
     span_start: int = -1
     span_end: int = -1
+    cpu_ms: float = 0.0
+    control_cpu_ms: float = 0.0
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -42,16 +51,17 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake(f"/args/timeout_s: expected more than 0, at most {MAX_TIMEOUT_S:g}")
     if args.source and args.module_hex:
         raise Mistake("/args/module_hex: give source or module_hex, not both")
-    deadline = Deadline(min(args.timeout_s, ctx.deadline_s * 0.9))
+    deadline = Deadline(ctx.deadline_s * 0.9)
     if args.module_hex:
-        return result(load_module(_module(args.module_hex), ctx, deadline))
-    return result(compile_source(args.source, ctx, deadline))
+        return result(load_module(_module(args.module_hex), ctx, deadline, args.timeout_s))
+    return result(compile_source(args.source, ctx, deadline, args.timeout_s))
 
 
 def result(done: Compiled) -> Result:
     return Result(
         ok=done.ending is Ending.ACCEPTED,
         error=done.diagnostic,
+        error_class="busy" if done.ending is Ending.UNKNOWN else "",
         outcome=done.ending.value,
         exit_code=done.exit_code,
         size=len(done.module),
@@ -61,6 +71,8 @@ def result(done: Compiled) -> Result:
         valid=done.valid,
         span_start=done.span[0],
         span_end=done.span[1],
+        cpu_ms=done.cpu_ms,
+        control_cpu_ms=done.control_cpu_ms,
     )
 
 

@@ -16,6 +16,7 @@ from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
 from sandbox.tools.base import Answer
 
 COMPILE_SECONDS = 10.0
+COMPILE_CPU_SECONDS = 4.0
 FACE = b"app"
 
 
@@ -51,7 +52,7 @@ def run(args: Args, ctx: Context) -> Result:
     if args.name not in ctx.keys:
         raise Mistake("/args/name: this run has no such name; qa_create it first")
     deadline = Deadline(ctx.deadline_s * 0.9)
-    done = compile_source(args.source, ctx, deadline.within(COMPILE_SECONDS))
+    done = compile_source(args.source, ctx, deadline.within(COMPILE_SECONDS), COMPILE_CPU_SECONDS)
     result = _refusal(done, ctx)
     if result.error:
         return result
@@ -70,6 +71,8 @@ def run(args: Args, ctx: Context) -> Result:
 def _refusal(done: Compiled, ctx: Context) -> Result:
     """What stops a module before it costs anything: no compile, no entry, too large."""
     result = Result(ok=False, outcome=done.ending.value, size=len(done.module), entry=done.entry)
+    if done.ending is Ending.UNKNOWN:
+        return replace(result, error=done.diagnostic, error_class="busy")
     if done.ending is not Ending.ACCEPTED:
         return replace(result, error=done.diagnostic or f"the compiler ended in {done.ending.value}")
     if not done.entry:

@@ -29,9 +29,12 @@ async def test_compile_is_judged_by_the_process() -> None:
             "LH0204: no such name [4..9]",
         )
         assert (result["span_start"], result["span_end"]) == (4, 9)
-        hang = await it.run(
-            "qa_compile", {"source": "x", "timeout_s": 0.5}, compiler=python("time.sleep(60)")
-        )
-        assert (hang["outcome"], hang["ok"]) == ("hang", False)
+        endless = python("source = sys.stdin.read()\nwhile source == 'x': pass")
+        args = {"source": "x", "timeout_s": 0.5}
+        hang = await it.run("qa_compile", args, compiler=endless)
+        assert (hang["outcome"], hang["ok"], hang["error_class"]) == ("hang", False, "")
+        assert hang["cpu_ms"] >= 500 > hang["control_cpu_ms"] > 0
+        busy = await it.run("qa_compile", args, compiler=endless, sample="x", deadline_s=4.0)
+        assert (busy["outcome"], busy["ok"], busy["error_class"]) == ("unknown", False, "busy")
         panic = await it.run("qa_compile", {"module_hex": "00"}, loader=python("sys.exit(101)"))
         assert (panic["outcome"], panic["exit_code"], panic["size"]) == ("panic", 101, 1)
