@@ -277,6 +277,16 @@ async def test_source_that_does_not_compile_is_not_published() -> None:
         assert it.signer.submitted == []
 
 
+async def test_a_busy_machine_publishes_nothing_and_says_so() -> None:
+    async with bench() as it:
+        endless = python("while True: pass")
+        args = {"name": NAME, "source": "x"}
+        result = await it.run("qa_publish", args, compiler=endless, deadline_s=4.0)
+        assert (result["ok"], result["outcome"], result["error_class"]) == (False, "unknown", "busy")
+        assert result["error"].startswith("could not tell: this machine is busy")
+        assert it.signer.submitted == []
+
+
 async def test_a_name_that_is_not_registered_is_the_callers_mistake() -> None:
     async with bench() as it:
         result = await it.run("qa_publish", {"name": NAME, "source": "x"}, compiler=compiler(MODULE))
