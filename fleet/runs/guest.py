@@ -99,7 +99,7 @@ def _deeper(value: Any, levels: int) -> bool:
 def _failure(error_class: str, error: str, outcome: Outcome) -> dict[str, Any]:
     return {
         "ok": False,
-        "latency_ms": outcome.seconds * 1000,
+        "latency_ms": round(outcome.seconds * 1000, 3),
         "error": error,
         "error_class": error_class,
         "hint": "",
