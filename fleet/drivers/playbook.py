@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from fleet.drivers.desk import RUN_PROBE, Desk
 from fleet.drivers.expect import ExpectationError, Values, check, holds
-from fleet.drivers.session import OUR_FAILURES, PASSING, Session
+from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
 from fleet.personas.model import Probe
 from fleet.personas.needs import needs_of
@@ -75,7 +75,7 @@ async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
             asked=(*seen.asked, {"tool": step.tool, "args": bindings.pointed(raw)}),
             results=(*seen.results, answer.result),
         )
-        cause = str(answer.result.get("error_class", ""))
+        cause = cause_of(answer.result)
         if answer.denied or cause in OUR_FAILURES:
             reason = answer.reason or str(answer.result.get("error", ""))
             why = f"{step.tool}: {answer.denied or cause}: {reason}"

@@ -21,6 +21,15 @@ PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
 """Those of them that may be gone a moment later: worth another look within the run."""
 
 
+GATEWAY = frozenset({502, 503, 504})
+"""Statuses of what stands in front of a platform that is not there, or closed for a while."""
+
+
+def cause_of(result: Mapping[str, Any]) -> str:
+    """The error_class of a result, `unreachable` for an answer that only a gateway gave, "" when all is well."""
+    return "unreachable" if result.get("status") in GATEWAY else str(result.get("error_class", ""))
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One tool call's answer. `denied` names the gate's rule when the call was not permitted."""

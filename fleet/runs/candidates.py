@@ -6,7 +6,7 @@ Where both speak of the same field of the same look there is one candidate, in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Severity, Step, Surface
 from fleet.store.rows import FindingRow
 from fleet.text import line
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
 
 ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 URGENT = frozenset({"critical", "high"})
@@ -82,7 +84,7 @@ def candidates(
     ]
     if own and not explained & fields:
         sighting = of_probe(probe.expect, seen.asked, seen.results, probe.finding)
-        calls = _calls(seen, len(seen.asked))
+        calls = _calls(seen, range(len(seen.asked)))
         made.append(
             Candidate(
                 probe=probe, sighting=sighting, severity=probe.severity,
@@ -126,20 +128,34 @@ def _broken(seen: Attempt, index: int) -> list[tuple[int, Violation]]:
 
 
 def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bool) -> Candidate:
-    """The steps up to the answer are enough to show it; a probe that means the same may find it graver."""
-    steps = probe.steps[: index + 1]
+    """The acts before the answer are enough to show it; a probe that means the same may find it graver."""
+    kept = _led(probe.steps, index)
     severity = min(one.severity, probe.severity, key=ORDER.index) if same else one.severity
     body = f"intent: {line(probe.finding, 300)}" if same else ""
     return Candidate(
-        probe=probe.model_copy(update={"steps": steps, "expect": "true", "control": "", "note": {}}),
+        probe=probe.model_copy(
+            update={
+                "steps": tuple(probe.steps[at] for at in kept),
+                "expect": "true",
+                "control": "",
+                "note": {},
+            }
+        ),
         sighting=Sighting(one.sighting.title, one.sighting.signature, one.sighting.whole, body),
         severity=severity,
         surface=one.surface,
         oracle=one.oracle,
         forgeable=one.forgeable,
-        calls=_calls(seen, index + 1),
+        calls=_calls(seen, kept),
     )
 
 
-def _calls(seen: Attempt, count: int) -> tuple[ReproCall, ...]:
-    return tuple(ReproCall(one["tool"], dict(one["args"])) for one in seen.asked[:count])
+def _led(steps: Sequence[Step], index: int) -> tuple[int, ...]:
+    """Which steps an answer depends on: what acted before it, and its own; a computation stands for itself."""
+    if TOOLS[steps[index].tool].effect is Effect.COMPUTE:
+        return (index,)
+    return (*(at for at in range(index) if TOOLS[steps[at].tool].effect is Effect.ACT), index)
+
+
+def _calls(seen: Attempt, kept: Iterable[int]) -> tuple[ReproCall, ...]:
+    return tuple(ReproCall(seen.asked[at]["tool"], dict(seen.asked[at]["args"])) for at in kept)

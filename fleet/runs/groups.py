@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from fleet.clock import Clock
 from fleet.drivers.desk import FINISH, REPORT_FINDING, RUN_PROBE
+from fleet.drivers.session import cause_of
 
 CORE = "core"
 """Never withdrawn: the report, and the desk's own tools."""
@@ -111,7 +112,7 @@ class Strikes:
 
     def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         """One answer; the target that this answer withdraws, once, else ""."""
-        target, cause = target_of(tool, args), str(result.get("error_class", ""))
+        target, cause = target_of(tool, args), cause_of(result)
         if cause not in FAILURES:
             self._rows.pop(target, None)
             self._withdrawn.discard(target)

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from fleet.drivers.session import Answer, RunOver
+from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
 from fleet.errors import FleetError, JailError
 from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
@@ -138,7 +138,7 @@ class RunSession:
 
     def _count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         if target := self.strikes.count(tool, args, result):
-            reason = f"auto_disable: {STRIKES} consecutive failures, last: {result.get('error_class', '')}"
+            reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
             self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
 
     async def _decide(self, tool: str, spec: ToolSpec | None, args: Mapping[str, Any]) -> Verdict:

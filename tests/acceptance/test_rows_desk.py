@@ -106,10 +106,10 @@ async def test_what_a_driver_explores_is_proven_in_fresh_jails_and_posted_only_i
             -1,
             True,
         )
-        assert (ours.state, ours.confirmed, ours.data["claim"]["review"]) == ("posted", 3, False)
+        assert (ours.state, ours.confirmed, "claim" in ours.data) == ("posted", 3, False)
         assert (ours.severity, ours.surface) == ("high", "compiler")
         entry = await house.entry(ours.index)
-        assert "the compiler or loader breaks on this input" in entry
+        assert "the compiler ends in a panic (status 101): thread 'main' panicked at" in entry
         assert "evil" not in entry
         assert await house.tools_signed() == ["submitFeedback"]
         assert json.loads((world.folder(report.run) / "state.json").read_text())["claims"] == 2

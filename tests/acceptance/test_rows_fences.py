@@ -97,7 +97,7 @@ async def test_row_30_a_name_that_is_not_this_runs_is_refused_before_any_traffic
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         report = await fire(world, one)
-        assert (report.outcome, report.findings, await house.signed()) == ("done", (), [])
+        assert (report.outcome, report.findings, await house.signed()) == ("blind", (), [])
     assert [e.rule for e in house.said("gate.denied")] == ["prefix", "prefix"]
     assert house.said("tool.requested") == []
 

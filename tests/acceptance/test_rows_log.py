@@ -37,7 +37,7 @@ async def test_row_49_twenty_hits_in_one_run_are_one_report_with_a_count(
     async with house.world(state, one) as world:
         report = await fire(world, one)
         (text,) = await mine(world)
-    assert read_entry(text).body == "seen 20 times in this run"
+    assert read_entry(text).body == "intent: finding of seen\nseen 20 times in this run"
     (row,) = report.findings
     assert (row.state, row.times, row.confirmed, row.tries) == ("posted", 20, 3, 3)
     assert [event.times for event in house.said("finding.raised")] == list(range(1, 21))
@@ -122,7 +122,7 @@ async def test_rows_40_to_46_the_log_becomes_one_ranked_list(house: House, tmp_p
         second = await pass_over(world, triage)
         assert (first.meta_text is not None, second.meta_text, len(await mine(world))) == (True, None, before)
     data = json.loads((state / "worklist.json").read_text())["items"]
-    assert data[0]["title"] == "finding of seen"
+    assert data[0]["title"] == "GET {site}/llms.txt: 200"
     assert (data[0]["verified"], data[0]["severity"]) == (True, "high")
     others = {item["title"]: item for item in data[1:]}
     assert others["the docs are confusing"]["severity"] == "unknown"

@@ -64,7 +64,7 @@ async def test_rows_10_and_11_a_name_is_minted_for_a_throwaway_without_main(
 
 async def test_rows_12_and_13_compile_tells_all_endings_apart(house: House, tmp_path: Path) -> None:
     panic = "// gr\u00f6\u00dfe\nfn frame(t: i32) -> i32 { t + missing }"
-    _, (good, bad, crash, after, entryless) = await answers(
+    _, (good, bad, crash, after, entryless, *proofs) = await answers(
         house, tmp_path,
         step("qa_compile", source=GOOD), step("qa_compile", source="fn frame( {"),
         step("qa_compile", source=panic), step("qa_compile", source=GOOD + " "),
@@ -77,6 +77,7 @@ async def test_rows_12_and_13_compile_tells_all_endings_apart(house: House, tmp_
     assert (crash["ok"], crash["outcome"]) == (False, "panic")
     assert after["outcome"] == "accepted"
     assert (entryless["outcome"], entryless["entry"]) == ("accepted", "")
+    assert [(proof["outcome"], proof["error"]) for proof in proofs] == [("panic", crash["error"])] * 3
 
 
 async def test_row_13_what_cannot_run_is_refused_before_any_transaction(house: House, tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ async def test_row_16_a_face_key_that_was_never_written_is_detected(house: House
 
 async def test_rows_17_and_18_one_turn_under_a_throwaway_identity(house: House, tmp_path: Path) -> None:
     call = step("qa_call", target="claude", message="hello")
-    _, (first, second, nobody) = await answers(
+    _, (first, second, nobody, *_) = await answers(
         house, tmp_path, call, call, step("qa_call", target="{name}", message="anyone there?")
     )
     assert (first["ok"], first["status"], first["hint"]) == (True, 200, "")
@@ -267,5 +268,5 @@ async def test_a_jail_that_answers_anything_breaks_no_run(
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         report: RunReport = await fire(replace(world, jail=Answering(lie)), one)
-    assert (report.outcome, report.settled, report.findings) == ("done", True, ())
+    assert (report.outcome, report.settled, report.findings) == ("blind", True, ())
     assert [e.probe for e in house.said("probe.skipped")] == ["look"]

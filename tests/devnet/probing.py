@@ -104,7 +104,7 @@ class ProbingSession:
         return Capabilities(self.platform).missing(needs)
 
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
-        return False
+        return tries < 3  # a machine that is busy for a moment
 
     async def call(
         self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False

@@ -207,7 +207,9 @@ async def test_an_outage_is_not_taken_for_a_defect(bench: Bench) -> None:
     with serve(ill) as url:
         sick = bench.elsewhere(url)
         states = {d.id: (await sick.attempt(PROBES[d.probe], frozenset())).state for d in DEFECTS}
-    assert set(states.values()) == {"healthy"}, states
+    asked = {d.id for d in DEFECTS if "qa_fetch" in {step.tool for step in PROBES[d.probe].steps}}
+    assert {name for name, state in states.items() if state == "inconclusive"} >= asked
+    assert set(states.values()) == {"healthy", "inconclusive"}, states
 
 
 @pytest.mark.anyio
