@@ -2,7 +2,7 @@
 
 What it answers is a `Script`: a function of the request. So a test, or a devnet without a model, has an
 endpoint that works through a plan, stops early, floods, lies about its usage or falls silent, every time.
-The same script serves all protocols (`model_wire`).
+The same script serves all protocols (`model_wire`), and chat completions are judged by the strictest schema.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from fleet.devnet.model_wire.wire import WIRES, Wire
 __all__ = [
     "Answer", "Asked", "Call", "Raw", "Refuse", "Say", "Script", "ScriptedModel", "Silence", "serve_model",
 ]  # fmt: skip
+
+
+INVALID = 500
+"""llama-cpp-python's server says so of a request that does not fit its schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +124,8 @@ class ScriptedModel:
         body, sent = await request.json(), dict(request.headers)
         asked = Asked(len(self.asked), body, sent, wire, request.url.query)
         self.asked.append(asked)
+        if invalid := wire.invalid(body):
+            return JSONResponse(invalid, INVALID)
         match self.script(asked):
             case Refuse(status=status, headers=headers, body=body):
                 return JSONResponse(dict(body or wire.refusal(status)), status, dict(headers))

@@ -128,12 +128,12 @@ OUTCOMES = {
     "not-a-stream": "agent_stuck",
     "cut-in-text": "agent_stuck",
     "cut-in-call": "agent_stuck",
-    "401": "provider: HTTP 401 (ModelAuthenticationError)",
-    "403": "provider: HTTP 403 (ModelAuthenticationError)",
-    "404": "provider: HTTP 404 (ModelNotFoundError)",
-    "500": "provider: HTTP 500 (ModelServerError)",
-    "429-soon": "provider: HTTP 429 (ModelRateLimitError)",
-    "429-never": "provider: HTTP 429 (ModelRateLimitError), asks for a pause of 86400 s",
+    "401": "provider: HTTP 401: no",
+    "403": "provider: HTTP 403: no",
+    "404": "provider: HTTP 404: no",
+    "500": "provider: HTTP 500: no",
+    "429-soon": "provider: HTTP 429: no",
+    "429-never": "provider: HTTP 429: no, asks for a pause of 86400 s",
     "silence": "budget_exhausted",
 }
 

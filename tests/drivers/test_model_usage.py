@@ -74,7 +74,9 @@ async def test_before_the_end_of_an_answer_nobody_knows_what_it_cost() -> None:
         open_endpoint(section(model.url), KEY, 5.0) as endpoint,
     ):
         nothing = ModelRequestParameters()
-        exchange = Exchange(model=endpoint, parameters=nothing, settings={}, prices=None, turn=turn, index=0)
+        exchange = Exchange(
+            model=endpoint, parameters=nothing, settings={}, prices=None, turn=turn, index=0, key=KEY
+        )
         with pytest.raises(RuntimeError, match="not read to its end"):
             exchange.usage()
         await exchange.run([ModelRequest.user_text_prompt("hello")])

@@ -226,7 +226,7 @@ async def test_auto_goes_on_with_the_playbook_when_nobody_is_there(stand: Stand)
     report = await stand.run(stand.persona("qa-auto", "auto", HEALTHY), always(Refuse(status=401)))
     (change,) = stand.house.said("driver.changed")
     assert (change.before, change.after) == ("model", "playbook")
-    assert change.reason == "HTTP 401 (ModelAuthenticationError)"
+    assert change.reason == "HTTP 401: no"
     assert (report.outcome, report.calls) == ("done", 1)
 
 

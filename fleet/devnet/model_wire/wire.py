@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.devnet.model_wire import anthropic, google, openai
+from fleet.devnet.model_wire import anthropic, google, openai, openai_request
 from fleet.devnet.model_wire.say import Say
 
 Body = Mapping[str, Any]
+
+
+def _takes_anything(body: Body) -> None:
+    """No schema of ours is held against it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +30,15 @@ class Wire:
     answers: Callable[[Body], dict[str, str]]
     system: Callable[[Body], str]
     refusal: Callable[[int], dict[str, Any]]
+    invalid: Callable[[Body], dict[str, Any] | None] = _takes_anything
+    """The answer, with HTTP 500, to a request that does not fit the schema; None for one that does."""
 
 
 WIRES = {
     "openai": Wire(
         path=openai.PATH, base=openai.BASE, key=openai.KEY, frames=openai.frames, tools=openai.tools,
         answers=openai.answers, system=openai.system, refusal=openai.refusal,
+        invalid=openai_request.invalid,
     ),
     "anthropic": Wire(
         path=anthropic.PATH, base=anthropic.BASE, key=anthropic.KEY, frames=anthropic.frames,

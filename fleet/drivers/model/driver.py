@@ -42,7 +42,7 @@ class ModelDriver:
         """To the end of the run. Raises ProviderFailed, BudgetExceeded and RunOver."""
         silence = parse_duration(self._section.timeout)
         async with open_endpoint(self._section, self._key, silence) as model:
-            return await _Work(desk, model, self._section).drive()
+            return await _Work(desk, model, self._section, self._key).drive()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class _Work:
     desk: Desk
     model: Model
     section: ModelSection
+    key: str = field(repr=False)
     talk: Talk = field(init=False)
     index: int = 0
 
@@ -114,6 +115,7 @@ class _Work:
             prices=self.section.prices,
             turn=turn,
             index=self.index,
+            key=self.key,
             streamed=self.section.stream,
         )
         try:

@@ -63,19 +63,35 @@ class _CappedStream(httpx2.AsyncByteStream):
 
 
 def _openai(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
+    from openai.types.chat import ChatCompletionMessageParam
+    from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+    class Strict(OpenAIChatModel):
+        """Sends what the strictest endpoint takes: llama-cpp-python's refuses a message without a text."""
+
+        def _map_model_response(self, message: ModelResponse) -> ChatCompletionMessageParam | None:
+            said = super()._map_model_response(message)
+            if said is not None and said["role"] == "assistant" and said.get("content") is None:
+                said["content"] = ""
+            return said
+
+    at_home = url == _HOMES["openai"]
     provider = (
         OpenAIProvider(base_url=url, api_key=key, http_client=http)
-        if url == _HOMES["openai"]
+        if at_home
         else OpenAICompatibleProvider("compatible", base_url=url, api_key=key, http_client=http)
     )
-    # without it, a stream that was cut off would read like an answer that ended
-    whole = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    return OpenAIChatModel(name, provider=provider, profile=whole)
+    profile = OpenAIModelProfile(
+        # without it, a stream that was cut off would read like an answer that ended
+        openai_chat_streaming_requires_finish_reason=True,
+        # elsewhere the newer name of the limit is often ignored, which would be no limit at all
+        openai_chat_supports_max_completion_tokens=at_home,
+    )
+    return Strict(name, provider=provider, profile=profile)
 
 
 def _anthropic(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:

@@ -39,6 +39,7 @@ from tenacity import (
 
 from fleet.config import PricesSection
 from fleet.drivers.desk import ProviderFailed, Turn
+from fleet.drivers.model.refusal import is_invalid, named
 from fleet.drivers.model.usage import usage
 from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted, TurnUsage
 
@@ -83,6 +84,8 @@ class Exchange:
     prices: PricesSection | None
     turn: Turn
     index: int
+    key: str = field(repr=False)
+    """Kept out of what the endpoint says."""
     streamed: bool = True
     attempts: int = 0
     heard: bool = False
@@ -165,10 +168,12 @@ class Exchange:
     def _may_pass(self, error: BaseException) -> bool:
         if self.heard or not isinstance(error, _PASSING) or (error.retry_after or 0) > MAX_WAIT_S:
             return False
+        if is_invalid(error):
+            return False
         return not isinstance(error, wrong.ModelConnectionError) or error.phase in ("connect", "pool")
 
     def _judged(self, error: Exception) -> Exception:
-        what = _named(error)
+        what = named(error, self.key)
         match error:
             case wrong.ModelContextWindowExceededError():
                 return TooLong("provider_error", what)
@@ -231,16 +236,6 @@ def _wait(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, wrong.ModelAPIError) else None
     return min(asked, MAX_WAIT_S) if asked else wait_random_exponential(0.2, 4.0)(state)
-
-
-def _named(error: Exception) -> str:
-    """What went wrong, without the endpoint's own words: they may hold anything, also a piece of the key."""
-    what = type(error).__name__.removeprefix("_HTTP")
-    if isinstance(error, wrong.ModelHTTPError):
-        what = f"HTTP {error.status_code} ({what})"
-    if isinstance(error, wrong.ModelAPIError) and error.retry_after:
-        what += f", asks for a pause of {error.retry_after:.0f} s"
-    return what
 
 
 def _opening(part: TextPart | ThinkingPart | ToolCallPart) -> tuple[Kind, str]:

@@ -1,0 +1,64 @@
+"""What an endpoint said in place of an answer, fit to be shown: its words, cleaned, cut, without the key."""
+
+from __future__ import annotations
+
+from pydantic_ai import exceptions as wrong
+
+from fleet.findings.redact import MIN_SECRET, Redactor, mask
+from fleet.text import line
+
+MAX_WORDS = 600
+"""A validation error names every kind of message that it tried before the one that was meant."""
+MAX_NESTED = 6
+PIECE = 6
+"""Characters of the key in a row that are taken for a piece of it."""
+
+
+def named(error: Exception, key: str) -> str:
+    """What went wrong, in a line: the status and the endpoint's words, else the kind of error."""
+    what = type(error).__name__.removeprefix("_HTTP")
+    if isinstance(error, wrong.ModelHTTPError):
+        said = without_key(words(error.body), key)
+        what = f"HTTP {error.status_code}" + (f": {said}" if said else f" ({what})")
+    if isinstance(error, wrong.ModelAPIError) and error.retry_after:
+        what += f", asks for a pause of {error.retry_after:.0f} s"
+    return what
+
+
+def is_invalid(error: wrong.ModelAPIError) -> bool:
+    """Whether the endpoint found the request itself wrong, whatever status it gave that: it will again.
+
+    llama-cpp-python answers 500 to a message that does not fit its schema.
+    """
+    return "validation error" in words(error.body)
+
+
+def words(body: object, depth: int = MAX_NESTED) -> str:
+    """The message in the body of an error, in the shapes that providers use; empty without one."""
+    match body:
+        case str() if not body.lstrip().startswith("<"):  # a page of some gateway says nothing
+            return body
+        case {"error": inner} | {"detail": inner} | {"message": inner} if depth:
+            return words(inner, depth - 1)
+        case {"loc": list(where), "msg": str(message)}:  # FastAPI's 422
+            return f"{'.'.join(map(str, where))}: {message}"
+        case list() if depth:
+            return "; ".join(filter(None, (words(one, depth - 1) for one in body[:8])))
+        case _:
+            return ""
+
+
+def without_key(text: str, key: str) -> str:
+    """One cleaned line of bounded length in which no spelling and no piece of the key is left."""
+    shown = Redactor([key] if len(key) >= MIN_SECRET else []).text(line(text, 8 * MAX_WORDS))
+    hidden = bytearray(len(shown))
+    for start in range(len(key) - PIECE + 1):
+        at = shown.find(key[start : start + PIECE])
+        while at >= 0:
+            hidden[at : at + PIECE] = b"\1" * PIECE
+            at = shown.find(key[start : start + PIECE], at + 1)
+    kept, last = "", 0
+    for char, hide in zip(shown, hidden, strict=True):
+        kept += mask("secret") if hide and not last else "" if hide else char
+        last = hide
+    return line(kept, MAX_WORDS)
