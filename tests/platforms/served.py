@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -130,6 +130,24 @@ class Served:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@asynccontextmanager
+async def restarting(served: Served, *, every_s: float, down_s: float = 1.0) -> AsyncIterator[None]:
+    """Kills it every so often and starts it again after a while; at the end it is up."""
+
+    async def again() -> None:
+        while True:
+            await anyio.sleep(every_s)
+            with anyio.CancelScope(shield=True):
+                await served.restart(down_s)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(again)
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import anyio
 import httpx
 import pytest
 
@@ -20,7 +21,7 @@ from tests.platforms.bare import PAGES, bare
 from tests.platforms.front import CLEAR, ROUGH, Weather, fates, front
 from tests.platforms.full import full
 from tests.platforms.profile import slowed
-from tests.platforms.served import NotServed, Served, burning, free_port
+from tests.platforms.served import NotServed, Served, burning, free_port, restarting
 from tests.platforms.stand import DISTURBED, WEB
 
 pytestmark = pytest.mark.anyio
@@ -102,6 +103,17 @@ async def test_killed_paused_restarted(tmp_path: Path) -> None:
         await site.restart()
         last = site.pid
     assert [proc_stat(pid) for pid in (first, last)] == [None, None]
+
+
+async def test_restarts_in_mid_run_leave_it_up(tmp_path: Path) -> None:
+    async with pages(tmp_path) as site:
+        pids = {site.pid}
+        async with restarting(site, every_s=0.05, down_s=0.05):
+            with anyio.fail_after(60):
+                while len(pids) < 3:
+                    await anyio.sleep(0.05)
+                    pids |= {site.process.pid} if site.process else set()
+        assert await look(site.url) == "200"
 
 
 async def test_a_paused_program_ends_too(tmp_path: Path) -> None:
