@@ -15,10 +15,16 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
 
 from fleet.chain.rpc import Rpc
-from fleet.config import ROOT
+from fleet.config import ROOT, ModelSection
 from fleet.devnet.stack import Devnet
+from fleet.drivers.doubles import MemoryDesk
+from fleet.drivers.model.endpoint import open_endpoint
+from fleet.drivers.model.exchange import Exchange
 from fleet.events.model import Footer, Header, TurnEnded
 from fleet.events.trajectory import read
 from fleet.runs.life import fire
@@ -35,8 +41,8 @@ budget = {{ calls = 20, reports = 2, wall = "20m", tokens = 200000 }}
 policy = {{ max_turns_per_run = {TURNS}, turn_timeout = "280s", max_continuations = 3 }}"""
 
 
-@pytest.fixture
-def endpoint(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of a server that has the model loaded."""
     assert ENGINE.exists(), "no engine: run `make model`, which builds it"
     said = subprocess.run([ENGINE, "-c", WEIGHTS], capture_output=True, text=True, check=True)
@@ -45,7 +51,7 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = ["--model", weights, "--host", "127.0.0.1", "--port", str(port), "--n_ctx", "8192"]
-    with (tmp_path / "engine.log").open("wb") as log:
+    with (tmp_path_factory.mktemp("engine") / "engine.log").open("wb") as log:
         engine = subprocess.Popen(
             [ENGINE, "-m", "llama_cpp.server", *words, "--chat_format", "chatml-function-calling"],
             stdout=log, stderr=log,
@@ -107,3 +113,25 @@ async def test_a_real_model_drives_a_run_to_its_end(
     assert answered, "the model never answered"
     assert 0 < spent["tokens"] <= 200_000
     assert spent.get("calls", 0) <= 20
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("stream", [True, False])
+async def test_it_takes_a_talk_that_holds_an_answer_of_calls_alone(endpoint: str, stream: bool) -> None:
+    """Whether the model itself ever answers so is chance: here it has, and is asked to go on."""
+    desk, said = (
+        MemoryDesk(turn_timeout_s=500),
+        ToolCallPart("qa_fetch", {"url": "http://site/x"}, tool_call_id="a"),
+    )
+    back = ToolReturnPart("qa_fetch", "200", tool_call_id="a")
+    talk: list[ModelMessage] = [ModelRequest.user_text_prompt("Look."), ModelResponse([said])]
+    talk.append(ModelRequest([back]))
+    section = ModelSection(name="openai:gemma", base_url=endpoint)
+    async with open_endpoint(section, "", 500.0) as model, desk.turn() as turn:
+        exchange = Exchange(
+            model=model, parameters=ModelRequestParameters(), settings=ModelSettings(max_tokens=8),
+            prices=None, turn=turn, index=0, key="", streamed=stream,
+        )  # fmt: skip
+        response = await exchange.run(talk)
+    assert exchange.attempts == 1
+    assert response.usage.output_tokens <= 8

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from fleet.devnet.standing import STANDING
 
@@ -25,15 +25,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 Profile = dict[str, Any]
 
 
-def written(profile: Mapping[str, Any]) -> str:
-    """TOML: JSON's strings, numbers and arrays are TOML's too."""
-    plain = {key: value for key, value in profile.items() if not isinstance(value, Mapping)}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
-    for name, table in profile.items():
-        if isinstance(table, Mapping):
-            lines.append(f"\n[{name}]")
-            lines.extend(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items())
-    return "\n".join(lines) + "\n"
+def written(profile: Profile) -> str:
+    """Its TOML."""
+    return tomli_w.dumps(profile)
 
 
 def lessened(profile: Profile, gone: frozenset[str]) -> Profile:

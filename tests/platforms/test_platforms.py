@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from fleet.devnet import artifact
 from fleet.devnet.standing import STANDING
 from tests.platforms import bare, server
 from tests.platforms.full import PARTS, without
-from tests.platforms.profile import lessened, written
+from tests.platforms.profile import lessened
 from tests.platforms.stand import Stand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
@@ -126,17 +125,6 @@ async def test_an_unknown_part_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="unknown parts: sight"):
         async with without("sight", tmp_path):
             raise AssertionError("it started")
-
-
-def test_a_profile_is_written_as_it_is_read() -> None:
-    profile = {
-        "name": "é\n",
-        "call_targets": ["a", "b"],
-        "web": {"site": "http://x"},
-        "history": {"p": 20.5},
-        "facts": {"f": True},
-    }
-    assert tomllib.loads(written(profile)) == profile
 
 
 def test_roles_that_point_at_what_is_gone_go_with_it() -> None:
