@@ -130,14 +130,15 @@ async def test_an_unknown_part_is_an_error(tmp_path: Path) -> None:
 def test_roles_that_point_at_what_is_gone_go_with_it() -> None:
     def profile() -> dict[str, Any]:
         roles = {"agent": "claude", "guide": "{site}/llms.txt", "status": "{proxy}/api/status"}
+        roles["persona"] = "{site}/api/persona?name=docs"
         web = {"site": "http://s", "face": "http://s/{name}", "proxy": "http://p"}
         return {"call_targets": ["claude"], "web": web, "targets": roles, "facts": {"call_price_wei": 1}}
 
     def left(part: str) -> set[str]:
         return set(lessened(profile(), frozenset((part,)))["targets"])
 
-    assert left("main") == {"agent", "guide", "status"}
+    assert left("main") == {"agent", "guide", "status", "persona"}
     assert left("site") == {"agent", "status"}
-    assert left("proxy") == {"agent", "guide"}
+    assert left("proxy") == {"agent", "guide", "persona"}
     assert left("targets") == {"guide", "status"}
     assert lessened(profile(), frozenset(("credits",)))["facts"] == {}
