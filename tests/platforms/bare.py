@@ -6,9 +6,11 @@ No proxy, no faces, no compiler, no token, no standing names, no owner's functio
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from fleet.chain.rpc import Rpc
 from fleet.devnet.anvil import CHAIN_ID, Anvil
@@ -27,6 +29,7 @@ LEFT_OUT = frozenset(
 """Functions of those facets that need an owner, a token, or an initialiser."""
 PAGES = Path(__file__).with_name("site")
 NAME = "bare"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def describe(rpc: str, diamond: str, site: str) -> Profile:
@@ -44,8 +47,10 @@ def publish(folder: Path, rpc: str, diamond: str) -> Path:
 
 
 @asynccontextmanager
-async def bare(folder: Path, *, fronts: Fronts = NO_FRONTS) -> AsyncIterator[Stand]:
-    """It runs on a new chain in `folder`."""
+async def bare(
+    folder: Path, *, fronts: Fronts = NO_FRONTS, more: Mapping[str, Any] = NOTHING
+) -> AsyncIterator[Stand]:
+    """It runs on a new chain in `folder`; `more` are further tables of its profile, such as `targets`."""
     folder.mkdir(parents=True, exist_ok=True)
     async with Anvil(folder / "chain.json") as chain, Rpc(chain.url) as rpc:
         diamond = await create_diamond(rpc, FACETS, left_out=LEFT_OUT)
@@ -61,7 +66,7 @@ async def bare(folder: Path, *, fronts: Fronts = NO_FRONTS) -> AsyncIterator[Sta
             str(pages),
         )
         async with Served(words, port, folder / "site.log") as web:
-            profile = describe(chain.url, diamond, web.url)
+            profile = describe(chain.url, diamond, web.url) | more
             async with fronted(profile, fronts, folder) as (seen, relays):
                 path = folder / f"{NAME}.toml"
                 path.write_text(written(seen), "utf-8")
