@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import sandbox.rpc  # noqa: F401 -- what most tools need, paid for before the fork
+from sandbox import strict_json
 from sandbox.faults import Broken, Failure, Overdue
 from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec
 from sandbox.text import clean
@@ -103,8 +104,8 @@ def _read_line() -> bytes:
 
 def _parse(line: bytes) -> tuple[ToolSpec, object, Context]:
     try:
-        request = json.loads(line.decode(), parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        request = strict_json.loads(line)
+    except ValueError:
         raise Mistake("not JSON") from None
     if (
         not isinstance(request, dict)
@@ -116,10 +117,6 @@ def _parse(line: bytes) -> tuple[ToolSpec, object, Context]:
     if spec is None:
         raise Mistake("no such tool")
     return spec, request["args"], build(Context, request["ctx"], "/ctx")
-
-
-def _no_constant(word: str) -> float:
-    raise ValueError(word)
 
 
 def _write(line: str) -> None:

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox import abi
+from sandbox import abi, strict_json
 from sandbox.contract import VIEWS
 from sandbox.faults import Deadline, Failure
 from sandbox.http import Reply, Request, send
@@ -119,8 +119,8 @@ def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:
         Request("POST", path, {"content-type": "application/json"}, body, encodings="identity"), deadline
     )
     try:
-        answer = json.loads(decode(reply.body))
-    except (ValueError, RecursionError):
+        answer = strict_json.loads(decode(reply.body))
+    except ValueError:
         raise Failure("unreachable", f"{path}: an answer that is not JSON (HTTP {reply.status})") from None
     if reply.status >= 400 and not (isinstance(answer, dict) and "jsonrpc" in answer):
         raise _service_error(answer)
@@ -130,7 +130,7 @@ def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:
 def denial(reply: Reply) -> Failure:
     """What the broker itself said about a request to the platform."""
     try:
-        return _service_error(json.loads(reply.body))
+        return _service_error(strict_json.loads(reply.body))
     except ValueError:
         return Failure("unreachable", f"broker: HTTP {reply.status}")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from typing import Any
+
+from sandbox import strict_json
 
 MAX_EVENT = 1 << 20
 """Characters of one event; a stream without an end is a fault, not a memory leak."""
@@ -95,6 +96,6 @@ class Decoder:
         if not had or payload == "[DONE]":
             return
         try:
-            self.events.append(json.loads(payload))
-        except (ValueError, RecursionError):
+            self.events.append(strict_json.loads(payload))
+        except ValueError:
             raise StreamFault(f"an event that is not JSON: {payload[:40]!r}") from None

@@ -21,6 +21,7 @@ from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_int
 from fleet.config import Platform
 from fleet.errors import ChainError, RpcError, Unreachable, WrongTarget
+from sandbox import strict_json
 
 Call = tuple[str, list[Any]]
 
@@ -188,8 +189,8 @@ class Rpc:
 
     def _json(self, raw: bytes, status: int) -> Any:
         try:
-            return json.loads(raw, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
+            return strict_json.loads(raw)
+        except ValueError:
             kind = "an HTML page" if raw.lstrip()[:1] == b"<" else "no JSON"
             if status != 200:
                 raise _final(f"{self.url}: HTTP {status}") from None
@@ -232,10 +233,6 @@ def _final(message: str) -> Unreachable:
     error = Unreachable(message, remedy=_REMEDY)
     error.retryable = False
     return error
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
 
 
 def is_oog(error: ChainError) -> bool:

@@ -10,6 +10,8 @@ import json
 import re
 from typing import Any
 
+from sandbox import strict_json
+
 METHODS = frozenset(
     (
         "eth_blockNumber",
@@ -57,8 +59,8 @@ def rewrite(body: bytes, *, methods: frozenset[str], max_log_range: int) -> tupl
 
 def _parse(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        return strict_json.loads(body.decode("utf-8"), pairs=_unique)
+    except ValueError:
         raise Denied("rpc-shape", "not JSON-RPC", status=400) from None
 
 
@@ -67,10 +69,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise Denied("rpc-duplicate-key", "the same key twice in one object")
     return found
-
-
-def _no_constant(word: str) -> float:
-    raise ValueError(word)
 
 
 def _check(call: object, methods: frozenset[str], max_log_range: int) -> dict[str, Any]:

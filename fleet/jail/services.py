@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from fleet.jail.egress_policy import EgressPolicy
 from fleet.jail.egress_record import Entry
 from fleet.jail.rpc_policy import Denied, rewrite
 from fleet.jail.upstream import RpcUpstream
+from sandbox import strict_json
 
 Answer = tuple[int, Mapping[str, Any] | bytes]
 Service = Callable[[bytes, Entry], Awaitable[Answer]]
@@ -111,8 +111,8 @@ def _failed(failed: TxFailed) -> dict[str, Any]:
 
 def _object(body: bytes, keys: set[str]) -> dict[str, Any]:
     try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError):
+        asked = strict_json.loads(body)
+    except ValueError:
         asked = None
     if not isinstance(asked, dict) or not keys.issuperset(asked):
         raise Denied("shape", f"expected an object of {', '.join(sorted(keys))}", status=400)

@@ -14,10 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleet.errors import JailError
 from fleet.jail.model import End, Outcome
+from sandbox import strict_json
 from sandbox.spec import PROTOCOL, Context, ToolSpec
 
 MAX_DEPTH = 32
 """Levels of lists and tables in a result; whoever reads it later walks it by recursion."""
+MAX_VALUES = 10_000
+"""Members of all lists and tables of a result: each is checked, masked, recorded and shown, one by one."""
 
 
 def request_line(spec: ToolSpec, args: Mapping[str, Any], context: Context) -> bytes:
@@ -66,7 +69,7 @@ def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
             "internal", f"the guest of {spec.name} ended with {how}: {''.join(tail)}"[:500], outcome
         )
     try:
-        line = json.loads(outcome.stdout)
+        line = strict_json.loads(outcome.stdout, values=MAX_VALUES)
         if line["v"] != PROTOCOL:
             raise ValueError("another protocol")
         result = _adapter(spec.result).validate_python(line["result"], strict=False)

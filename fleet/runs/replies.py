@@ -9,6 +9,7 @@ from typing import Any
 from fleet.drivers.desk import MAX_REPLY, Reply
 from fleet.findings.redact import Redactor
 from fleet.text import clean, cut_bytes
+from sandbox import strict_json
 
 CUT = "[cut]"
 MAX_ARGS = 131_072
@@ -60,7 +61,7 @@ def arguments(args: Mapping[str, Any] | str) -> dict[str, Any] | str:
         return f"the arguments are not a JSON object: {clean(args, 80)!r}"
     try:
         text = json.dumps(dict(args), allow_nan=False, ensure_ascii=False)
-        plain: Any = json.loads(text.encode())  # half a character has no bytes
+        plain: Any = strict_json.loads(text.encode())  # half a character has no bytes
     except (TypeError, ValueError, RecursionError) as error:
         return f"the arguments are not plain JSON: {type(error).__name__}"
     if len(text) > MAX_ARGS:

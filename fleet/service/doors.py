@@ -5,7 +5,6 @@ Every answer follows from the journal, so the same question may be asked again: 
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,6 +22,7 @@ from fleet.store.rows import SkipRow
 from fleet.triggers.hook import Delivery, verify
 from fleet.triggers.hook_secret import hook_secrets
 from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key
+from sandbox import strict_json
 
 BY_HAND = 10
 """Priority of what a person asks for: before all that a clock or an event does."""
@@ -95,9 +95,9 @@ class Doors:
     async def ask(self, body: bytes) -> Answer:
         """What a person wants to run now: `{"persona", "ident", "platform"}`; `ident` makes the key."""
         try:
-            asked = json.loads(body)
+            asked = strict_json.loads(body)
             persona, ident, platform = (str(asked.get(word, "")) for word in ("persona", "ident", "platform"))
-        except (ValueError, AttributeError, RecursionError):
+        except (ValueError, AttributeError):
             return _no(400, "not a JSON object")
         if not _IDENT.fullmatch(ident):
             return _no(400, "ident is 8 to 64 of a-z and 0-9")

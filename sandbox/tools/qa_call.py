@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from sandbox import abi, answer, http, rpc
+from sandbox import abi, answer, http, rpc, strict_json
 from sandbox.contract import CLAIM_DAILY
 from sandbox.faults import Broken, Deadline, Failure, hint
 from sandbox.gas import limit
@@ -164,8 +164,8 @@ def _stream(reply: http.Reply) -> tuple[list[object], str]:
 
 def _document(reply: http.Reply) -> tuple[list[object], str]:
     try:
-        return [json.loads(reply.body)], ""
-    except (ValueError, RecursionError):
+        return [strict_json.loads(reply.body)], ""
+    except ValueError:
         return [], "" if reply.status >= 400 else "an answer that is not JSON"
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
-from sandbox import abi, http, rpc
+from sandbox import abi, http, rpc, strict_json
 from sandbox.compiler import Compiled, compile_source
 from sandbox.contract import APP_WASM, PUBLIC_FACE, SET_METADATA
 from sandbox.faults import Deadline, Failure
@@ -134,8 +133,8 @@ def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int:
     url = http.absolute(f"{ctx.site.rstrip('/')}/api/estimate?bytes={len(module)}", "/ctx/site")
     try:
         reply = http.send(http.Request("GET", url), deadline.within(5.0))
-        gas = json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else 0
-    except (Failure, ValueError, KeyError, TypeError, RecursionError):
+        gas = strict_json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else 0
+    except (Failure, ValueError, KeyError, TypeError):
         return 0
     return gas if type(gas) is int and 0 <= gas < 1 << 53 else 0
 

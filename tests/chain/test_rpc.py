@@ -82,6 +82,8 @@ async def test_good_answer() -> None:
         (b'{"jsonrpc":"2.0","id":$ID,"result":NaN}', "no JSON"),
         (b'{"jsonrpc":"2.0","id":$ID,"result":' + b"[" * 4000, "no JSON"),
         (b'{"jsonrpc":"2.0","id":$ID,"result":' + b"9" * 5000 + b"}", "no JSON"),
+        (b'{"jsonrpc":"2.0","id":$ID,"result":' + b"9" * 4000 + b"}", "no JSON"),
+        (b'{"jsonrpc":"2.0","id":$ID,"result":1e999}', "no JSON"),
         (b"\xff\xfe\xff", "no JSON"),
     ],
 )

@@ -89,6 +89,12 @@ async def test_reads_pass_single_and_batched() -> None:
         (READ | {"id": SEND}, 403, "rpc-shape"),
         (b'{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransactio\\u006e","params":[]}', 403, "rpc-method"),
         (b"not json", 400, "rpc-shape"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[1e999]}', 400, "rpc-shape"),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[-1' + b"9" * 99 + b"]}",
+            400,
+            "rpc-shape",
+        ),
     ],
 )
 async def test_n08_refused_without_a_dial(body: object, status: int, rule: str) -> None:
