@@ -11,7 +11,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from fleet.config import Platform
@@ -29,6 +29,16 @@ _EXTRA_BLOCKED = (
     IPv6Address("fd00:ec2::254"),
 )
 """Cloud metadata services that no registry calls private (jail.md section 9)."""
+
+_UNICAST = IPv6Network("2000::/3")
+"""All of IPv6 that is given to hosts (RFC 4291): what is odd or future lies outside, `is_global` or not."""
+_NAT64 = IPv6Network("64:ff9b::/96")
+_NOT_HOSTS = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments; its two global hosts are the nearest NAT's
+    IPv4Network("192.88.99.0/24"),  # relays from IPv6, out of use (RFC 7526)
+    IPv6Network("3fff::/20"),  # documentation (RFC 9637), newer than the table of Python 3.11
+)
+"""What `is_global` says of these differs from one Python to the next."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -156,10 +166,13 @@ def is_public(address: str) -> bool:
     """Whether an address is really out there: no loopback, no neighbour, no cloud's metadata service."""
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None) or _nat64(ip)
-        if inner is not None and not is_public(str(inner)):
+        if whole := ip.ipv4_mapped or _nat64(ip):  # another spelling of that very address
+            return is_public(str(whole))
+        inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if ip not in _UNICAST or (inner is not None and not is_public(str(inner))):
             return False
-    return ip.is_global and not ip.is_multicast and ip not in _EXTRA_BLOCKED
+    listed = ip in _EXTRA_BLOCKED or any(ip in network for network in _NOT_HOSTS)
+    return ip.is_global and not ip.is_multicast and not listed
 
 
 async def addresses(origin: Origin, *, private: bool, resolve: Resolver | None = None) -> tuple[str, ...]:
@@ -197,7 +210,7 @@ async def system_resolver(origin: Origin) -> tuple[str, ...]:
 
 
 def _nat64(ip: IPv6Address) -> IPv4Address | None:
-    return IPv4Address(int(ip) & 0xFFFFFFFF) if ip.exploded.startswith("0064:ff9b:") else None
+    return IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None
 
 
 def _literal(host: str) -> str | None:

@@ -199,13 +199,28 @@ def test_one_spelling_is_taken() -> None:
         "64:ff9b::7f00:1",
         "64:ff9b::a9fe:a9fe",
         "ff02::1",
+        "192.0.0.1",
+        "192.0.0.9",
+        "192.0.0.171",
+        "192.0.0.200",
+        "192.88.99.1",
+        "fec0::1",
+        "::8.8.8.8",
+        "::ffff:0:8.8.8.8",
+        "64:ff9b:1::808:808",
+        "100:0:0:1::1",
+        "5f00::1",
+        "3fff::1",
+        "4000::1",
     ],
 )
 def test_addresses_that_are_not_out_there(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::808:808"])
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"]
+)
 def test_addresses_that_are(address: str) -> None:
     assert is_public(address)
 
