@@ -19,9 +19,15 @@ TOP = 3
 
 
 def key(items: Sequence[WorklistItem]) -> str:
-    """12 hex digits of what a summary speaks of: our own items in order, with severity and state."""
-    ours = [f"{i.fingerprint} {i.severity} {i.state} {i.regression}" for i in items if i.trusted]
-    return hashlib.sha256("\n".join(ours).encode()).hexdigest()[:12]
+    """12 hex digits of what a summary speaks of: our own items with severity and state, in their order.
+
+    Equal scores are in the order of first sight: a stranger may have decided between them.
+    """
+    ours = [item for item in items if item.trusted]
+    tiers = list(dict.fromkeys(item.state for item in ours))
+    ours.sort(key=lambda i: (tiers.index(i.state), -i.score, i.first_seen, i.fingerprint))
+    lines = (f"{i.fingerprint} {i.severity} {i.state} {i.regression}" for i in ours)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 def due(items: Sequence[WorklistItem], reports: Sequence[Report]) -> bool:

@@ -1,7 +1,8 @@
 """What to look at first, and why. Pure: the same reports in any order give the same list, byte for byte.
 
 Proof comes before weight: nothing unproven stands above anything proven, and strangers stand last.
-Within a tier the score is severity x (1 + log2 recurrence) x surface; ties go to what was seen first.
+Within a tier the score is severity x (1 + log2 recurrence) x surface, and recurrence is ours alone. Equal
+scores go to what a stranger reports as well, then to what was seen first.
 """
 
 from __future__ import annotations
@@ -29,9 +30,6 @@ SURFACES: Mapping[str, float] = MappingProxyType(
 
 TRIES = 3
 """Verified means confirmed in every one of at least this many fresh jails."""
-
-STRANGERS_ADD = 1
-"""However many strangers repeat a report, together they add this much to its recurrence."""
 
 SENDERS_SHOWN = 8
 _TIERS: tuple[State, ...] = ("verified", "flaky", "unverified", "needs-repro", "untrusted")
@@ -87,15 +85,19 @@ def _known(report: Report) -> str:
 
 
 def recurrence(reports: Sequence[Report]) -> int:
-    """Distinct runs of trusted senders; strangers give a report its first 1 and at most one more."""
-    ours = len({(report.sender, report.run) for report in reports if report.trusted})
-    strangers = len({report.sender for report in reports if not report.trusted})
-    return ours + min(strangers, STRANGERS_ADD) if ours else min(strangers, 1 + STRANGERS_ADD)
+    """Distinct runs of trusted senders; 1 for what only strangers report, however many they are."""
+    return len({(report.sender, report.run) for report in reports if report.trusted}) or 1
 
 
-def _order(one: _Judged) -> tuple[int, float, int, int, str]:
-    first = _first(one)
-    return _TIERS.index(one.state), -one.score, first.epoch, first.index, one.cluster.fingerprint
+def echoed(reports: Sequence[Report]) -> bool:
+    """Whether a stranger reports it too: another than the first, where it is theirs."""
+    trusted = any(report.trusted for report in reports)
+    return len({report.sender for report in reports if not report.trusted}) > (0 if trusted else 1)
+
+
+def _order(one: _Judged) -> tuple[int, float, bool, int, int, str]:
+    first, alone = _first(one), not echoed(one.cluster.reports)
+    return _TIERS.index(one.state), -one.score, alone, first.epoch, first.index, one.cluster.fingerprint
 
 
 def _first(one: _Judged) -> Report:
@@ -146,6 +148,10 @@ def _why(one: _Judged) -> str:
             "untrusted": "from strangers: their severity is a claim and their repro is withheld",
         }[one.state]
     )
+    if echoed(one.cluster.reports):
+        parts.append(
+            "other strangers report it too" if one.state == "untrusted" else "a stranger reports it too"
+        )
     if one.cluster.resolved_at:
         first = _date(_first(one).at)
         parts.append(f"regression: resolved {_date(one.cluster.resolved_at)}, reported again {first}")

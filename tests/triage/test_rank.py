@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fleet.errors import ConfigError
 from fleet.store.rows import MirroredEntry
 from fleet.triage.cluster import cluster, read_log
+from fleet.triage.meta import key
 from fleet.triage.rank import SEVERITIES, SURFACES, rank
 from fleet.triage.worklist import WorklistItem, to_json, to_markdown
 from tests.triage.triage_log import EV, FALSE_PREMISES, FLEET, HUMAN, NOT_DEFECTS, TRUSTED, finding, log
@@ -97,8 +98,32 @@ def test_rows_31_to_36_in_an_envelope_without_a_repro_stay_below() -> None:
 def test_a_stranger_neither_raises_nor_renames_nor_predates_ours() -> None:
     theirs = finding(sev="critical", title="OURS NOW", run="x")
     item = worklist(log((HUMAN, theirs), finding(sev="low")))[0]
-    assert (item.severity, item.title, item.senders, item.count) == ("low", "compile panics", (FLEET,), 2)
+    assert (item.severity, item.title, item.senders, item.count) == ("low", "compile panics", (FLEET,), 1)
     assert item.first_seen == "2026-06-12T10:21:48Z"
+
+
+def test_a_strangers_copy_decides_only_between_equals() -> None:
+    low, high = finding("low", title="low", sev="medium"), finding("high", title="high")
+    same = finding("same", title="same")
+    copies = [(f"0x{number:040x}", text) for number in range(9) for text in (low, same)]
+    assert titles(log(high, same, low)) == ["high", "same", "low"]
+    found = worklist(log(high, same, low, *copies))
+    assert [(i.title, i.count, i.score) for i in found] == [
+        ("same", 1, 12.0), ("high", 1, 12.0), ("low", 1, 6.0)
+    ]  # fmt: skip
+    assert key(found) == key(worklist(log(high, same, low)))  # no summary is due for it
+    assert [i.why.split("; ")[2:] for i in found] == [
+        ["a stranger reports it too"],
+        [],
+        ["a stranger reports it too"],
+    ]
+
+
+def test_among_strangers_too_a_crowd_is_worth_one() -> None:
+    crowd = [(f"0x{number:040x}", "crowd") for number in range(9)]
+    found = worklist(log((HUMAN, "alone"), *crowd))
+    assert [(i.title, i.count, i.score) for i in found] == [("crowd", 1, 0.25), ("alone", 1, 0.25)]
+    assert found[0].why.endswith("; other strangers report it too")
 
 
 def test_row_23_a_planted_repro_is_withheld() -> None:
@@ -179,7 +204,7 @@ def test_nothing_unproven_or_untrusted_stands_above_anything_proven(pairs: list[
 
 
 @given(ENTRIES, st.lists(st.sampled_from(["0x" + f"{n:040x}" for n in range(50)]), max_size=40))
-def test_strangers_never_change_the_order_by_more_than_one_report_each(
+def test_strangers_change_neither_score_nor_count_and_no_order_but_of_equals(
     pairs: list[tuple[str, str]], crowd: list[str]
 ) -> None:
     ours = [(sender, text) for sender, text in pairs if sender == FLEET]
@@ -191,4 +216,5 @@ def test_strangers_never_change_the_order_by_more_than_one_report_each(
     for item in after:
         was = before[item.fingerprint]
         assert (item.severity, item.title, item.state) == (was.severity, was.title, was.state)
-        assert was.count <= item.count <= was.count + 1
+        assert (item.count, item.score) == (was.count, was.score)
+    assert [(item.state, item.score) for item in after] == [(i.state, i.score) for i in before.values()]
