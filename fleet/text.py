@@ -122,7 +122,11 @@ def markdown_code(text: str, limit: int = LIMIT) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The last four are full-width forms, which some spreadsheets read as the first."""
+
+
 def csv_cell(text: str, limit: int = LIMIT) -> str:
     """Cleaned text that no spreadsheet takes for a formula; quoting is the csv module's part."""
     shown = clean(text, limit)
-    return "'" + shown if shown.lstrip().startswith(("=", "+", "-", "@")) else shown
+    return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown

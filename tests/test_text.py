@@ -130,7 +130,7 @@ def test_a_code_span_has_one_fence_longer_than_any_run_inside(text: str) -> None
     assert fence[0] not in inner
 
 
-@pytest.mark.parametrize("formula", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", " =1"])
+@pytest.mark.parametrize("formula", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\uff1d1"])
 def test_formulas_become_text(formula: str) -> None:
     assert csv_cell(formula).startswith("'")
     assert csv_cell("plain") == "plain"

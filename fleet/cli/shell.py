@@ -15,7 +15,7 @@ import anyio
 import typer
 
 from fleet.config import state_dir
-from fleet.text import clean
+from fleet.text import clean, csv_cell
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
@@ -56,12 +56,16 @@ def note(message: str) -> None:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "nothing") -> None:
-    """A table on a terminal, tab-separated lines in a pipe. Every cell is cleaned; markup is never read."""
-    cells = [[clean(str(cell), limit=200) for cell in row] for row in rows]
+    """A table on a terminal, tab-separated lines in a pipe. Every cell is cleaned; markup is never read.
+
+    What is piped may end in a spreadsheet: there, a text that would be a formula gets a `'` before it.
+    """
+    piped = not sys.stdout.isatty()
+    cells = [[_cell(cell, piped) for cell in row] for row in rows]
     if not cells:
         note(empty)
         return
-    if not sys.stdout.isatty():
+    if piped:
         for row in [list(headers), *cells]:
             print("\t".join(row))
         return
@@ -75,6 +79,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
     for row in cells:
         grid.add_row(*(Text(cell) for cell in row))
     Console().print(grid)
+
+
+def _cell(value: object, piped: bool) -> str:
+    text = csv_cell if piped and not isinstance(value, int | float) else clean
+    return text(str(value), 200)
 
 
 def who() -> str:
