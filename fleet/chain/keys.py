@@ -5,8 +5,10 @@ No message in this module ever holds file content: a malformed key is still a ke
 
 from __future__ import annotations
 
+import grp
 import json
 import os
+import pwd
 import re
 import stat
 from pathlib import Path
@@ -118,6 +120,7 @@ def write_new(path: Path, content: bytes) -> None:
     """A 0600 file that is there whole, on disk, or not at all; ConfigError when the name is taken."""
     part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
+        _judge_folders(path)
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(fd, "wb") as handle:
@@ -175,9 +178,33 @@ def _judge(path: Path, info: os.stat_result) -> None:
         raise _bad(path, "owned by another user", remedy=f"chown it to the fleet's user: {path}")
     if info.st_mode & 0o077:
         raise _bad(path, f"mode {stat.S_IMODE(info.st_mode):04o} lets others in", remedy=f"chmod 0600 {path}")
-    parent = path.absolute().parent.stat()
-    if parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX:
-        raise _bad(path, "its folder is writable by everyone", remedy=f"chmod o-w {path.absolute().parent}")
+    _judge_folders(path)
+
+
+def _judge_folders(path: Path) -> None:
+    """All folders above a key: who can write to one of them can put another in the place of what is below.
+
+    As written and as resolved, since a link on the way may be moved too. A sticky folder such as /tmp is
+    one in which nobody moves what is not their own.
+    """
+    plain = path.absolute()
+    for folder in dict.fromkeys((*plain.parents, *Path(os.path.realpath(plain)).parents)):
+        info = folder.stat()
+        if info.st_mode & stat.S_ISVTX:
+            continue
+        if info.st_mode & stat.S_IWOTH:
+            raise _bad(path, f"{folder} above it is writable by everyone", remedy=f"chmod o-w {folder}")
+        if info.st_mode & stat.S_IWGRP and not _is_own_group(info.st_gid):
+            raise _bad(path, f"{folder} above it is writable by its group", remedy=f"chmod g-w {folder}")
+
+
+def _is_own_group(gid: int) -> bool:
+    """Whether a group is the private one of this user: of the same name, and without another member."""
+    try:
+        group, user = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and not set(group.gr_mem) - {user}
 
 
 def _is_credential(path: Path) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import getpass
+import grp
 import json
 import os
 import pickle
@@ -21,6 +23,7 @@ from fleet.chain.run_keys import RunKeys
 from fleet.errors import ConfigError, Refused
 
 CANARY = bytes.fromhex("c0ffee" * 10 + "1234")
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 FORMS = (CANARY.hex(), CANARY.hex().upper(), repr(CANARY), str(int.from_bytes(CANARY, "big")))
 
 
@@ -102,7 +105,7 @@ def test_symlink_directory_fifo_and_missing_are_refused(tmp_path: Path) -> None:
             load_key(tmp_path / name)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@ROOT
 def test_foreign_owner_is_refused(tmp_path: Path) -> None:
     path = key_file(tmp_path / "key")
     os.chown(path, 12345, 12345)
@@ -110,11 +113,47 @@ def test_foreign_owner_is_refused(tmp_path: Path) -> None:
         load_key(path)
 
 
-def test_folder_that_everyone_may_write_is_refused(tmp_path: Path) -> None:
-    path = key_file(tmp_path / "key")
-    tmp_path.chmod(0o777)
+@pytest.mark.parametrize(("mode", "gid", "words"), [
+    (0o777, 0, "is writable by everyone"),
+    (0o702, 0, "is writable by everyone"),
+    pytest.param(0o770, 12345, "is writable by its group", marks=ROOT),
+])  # fmt: skip
+@pytest.mark.parametrize("above", ["", "keys", "state/keys"])
+def test_a_key_below_a_folder_that_others_may_write_is_refused(
+    tmp_path: Path, above: str, mode: int, gid: int, words: str
+) -> None:
+    open_folder = tmp_path / "open"
+    (open_folder / above).mkdir(mode=0o700, parents=True)
+    path = key_file(open_folder / above / "key")
+    assert load_key(path).reveal() == CANARY
+    open_folder.chmod(mode)
+    if gid:
+        os.chown(open_folder, -1, gid)
+    for act in (lambda: load_key(path), lambda: create_key(path.with_name("new"))):
+        with pytest.raises(ConfigError, match=f"{open_folder} above it {words}") as caught:
+            act()
+        assert caught.value.remedy == f"chmod {'g' if gid else 'o'}-w {open_folder}"
+    assert not path.with_name("new").exists()
+
+
+def test_a_link_on_the_way_hides_no_open_folder(tmp_path: Path) -> None:
+    (tmp_path / "open" / "keys").mkdir(mode=0o700, parents=True)
+    (tmp_path / "state").symlink_to(tmp_path / "open")
+    path = key_file(tmp_path / "state" / "keys" / "key")
+    assert load_key(path).reveal() == CANARY
+    (tmp_path / "open").chmod(0o777)
     with pytest.raises(ConfigError, match="writable by everyone"):
         load_key(path)
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o1770, 0o755, 0o775])
+def test_a_sticky_folder_and_ones_own_group_are_no_danger(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "shared" / "keys").mkdir(mode=0o700, parents=True)
+    (tmp_path / "shared").chmod(mode)
+    own = grp.getgrgid((tmp_path / "shared").stat().st_gid)
+    if mode == 0o775 and (own.gr_name != getpass.getuser() or set(own.gr_mem) - {own.gr_name}):
+        pytest.skip("this user has no group of their own")
+    assert load_key(key_file(tmp_path / "shared" / "keys" / "key")).reveal() == CANARY
 
 
 def test_credentials_directory_sets_its_own_modes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
