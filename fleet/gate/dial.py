@@ -141,11 +141,24 @@ def _read_once(path: Path, limit: int) -> bytes:
         raise _Distrust("unreadable") from None
     try:
         _examine(os.fstat(descriptor), limit)
-        return os.read(descriptor, limit + 1)  # one more, so that a file that grew since is no word
+        raw = os.read(descriptor, limit + 1)  # one more, so that a file that grew since is no word
+        _examine(os.fstat(descriptor), limit)
+        _named(path, descriptor)
+        return raw
     except OSError as error:
         raise _Distrust(error.strerror or "unreadable") from None
     finally:
         os.close(descriptor)
+
+
+def _named(path: Path, descriptor: int) -> None:
+    """What was read is what the name means now: a link elsewhere keeps a replaced file's count at one."""
+    try:
+        here = os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        here = False
+    if not here:
+        raise _Replaced("replaced again and again")
 
 
 _OPEN_ERRORS = {
