@@ -14,6 +14,8 @@ Loc = tuple[int | str, ...]
 """Where a value stands, as pydantic says it: `("probe", 1, "steps", 0, "tool")`."""
 
 FENCE = "+++"
+DOTS = 128
+"""Dots on one line of TOML: a key of n parts costs tomllib n * n steps, and 32,000 parts fit into a file."""
 _AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)$|\s*\(at end of document\)$")
 _HIDDEN = re.compile(
     r'"""[\s\S]*?(?:"""|\Z)|' r"'''[\s\S]*?(?:'''|\Z)|" r'"(?:\\.|[^"\\\n])*"|' r"'[^'\n]*'|#[^\n]*"
@@ -32,6 +34,10 @@ class FrontMatter:
 
     def data(self, file: str) -> dict[str, Any]:
         """The TOML as plain values; PersonaError with the line of a syntax error."""
+        for number, text in enumerate(self.toml.split("\n"), self.first):
+            if text.count(".") > DOTS:
+                remedy = "break the line: a text may span lines between three quotes"
+                raise PersonaError(f"more than {DOTS} dots on a line", file=file, line=number, remedy=remedy)
         try:
             return tomllib.loads(self.toml)
         except RecursionError:
