@@ -19,7 +19,7 @@ from fleet.config import FleetConfig
 from fleet.errors import ConfigError, Refused
 from fleet.runs.queue import Queue
 from fleet.store.rows import SkipRow
-from fleet.triggers.hook import Delivery, verify
+from fleet.triggers.hook import Delivery, head, verify
 from fleet.triggers.hook_secret import hook_secrets
 from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key
 from sandbox import strict_json
@@ -71,6 +71,16 @@ class Doors:
     subscribers: Callable[[str], Collection[str]]
     state: Path
     clock: Clock
+
+    def unwanted(self, delivery: Delivery) -> Answer | None:
+        """Why a delivery is refused by its name and headers, before its body is read; None when it is not."""
+        if delivery.hook not in self.config().hooks:
+            return _no(404, "no such webhook")
+        try:
+            head(delivery.headers, self.clock.now())
+        except Refused as refusal:
+            return _no(REFUSED[refusal.rule], str(refusal))
+        return None
 
     async def deliver(self, delivery: Delivery) -> Answer:
         """One delivery of a webhook, from anybody."""

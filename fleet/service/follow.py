@@ -8,9 +8,10 @@ after STAY_S, and where it did not keep up: the client comes again. 204 tells it
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import anyio
 from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from fleet.events.live import Hub, Lagged, Live
 from fleet.events.model import LIVE, Event
@@ -45,31 +47,41 @@ class Followers:
         run = request.path_params["run"]
         if (server is not None and server[1] is not None) or not _RUN.fullmatch(run):
             return _no(404, "not here")
-        if self._busy >= CROWD:
-            return _no(429, "too many follow already")
         path = self.state / "runs" / run / "trajectory.jsonl"
-        # in one step: what is on disk now, and all that will be told from now on
-        live, size = self.hub.follow(run), path.stat().st_size if path.is_file() else -1
-        seen = _number(request.headers.get("last-event-id", ""))
-        if size < 0:
+        if not path.is_file():
             return _no(404, "no such run")
+        seen = _number(request.headers.get("last-event-id", ""))
+        # in one step: what is on disk now, and all that is emitted from now on
+        live, size = self.hub.follow(run), path.stat().st_size
         if live is None and seen and await to_thread.run_sync(_is_over, path, seen):
             return Response(status_code=204)
-        headers = {"cache-control": "no-store"}
-        return StreamingResponse(
-            self._counted(_events(path, size, live, seen, self.stay_s)),
-            media_type="text/event-stream",
-            headers=headers,
-        )
-
-    async def _counted(self, events: AsyncGenerator[str, None]) -> AsyncIterator[str]:
+        if self._busy >= CROWD:
+            if live is not None:
+                live.close()
+            return _no(429, "too many follow already")
         self._busy += 1
+        return _Stay(_events(path, size, live, seen, self.stay_s), partial(self._leave, live))
+
+    def _leave(self, live: Live | None) -> None:
+        self._busy -= 1
+        if live is not None:
+            live.close()
+
+
+class _Stay(StreamingResponse):
+    """Gives its place back however it ends, before its first event too."""
+
+    def __init__(self, events: AsyncGenerator[str, None], leave: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
+        self._events, self._leave = events, leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async with aclosing(events):
-                async for text in events:
-                    yield text
+            await super().__call__(scope, receive, send)
         finally:
-            self._busy -= 1
+            self._leave()
+            with anyio.CancelScope(shield=True):
+                await self._events.aclose()
 
 
 async def _events(

@@ -11,8 +11,9 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 SOCKET = "fleet.sock"
 STALE_S = 30.0
 """A work loop that has not turned for so long hangs."""
+HEAD_S = 5.0
+"""A connection whose request head is not there by then is ended."""
 LIFE_S = 30.0
-"""No connection lives longer: one that never finishes its headers would be kept for ever."""
+"""No connection lives longer."""
 LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]", "fleet"})
 """Host names a request may carry: a page in somebody's browser that was pointed here by DNS has another."""
 
@@ -143,16 +146,12 @@ def _unix(state: Path) -> socket.socket:
 
 async def serve(
     health: Health, state: Path, sockets: list[socket.socket], doors: Doors | None = None, *,
-    followers: Followers | None = None, life_s: float = LIFE_S,
+    followers: Followers | None = None, head_s: float = HEAD_S, life_s: float = LIFE_S,
 ) -> None:  # fmt: skip
     """Answer until cancelled; then the unix socket is gone."""
     import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class Prompt(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self.loop.call_later(life_s, transport.abort)
+    from fleet.service.connections import Connection, House
 
     class Server(uvicorn.Server):
         @contextlib.contextmanager
@@ -163,10 +162,11 @@ async def serve(
             """Its own wakes ten times a second, for a date header and a limit that are not used here."""
             await anyio.sleep_forever()
 
+    connection = partial(Connection, House(head_s, life_s))
     config = uvicorn.Config(
-        application(health, doors, followers), http=Prompt, ws="none", proxy_headers=False,
-        log_config=None, access_log=False, lifespan="off", date_header=False,
-        timeout_graceful_shutdown=1, limit_concurrency=64, h11_max_incomplete_event_size=16_384,
+        application(health, doors, followers), http=cast("type[asyncio.Protocol]", connection),
+        ws="none", proxy_headers=False, log_config=None, access_log=False, lifespan="off", date_header=False,
+        timeout_graceful_shutdown=1, h11_max_incomplete_event_size=16_384,
     )  # fmt: skip
     server = Server(config)
     try:

@@ -1,9 +1,15 @@
-"""HTTP in front of the doors: how much is read, for how long, and of how many at a time."""
+"""HTTP in front of the doors: how much is read, for how long, and of how many at a time.
+
+A delivery is judged by its head before its body is awaited, and a body that does not come keeps a place
+only from others of the same webhook.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
@@ -14,10 +20,12 @@ from fleet.service.doors import Answer, Doors
 from fleet.triggers.hook import LARGEST, Delivery
 
 CROWD = 8
-"""Requests that are read and judged at a time: 2 MiB of bodies at most."""
+"""Requests of one webhook that are read and judged at a time: 2 MiB of bodies at most."""
 DEADLINE_S = 10.0
 """From the headers to the answer."""
 
+_CLOSE = {"connection": "close"}
+"""On what is said before the whole request was read: the rest of it is not waited for."""
 _LOG = logging.getLogger("fleet.hooks")
 
 
@@ -26,29 +34,35 @@ class Intake:
 
     def __init__(self, doors: Doors, is_ready: Callable[[], bool], *, deadline_s: float = DEADLINE_S) -> None:
         self._doors, self._is_ready, self._deadline_s = doors, is_ready, deadline_s
-        self._busy = 0
+        self._busy: Counter[str] = Counter()
 
     async def hook(self, request: Request) -> Response:
         """`POST /hooks/{name}`."""
+        claimed = Delivery(request.path_params["name"], tuple(request.headers.items()), b"")
+        if self._is_ready() and (refusal := self._doors.unwanted(claimed)):
+            return JSONResponse(dict(refusal.body), status_code=refusal.status, headers=_CLOSE)
 
         async def judge(body: bytes) -> Answer:
-            pairs = tuple(request.headers.items())
-            return await self._doors.deliver(Delivery(request.path_params["name"], pairs, body))
+            return await self._doors.deliver(replace(claimed, body=body))
 
-        return await self._answer(request, judge)
+        return await self._answer(request, claimed.hook, judge)
 
     async def runs(self, request: Request) -> Response:
         """`POST /runs`."""
         if not _by_socket(request):
             return _no(404, "not here")
-        return await self._answer(request, self._doors.ask)
+        return await self._answer(request, "", self._doors.ask)
 
-    async def _answer(self, request: Request, judge: Callable[[bytes], Awaitable[Answer]]) -> Response:
+    async def _answer(
+        self, request: Request, hook: str, judge: Callable[[bytes], Awaitable[Answer]]
+    ) -> Response:
         if not self._is_ready():
             return _no(503, "the daemon takes no new work", again_s=5)
-        if self._busy >= CROWD:
+        if int(request.headers.get("content-length", "0")) > LARGEST:
+            return _no(413, f"larger than {LARGEST} bytes")
+        if self._busy[hook] >= CROWD:
             return _no(429, "too many requests at a time", again_s=1)
-        self._busy += 1
+        self._busy[hook] += 1
         try:
             with anyio.fail_after(self._deadline_s):
                 body = await _read(request)
@@ -63,15 +77,13 @@ class Intake:
             _LOG.warning("a request waits for better times: %s", error)
             return _no(503, "it cannot be recorded now", again_s=5)
         finally:
-            self._busy -= 1
+            self._busy[hook] -= 1
         again = {"retry-after": "60"} if answer.status in (429, 503) else {}
         return JSONResponse(dict(answer.body), status_code=answer.status, headers=again)
 
 
 async def _read(request: Request) -> bytes | None:
     """The body; None as soon as it is known to be too large."""
-    if int(request.headers.get("content-length", "0")) > LARGEST:
-        return None
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -88,4 +100,4 @@ def _by_socket(request: Request) -> bool:
 
 def _no(status: int, why: str, *, again_s: int = 0) -> Response:
     headers = {"retry-after": str(again_s)} if again_s else {}
-    return JSONResponse({"error": why}, status_code=status, headers=headers)
+    return JSONResponse({"error": why}, status_code=status, headers=_CLOSE | headers)

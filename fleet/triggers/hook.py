@@ -45,6 +45,15 @@ class Delivery:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the headers of a delivery claim; true only once the signature is."""
+
+    ident: str
+    stamp: int
+    mac: str
+
+
 def sign(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
     """The value of the signature header."""
     text = f"{delivery}.{timestamp}.".encode() + body
@@ -57,6 +66,18 @@ def headers(secret: bytes, delivery: str, timestamp: int, body: bytes) -> dict[s
     return {DELIVERY: delivery, TIMESTAMP: str(timestamp), SIGNATURE: mac}
 
 
+def head(pairs: Iterable[tuple[str, str]], now: datetime) -> Head:
+    """The headers alone; Refused, before a byte of the body is read, when no body can make them good."""
+    given = tuple(pairs)
+    ident = _header(given, DELIVERY, _ID)[0]
+    stamp = int(_header(given, TIMESTAMP, _SECONDS)[0])
+    mac = _header(given, SIGNATURE, _MAC)[0]
+    if abs(now.timestamp() - stamp) > WINDOW_S:
+        remedy = "check the clocks on both sides"
+        raise Refused(f"the timestamp is more than {WINDOW_S} s off", rule="hook-timestamp", remedy=remedy)
+    return Head(ident, stamp, mac)
+
+
 def verify(
     delivery: Delivery, *, secrets: Collection[bytes], personas: Iterable[str], now: datetime
 ) -> list[Firing]:
@@ -66,9 +87,9 @@ def verify(
         secrets: of this hook; more than one while they are being changed.
         personas: those whose trigger is `on = "hook:<name>"`.
     """
-    ident, stamp = _verified(delivery, secrets, now)
-    why, due = f"webhook {delivery.hook}", datetime.fromtimestamp(stamp, UTC)
-    return [Firing(hook_key(persona, delivery.hook, ident), persona, why, due) for persona in personas]
+    said = _verified(delivery, secrets, now)
+    why, due = f"webhook {delivery.hook}", datetime.fromtimestamp(said.stamp, UTC)
+    return [Firing(hook_key(persona, delivery.hook, said.ident), persona, why, due) for persona in personas]
 
 
 def unfired(persona: Persona, hooks: Collection[str]) -> list[Skip]:
@@ -83,26 +104,20 @@ def unfired(persona: Persona, hooks: Collection[str]) -> list[Skip]:
     ]
 
 
-def _verified(delivery: Delivery, secrets: Collection[bytes], now: datetime) -> tuple[str, int]:
-    """The id and timestamp that were signed. The signature comes first: before it, nothing is true."""
+def _verified(delivery: Delivery, secrets: Collection[bytes], now: datetime) -> Head:
+    """The id and timestamp that were signed."""
     if len(delivery.body) > LARGEST:
         raise Refused(f"larger than {LARGEST} bytes", rule="hook-size")
-    ident = _header(delivery, DELIVERY, _ID)[0]
-    stamp = int(_header(delivery, TIMESTAMP, _SECONDS)[0])
-    given = _header(delivery, SIGNATURE, _MAC)[0].encode()
-    good = [
-        hmac.compare_digest(sign(secret, ident, stamp, delivery.body).encode(), given) for secret in secrets
-    ]
+    said = head(delivery.headers, now)
+    macs = [sign(secret, said.ident, said.stamp, delivery.body) for secret in secrets]
+    good = [hmac.compare_digest(mac.encode(), said.mac.encode()) for mac in macs]
     if not any(good):
         raise Refused("the signature does not match", rule="hook-signature")
-    if abs(now.timestamp() - stamp) > WINDOW_S:
-        remedy = "check the clocks on both sides"
-        raise Refused(f"the timestamp is more than {WINDOW_S} s off", rule="hook-timestamp", remedy=remedy)
-    return ident, stamp
+    return said
 
 
-def _header(delivery: Delivery, name: str, form: re.Pattern[str]) -> re.Match[str]:
-    values = [value for key, value in delivery.headers if key.lower() == name]
+def _header(pairs: tuple[tuple[str, str], ...], name: str, form: re.Pattern[str]) -> re.Match[str]:
+    values = [value for key, value in pairs if key.lower() == name]
     match = form.fullmatch(values[0]) if len(values) == 1 else None
     if match is None:
         raise Refused(f"{name} is missing, repeated or malformed", rule="hook-header")

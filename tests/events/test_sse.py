@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -18,7 +19,7 @@ from fleet.events.live import Hub
 from fleet.events.model import Event
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
-from fleet.service.follow import Followers
+from fleet.service.follow import CROWD, Followers
 from fleet.service.health import listeners, serve
 from fleet.service.metrics import Reading
 from tests.events.samples import FOOTER, HEADER, answers, asks, ends, piece, said, starts
@@ -205,3 +206,28 @@ async def test_whoever_does_not_keep_up_is_sent_away_and_misses_nothing(tmp_path
     async with served(tmp_path, hub) as client:
         rest = [int(ident) for ident, _ in await follow(client, last=str(first[-1]))]
     assert first + rest == list(range(1, 1_503))
+
+
+async def test_no_more_follow_than_there_is_room_for_however_fast_they_come(tmp_path: Path) -> None:
+    hub = Hub()
+    run = Run(tmp_path, hub)
+    run.emit(HEADER)
+    ask = b"GET /runs/r1/events HTTP/1.1\r\nHost: fleet\r\n\r\n"
+    async with served(tmp_path, hub) as client:
+        lines = [await asyncio.open_unix_connection(str(tmp_path / "fleet.sock")) for _ in range(CROWD + 4)]
+        for _, writer in lines:
+            writer.write(ask)
+        with anyio.fail_after(30):
+            said = [int((await reader.readline()).split()[1]) for reader, _ in lines]
+        assert sorted(said) == [200] * CROWD + [429] * 4
+        for _, writer in lines:
+            writer.close()
+        with anyio.fail_after(30):
+            while await status(client) == 429:  # noqa: ASYNC110 -- until the server has seen them go
+                await anyio.sleep(0.02)
+        assert hub.follow("r1") is not None
+
+
+async def status(client: httpx.AsyncClient) -> int:
+    async with client.stream("GET", "/runs/r1/events") as answer:
+        return answer.status_code

@@ -1,0 +1,100 @@
+"""Connections to the pages: how many each listener has, and how long each may keep everyone waiting.
+
+uvicorn counts the connections of all its sockets together and waits for ever for a first head: whoever is
+silent on the port would close the unix socket too. Here each listener has room of its own, a head has a
+deadline, and where there is no room left, the connection that has been silent longest makes room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+CONNECTIONS = 64
+"""At a time, at each listener."""
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+)
+
+
+@dataclass(slots=True)
+class _Room:
+    """One listener's connections; `silent` are those of which a head is awaited, the oldest first."""
+
+    here: set[Connection] = field(default_factory=set)
+    silent: dict[Connection, None] = field(default_factory=dict)
+
+    def admit(self, new: Connection) -> bool:
+        if len(self.here) >= CONNECTIONS:
+            if not self.silent:
+                return False
+            oldest = next(iter(self.silent))
+            self.leave(oldest)
+            oldest.transport.abort()
+        self.here.add(new)
+        return True
+
+    def leave(self, one: Connection) -> None:
+        self.here.discard(one)
+        self.silent.pop(one, None)
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The rooms of one server, by the address that was connected to. Seconds."""
+
+    head_s: float
+    """From the connection, or from the last answer, to the end of the next head."""
+    life_s: float
+    """No connection lives longer, whatever goes on in it."""
+    rooms: defaultdict[object, _Room] = field(default_factory=lambda: defaultdict(_Room))
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection with a place in a room."""
+
+    def __init__(self, house: House, **given: Any) -> None:
+        super().__init__(**given)
+        self._house = house
+        self._life: asyncio.TimerHandle | None = None
+        self._head: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._room = self._house.rooms[self.server]
+        if not self._room.admit(self):
+            transport.write(_FULL)
+            transport.close()
+            return
+        self._life = self.loop.call_later(self._house.life_s, transport.abort)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._room.leave(self)
+        for timer in (self._life, self._head):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def _watch(self) -> None:
+        """The clock for a head runs while there is no request at work, and is not set back by half a head."""
+        waits = self.cycle is None or self.cycle.response_complete
+        if waits and self._head is None and not self.transport.is_closing():
+            self._room.silent[self] = None
+            self._head = self.loop.call_later(self._house.head_s, self.transport.abort)
+        elif not waits and self._head is not None:
+            self._room.silent.pop(self, None)
+            self._head.cancel()
+            self._head = None
