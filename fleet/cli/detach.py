@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 from contextlib import suppress
@@ -39,7 +40,11 @@ def outlive() -> None:
 
 
 def _pass_on(to: int) -> None:
-    with suppress(BrokenPipeError), os.fdopen(to, "wb", buffering=0) as pipe:  # broken: nobody listens now
-        while data := memoryview(os.read(0, CHUNK)):
+    """Until stdin ends, or the child has closed its end: then what stdin says, if ever, is not waited for."""
+    ready = select.poll()
+    ready.register(0, select.POLLIN)
+    ready.register(to, 0)  # poll reports its errors unasked
+    with suppress(BrokenPipeError), os.fdopen(to, "wb", buffering=0) as pipe:
+        while to not in dict(ready.poll()) and (data := memoryview(os.read(0, CHUNK))):
             while data:
                 data = data[pipe.write(data) :]

@@ -11,7 +11,7 @@ from fleet.cli.detach import outlive
 from fleet.cli.progress import Progress
 from fleet.cli.roster import one, roster
 from fleet.cli.shell import make_app, note, run, state
-from fleet.errors import ConfigError, Refused
+from fleet.errors import ConfigError, Refused, UsageError
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.hand import Hand
@@ -41,9 +41,12 @@ def mcp(
         raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
     outlive()
     with own_stdio() as (agent, answers):
-        hand = Hand(name="mcp", drive=McpDriver(agent, answers), explores=True, patience=PATIENCE)
+        driver = McpDriver(agent, answers)
+        hand = Hand(name="mcp", drive=driver, explores=True, patience=PATIENCE)
         report = run(lambda: _serve(chosen, platform, hand))
     note(f"{report.outcome} {report.detail}: {len(report.findings)} findings, run {report.run}")
+    if driver.fault:
+        raise UsageError(driver.fault, remedy="each message on a line of its own, shorter than that")
     if any(row.state in ("posted", "repeated", "confirmed") for row in report.findings):
         raise typer.Exit(1)
 

@@ -37,10 +37,16 @@ class McpDriver:
     def __init__(self, agent: BinaryIO, answers: BinaryIO) -> None:
         """`agent` is where messages come from (a pipe or socket), `answers` where they go."""
         self._agent, self._answers = agent, answers
+        self.fault = ""
+        """What the agent did that ended the conversation; "" when it ended as it should."""
 
     async def __call__(self, desk: Desk) -> str:
-        with self._agent, self._answers:  # closed at its end: what a run does after it is not the agent's
-            return await _Conversation(desk).serve(self._agent, self._answers)
+        conversation = _Conversation(desk)
+        try:
+            with self._agent, self._answers:  # closed at its end: what a run does after it is not the agent's
+                return await conversation.serve(self._agent, self._answers)
+        finally:
+            self.fault = conversation.fault
 
 
 class _Conversation:
@@ -50,6 +56,7 @@ class _Conversation:
         self._ended = anyio.Event()
         self._over: RunOver | None = None
         self._detail = "the agent hung up"
+        self.fault = ""
 
     async def serve(self, agent: BinaryIO, answers: BinaryIO) -> str:
         brief = self._desk.brief()
@@ -113,7 +120,7 @@ class _Conversation:
             while line := await reader.readline():
                 yield line.decode("utf-8", "replace")
         except ValueError:  # what comes after it cannot be told apart from it
-            self._detail = f"the agent sent a message of more than {MAX_MESSAGE} bytes"
+            self._detail = self.fault = f"the agent sent a message of more than {MAX_MESSAGE} bytes"
         finally:
             transport.close()
 

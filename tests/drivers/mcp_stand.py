@@ -18,12 +18,14 @@ def main() -> None:
     desk = MemoryDesk(max_turns=turns)
     with own_stdio() as (agent, answers):
         print("this must not reach the wire")
+        driver = McpDriver(agent, answers)
         try:
-            ended = anyio.run(McpDriver(agent, answers), desk)
+            ended = anyio.run(driver, desk)
         except RunOver as over:
             ended = str(over)
     said = {
         "ended": ended,
+        "fault": driver.fault,
         "asked": [[tool, args] for _, tool, args in desk.asked],
         "turns": len(desk.turns),
         "most": max((len(turn.proposed) for turn in desk.turns), default=0),

@@ -130,11 +130,11 @@ def raw(out: Path, *lines: bytes) -> tuple[dict[str, Any], bytes]:
 
 def test_garbage_is_survived_and_nothing_else_reaches_the_wire(tmp_path: Path) -> None:
     said, answers = raw(tmp_path / "out", b"\xff\xfe{", b"[" * 5000, b'"text"', b'{"jsonrpc":"2.0"}')
-    assert (said["ended"], said["asked"]) == ("the agent hung up", [])
+    assert (said["ended"], said["asked"], said["fault"]) == ("the agent hung up", [], "")
     assert b"must not reach" not in answers
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in answers.splitlines())
 
 
 def test_a_message_without_end_ends_the_conversation(tmp_path: Path) -> None:
     said, _ = raw(tmp_path / "out", b" " * (MAX_MESSAGE + 2))
-    assert said["ended"] == f"the agent sent a message of more than {MAX_MESSAGE} bytes"
+    assert said["ended"] == said["fault"] == f"the agent sent a message of more than {MAX_MESSAGE} bytes"

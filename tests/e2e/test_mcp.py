@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from fleet.drivers.mcp import MAX_MESSAGE
 from fleet.events.model import Footer, GateDenied, Header
 from fleet.events.trajectory import read
 from tests.e2e.conftest import Fleet, processes_of
@@ -123,6 +124,28 @@ def test_an_agent_that_is_killed_leaves_a_run_that_ends(devnet: Fleet, shared: P
     run = ended(devnet, before)
     assert (run["outcome"], run["detail"]) == ("incomplete", "11 of 11 probes are open")
     assert [line for line in processes_of(shared) if " mcp " in line] == []
+
+
+def test_a_message_without_end_ends_the_run_and_the_command_while_the_agent_stays(
+    devnet: Fleet, shared: Path
+) -> None:
+    before, there = known(devnet), started(shared)
+    with subprocess.Popen(
+        [there.command, *there.args],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, **(there.env or {})},
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stderr is not None
+        with suppress(BrokenPipeError):
+            server.stdin.write(b" " * (MAX_MESSAGE + 2))
+            server.stdin.flush()
+        assert server.wait(90) == 2
+        said = server.stderr.read().decode()
+        with suppress(BrokenPipeError):
+            server.stdin.close()
+    assert f"fleet: the agent sent a message of more than {MAX_MESSAGE} bytes\n  try: each message" in said
+    assert ended(devnet, before)["trigger"] == "mcp"
 
 
 def test_a_person_at_a_terminal_is_told_what_it_is_for(fleet: Fleet) -> None:
