@@ -16,6 +16,8 @@ from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
 
 PAGE = 200
 """Entries asked for at first: 150 to 260 of the longest fit a usual gas cap (performance.md 2)."""
+PAGES = 20_000
+"""Read at most in search of an entry: a node that never stops answering is left alone after them."""
 
 _SUBMIT = abi.FUNCTIONS["submitFeedback"]
 _RANGE = abi.FUNCTIONS["feedbackRange"]
@@ -86,12 +88,15 @@ class FeedbackLog:
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
         """Index of the newest entry with exactly this text from this sender at or after `since`."""
         found, start = None, since
-        while entries := await self.range(start, self._page):
+        for _ in range(PAGES):
+            entries = await self.range(start, self._page)
             for index, entry in enumerate(entries, start):
                 if entry.text == text and entry.sender == sender.lower():
                     found = index
             start += len(entries)
-        return found
+            if not entries:
+                return found
+        raise Unreachable(f"the log has no end within {PAGES} pages")
 
     async def post(self, text: str, *, run: str = "") -> Posted:
         """Write one entry (1 to 2048 bytes) under the fleet's identity and read it back."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import anyio
 import typer
 
-from fleet.chain.feedback import FeedbackLog
+from fleet.chain.feedback import PAGE, FeedbackLog
 from fleet.chain.rpc import Rpc
 from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import load_fleet, load_platform
+from fleet.errors import Unreachable
 from fleet.findings.reader import read
 from fleet.text import clean
 
@@ -25,6 +27,7 @@ def _group() -> None:
 def list_entries(
     platform: Annotated[str | None, typer.Option(help="Profile to read; default the configured one.")] = None,
     last: Annotated[int, typer.Option(min=1, max=100_000, help="Show the last so many.")] = 50,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for all of it.")] = 60.0,
     as_json: Json = False,
 ) -> None:
     """The newest entries, oldest first."""
@@ -34,7 +37,12 @@ def list_entries(
         async with Rpc(profile.chain.rpc) as rpc:
             await rpc.check_target(profile)
             log = FeedbackLog(rpc, profile.chain.diamond, profile.gas)
-            return await _tail(log, last)
+            try:
+                with anyio.fail_after(timeout):
+                    return await _tail(log, last)
+            except TimeoutError:
+                why = f"{rpc.url}: the last {last} entries were not read within {timeout:g} s"
+                raise Unreachable(why, remedy="ask for fewer with --last, or wait with --timeout") from None
 
     rows = run(fetch)
     columns = ("index", "at", "sender", "grammar", "severity", "text")
@@ -42,10 +50,15 @@ def list_entries(
 
 
 async def _tail(log: FeedbackLog, last: int) -> list[dict[str, Any]]:
+    """As many as the log counted when it was first asked; each page brings at least one of them."""
     total = await log.count()
     index = max(0, total - last)
     rows: list[dict[str, Any]] = []
-    while entries := await log.range(index, 200):
+    while index < total:
+        entries = await log.range(index, min(PAGE, total - index))
+        if not entries:
+            why = f"the log ends at {index}, before its own count of {total}"
+            raise Unreachable(why, remedy="ask again: it may have been cleared meanwhile")
         for entry in entries:
             said = read(entry.text)
             rows.append(

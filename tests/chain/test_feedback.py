@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from fleet.chain import feedback
+from fleet.chain.codec import Entry
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import address_of
 from fleet.chain.ports import Cursor, Posted
@@ -219,3 +221,18 @@ async def test_sweep_leaves_exactly_nothing(clean: Kit, tmp_path: Path) -> None:
     after = int(await clean.rpc.call("eth_getBalance", [address_of(clean.sponsor_key), "latest"]), 16)
     price = (before - after) / (answer["gas_used"] + 2 * 21_000)
     assert price < 3 * 10**9
+
+
+async def test_a_search_in_a_log_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(FeedbackLog):
+        asked = 0
+
+        async def range(self, start: int, count: int) -> list[Entry]:
+            self.asked += 1
+            return [Entry("0x" + "11" * 20, 1, "x")] * count
+
+    monkeypatch.setattr(feedback, "PAGES", 7)
+    log = Endless(Rpc("http://127.0.0.1:9"), "0x" + "11" * 20, GasSection())
+    with pytest.raises(Unreachable, match="no end within 7 pages"):
+        await log.find("y", "0x" + "11" * 20)
+    assert log.asked == 7
