@@ -290,7 +290,10 @@ async def test_receipt_needs_its_confirmations(chain: Chain) -> None:
         assert (await kit.signer.settle_raw(kit.journal.open()[0]["raw"])).state == "mined"
 
 
-async def test_only_the_diamonds_word_about_our_own_key_mints(chain: Chain, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
+async def test_only_the_diamonds_word_about_our_own_key_mints(
+    chain: Chain, tmp_path: Path, before: bool
+) -> None:
     class Embroiders(LossyRpc):
         """Adds events to each receipt: one about another owner, one from another contract."""
 
@@ -306,7 +309,8 @@ async def test_only_the_diamonds_word_about_our_own_key_mints(chain: Chain, tmp_
                         "address": "0x" + "ee" * 20,
                         "topics": [topic, f"0x{778:064x}", owner],
                     }
-                    answer["logs"] += [other, elsewhere]
+                    place = 0 if before else len(answer["logs"])
+                    answer["logs"][place:place] = [other, elsewhere]
             return answers
 
     async with Embroiders(chain.rpc.url) as rpc:
