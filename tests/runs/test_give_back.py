@@ -19,7 +19,7 @@ from fleet.config import GasSection
 from fleet.errors import TryAgain
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
-from fleet.runs.settle import ROUNDS, give_back, transactions
+from fleet.runs.settle import ROUNDS, give_back, release_left, settle, transactions
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
 from fleet.store.journal import Journal
@@ -126,15 +126,49 @@ async def test_while_the_chain_does_not_hold_still_the_keys_stay(rig: Rig) -> No
     assert (await rig.chain.names.owner_of_name(NAME), rig.wallet.keys.labels()) == ("", [])
 
 
-async def test_a_transaction_that_recovery_found_is_recorded_as_by_its_sender(rig: Rig) -> None:
+@pytest.mark.parametrize(("status", "state"), [(1, "done"), (0, "failed")])
+async def test_a_transaction_that_recovery_found_is_recorded_as_by_its_sender(
+    rig: Rig, status: int, state: EffectState
+) -> None:
     """By its block a log that lags is told from one that is whole; by its status it may be sent again."""
 
     async def mined(raw: bytes, *, rebroadcast: bool) -> Settled:
         assert (raw, rebroadcast) == (b"\x02", False)
-        return Settled(state="mined", tx="0x7", receipt=Receipt(tx="0x7", status=1, gas_used=1, block=7))
+        return Settled(state="mined", tx="0x7", receipt=Receipt(tx="0x7", status=status, gas_used=1, block=7))
 
     parts = vars(rig.world) | {"signer": SimpleNamespace(settle_raw=mined)}
     await rig.journal.intend(RUN, "tx", "0x7", {"raw": "02", "purpose": "tool a"})
     await transactions(cast(World, SimpleNamespace(**parts)), RUN)
     (found,) = await rig.journal.effects(RUN, ["tx"])
-    assert (found.state, found.data["status"], found.data["block"]) == ("done", 1, 7)
+    assert (found.state, found.data["status"], found.data["block"]) == (state, status, 7)
+
+
+async def test_while_a_transaction_is_pending_it_stays_open_and_nothing_after_it_is_touched(rig: Rig) -> None:
+    """Its stipend may still arrive: without the key nobody could take it back."""
+    states: dict[bytes, Settled] = {
+        b"\x01": Settled(state="failed", tx="0x1", reason="never reached the chain"),
+        b"\x02": Settled(state="pending", tx="0x2", reason="the node has it, but no block does"),
+    }
+    asked: list[bytes] = []
+
+    async def look(raw: bytes, *, rebroadcast: bool) -> Settled:
+        asked.append(raw)
+        return states[raw]
+
+    signer = SimpleNamespace(settle_raw=look, open_run=_nothing, close_run=_nothing)
+    await rig.mint("done")
+    for raw in ("01", "02", "03"):
+        await rig.journal.intend(RUN, "tx", f"0x{raw}", {"raw": raw, "purpose": "stipend a"})
+    world = cast(World, SimpleNamespace(**vars(rig.world) | {"signer": signer, "log": None}))
+    for end in (settle, release_left):
+        with pytest.raises(TryAgain, match="transaction 0x2 of run ab12cd34 is in no block yet"):
+            await end(world, RUN, Stream(RUN, clock=SystemClock(), sink=rig.told), rig.wallet)
+    assert asked == [b"\x01", b"\x02", b"\x02"]
+    kept = [tx.state for tx in await rig.journal.effects(RUN, ["tx"])]
+    assert kept == ["failed", "open", "open"]
+    assert (rig.wallet.keys.labels(), rig.releases) == ([NAME], 0)
+    assert await rig.chain.names.owner_of_name(NAME) != ""
+
+
+def _nothing(_: object) -> None:
+    pass
