@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from fleet.chain.keys import Secret, address_of, fresh, load_key, sync_dir, write_new
@@ -29,7 +30,9 @@ class RunKeys:
     def keep(self, label: str, key: Secret) -> str:
         """The same for a key that is there already."""
         path = self._path(label)
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            self.folder.mkdir(mode=0o700, parents=True)
+            sync_dir(self.folder.parent)
         info = self.folder.lstat()
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
             raise ConfigError(f"{self.folder}: not a private folder", remedy=f"remove {self.folder}")

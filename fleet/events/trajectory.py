@@ -22,6 +22,7 @@ from fleet.events.model import (
     TurnStarted,
 )
 from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
+from fleet.findings.files import sync_folder
 
 MAX_FILE = 50_000_000
 """Bytes of one file (harness-facts 2.2): what a run of half an hour may fill."""
@@ -52,6 +53,8 @@ class TrajectoryFile:
             raise _refused(path, error) from None
         self._size, self._started, self._ended = _survey(path)
         os.ftruncate(self._fd, self._size)
+        if sync and not self._size:
+            self._keep_name()
 
     @property
     def started(self) -> bool:
@@ -100,6 +103,15 @@ class TrajectoryFile:
             os.ftruncate(self._fd, self._size)  # half a record must not stand before the next
             raise _refused(self._path, error) from None
         self._size += len(line)
+
+    def _keep_name(self) -> None:
+        """Records that are on the disk help nobody when the name of their file, or of its folder, is not."""
+        try:
+            for folder in (self._path.parent, self._path.parent.parent):
+                sync_folder(folder)
+        except OSError as error:
+            os.close(self._fd)
+            raise _refused(self._path, error) from None
 
     def close(self) -> None:
         os.close(self._fd)

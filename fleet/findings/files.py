@@ -26,7 +26,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         if error.errno in _FULL:
             raise TryAgain(f"{path}: no space left", remedy="free some disk space") from None
@@ -41,7 +41,8 @@ def _write(path: Path, data: bytes, mode: int) -> None:
         os.fsync(handle.fileno())
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
