@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import stat
 import tempfile
 import threading
 from collections.abc import Callable
@@ -133,6 +134,24 @@ def test_a_file_that_is_not_plainly_ours_is_observe(
     reading = read_dial(state / "autonomy")
     assert (reading.rung, reading.trusted) == (Rung.OBSERVE, False)
     assert reading.why.startswith(f"autonomy: {why}")
+
+
+@pytest.mark.parametrize("bit", [1 << place for place in range(12)], ids=oct)
+def test_each_bit_of_the_mode_by_itself(state: Path, bit: int) -> None:
+    """One bit that lets somebody else write is enough; what lets others read or run changes nothing."""
+    path = _write(state / "autonomy", mode=0o600 | bit)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 | bit
+    believed = bit not in (0o020, 0o002)
+    why = "" if believed else "autonomy: writable by others"
+    assert read_dial(path) == DialReading(Rung.EXERCISE if believed else Rung.OBSERVE, believed, why)
+
+
+@pytest.mark.parametrize("name", ["autonomy", "autonomy.json"])
+@pytest.mark.parametrize("mode", [0o602, 0o620])
+def test_a_note_that_others_could_write_is_not_shown(state: Path, clock: Clock, name: str, mode: int) -> None:
+    write_dial(state, Rung.EXERCISE, "why", "ada", clock)
+    (state / name).chmod(mode)
+    assert read_note(state) is None
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can give a file away")
