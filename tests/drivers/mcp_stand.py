@@ -1,21 +1,42 @@
-"""Serves a desk in memory over MCP on stdio and writes down what became of it: arguments `OUT TURNS`."""
+"""Serves a desk in memory over MCP on stdio and writes down what became of it: arguments `OUT TURNS`.
+
+Its tool takes a moment, so that calls which are not kept apart are in it together: `together` at most.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 
-from fleet.drivers.doubles import MemoryDesk
+from fleet.drivers.doubles import LOOK, MemoryDesk, look
 from fleet.drivers.mcp import McpDriver, own_stdio
 from fleet.drivers.session import RunOver
+
+MOMENT_S = 0.01
+
+
+class Slow:
+    """A tool that counts who is in it."""
+
+    inside = together = 0
+
+    async def __call__(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.inside += 1
+        self.together = max(self.together, self.inside)
+        await anyio.sleep(MOMENT_S)
+        self.inside -= 1
+        return await look(args)
 
 
 def main() -> None:
     out, turns = Path(sys.argv[1]), int(sys.argv[2])
-    desk = MemoryDesk(max_turns=turns)
+    slow = Slow()
+    desk = MemoryDesk(tools={LOOK.name: (LOOK, slow)}, max_turns=turns)
     with own_stdio() as (agent, answers):
         print("this must not reach the wire")
         driver = McpDriver(agent, answers)
@@ -28,6 +49,7 @@ def main() -> None:
         "fault": driver.fault,
         "asked": [[tool, args] for _, tool, args in desk.asked],
         "turns": len(desk.turns),
+        "together": slow.together,
         "most": max((len(turn.proposed) for turn in desk.turns), default=0),
     }
     out.write_text(json.dumps(said))

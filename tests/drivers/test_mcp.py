@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 
 from fleet.config import ROOT
 from fleet.drivers.desk import FINISH, RUN_PROBE
-from fleet.drivers.mcp import MAX_MESSAGE
+from fleet.drivers.mcp import LINGER_S, MAX_MESSAGE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -113,6 +113,38 @@ async def test_many_calls_at_once_are_done_one_after_the_other(tmp_path: Path) -
             tasks.start_soon(client.call_tool, "qa_fetch", URL)
     said = await became(out)
     assert (len(said["asked"]), said["turns"], said["most"]) == (60, 60, 1)
+    assert said["together"] == 1
+
+
+async def test_what_is_asked_after_finish_is_not_done(tmp_path: Path) -> None:
+    """All of it is on the wire at once: nothing that stands behind `finish` reaches a tool."""
+    out, answers = tmp_path / "out", dict[int, Any]()
+
+    async def ask(place: int, tool: str, args: dict[str, Any]) -> None:
+        with suppress(MCPError):  # it hangs up soon after: an answer may come too late to be heard
+            answers[place] = await client.call_tool(tool, args)
+
+    calls = [(RUN_PROBE, {"probe": "first"}), (RUN_PROBE, {"probe": "second"}), ("qa_fetch", URL)]
+    calls += [(FINISH, {"detail": "done"}), ("qa_fetch", URL), (RUN_PROBE, {"probe": "first"}), (FINISH, {})]
+    async with agent(out) as client, anyio.create_task_group() as tasks:
+        for place, (tool, args) in enumerate(calls):
+            tasks.start_soon(ask, place, tool, args)
+    said = await became(out)
+    assert [tool for tool, _ in said["asked"]] == [RUN_PROBE, RUN_PROBE, "qa_fetch", FINISH]
+    assert (said["ended"], said["turns"]) == ("the agent said that it is finished", 4)
+    assert [answers[place].is_error for place in range(3)] == [False] * 3
+    late = [text(answers[place])["error"] for place in (4, 5, 6) if place in answers]
+    assert set(late) <= {f"this run is over: {said['ended']}"}
+
+
+async def test_a_finish_that_is_refused_ends_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    async with agent(out) as client:
+        assert (await client.call_tool(FINISH, {"detail": "bored"})).is_error
+        await anyio.sleep(2 * LINGER_S)
+        assert not (await client.call_tool("qa_fetch", URL)).is_error
+    said = await became(out)
+    assert (said["ended"], said["turns"]) == ("the agent hung up", 2)
 
 
 def raw(out: Path, *lines: bytes) -> tuple[dict[str, Any], bytes]:
