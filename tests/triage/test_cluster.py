@@ -111,3 +111,15 @@ def test_any_order_gives_the_same_clusters() -> None:
     for seed in range(5):
         random.Random(seed).shuffle(entries)
         assert clusters(entries) == expected
+
+
+def test_the_order_of_clusters_and_of_their_reports_is_the_logs_over_its_epochs() -> None:
+    """Whatever order they are given in, and although indices begin anew with each epoch."""
+    first = log((HUMAN, "hm"), finding("a", run="r1"), finding("b", run="r1"))
+    second = log(finding("b", run="r2"), finding("c", run="r2"), finding("a", run="r2"), epoch=1)
+    reports = list(read_log([*first, *second], TRUSTED))
+    for seed in range(5):
+        random.Random(seed).shuffle(reports)
+        found = cluster(reports)
+        places = [[(report.epoch, report.index) for report in item.reports] for item in found]
+        assert places == [[(0, 0)], [(0, 1), (1, 2)], [(0, 2), (1, 0)], [(1, 1)]]

@@ -40,6 +40,28 @@ def test_row_41_ties_go_to_the_first_seen() -> None:
     assert titles(log(finding("b", title="b"), finding("a", title="a"))) == ["b", "a"]
 
 
+@pytest.mark.parametrize("names", ["abcd", "dcba", "cadb", "bdac"])
+def test_row_41_every_tie_goes_to_the_first_seen_whatever_else_differs(names: str) -> None:
+    """By place in the log, over epochs; not by title, fingerprint, latest report or who repeats it."""
+    first = log(*[finding(name, title=name) for name in names[:2]])
+    later = log(*[finding(name, title=name) for name in names[2:]], epoch=1)
+    again = log(*[finding(name, title=name, run="r2") for name in names[::-1]], epoch=2)
+    assert len({item.score for item in worklist(first + later)}) == 1
+    assert titles(later + first) == list(names)
+    assert titles(again + later + first) == list(names)
+
+
+def test_row_41_a_stranger_who_was_first_wins_no_tie_between_ours() -> None:
+    theirs = [(HUMAN, finding(name, title=name)) for name in "cb"]
+    entries = log(*theirs, *[finding(name, title=name) for name in "abc"], (HUMAN, finding("a", title="a")))
+    assert [(item.title, item.count) for item in worklist(entries)] == [("a", 2), ("b", 2), ("c", 2)]
+
+
+@pytest.mark.parametrize("names", ["abc", "cba", "bca"])
+def test_row_41_ties_among_strangers_go_to_the_first_seen_too(names: str) -> None:
+    assert titles(log(*[(HUMAN, finding(name, title=name)) for name in names])) == list(names)
+
+
 def test_proof_comes_before_weight() -> None:
     entries = log(
         (HUMAN, finding("s", title="stranger", sev="critical", surface="security")),
@@ -142,6 +164,13 @@ def test_a_strangers_evidence_is_withheld_with_the_repro() -> None:
 def test_a_repro_in_the_evidence_counts_as_proof_and_names_the_bundle() -> None:
     item = worklist(log(finding("x" * 4_000)))[0]
     assert (item.state, item.repro, item.evidence) == ("verified", "", EV)
+
+
+def test_a_repro_that_is_said_to_be_in_no_evidence_is_no_proof() -> None:
+    """`repro: ev` in an entry that names no bundle: nobody could run it."""
+    text = finding("x" * 4_000).replace(f" ev=sha256:{EV}", "")
+    assert text.endswith("repro: ev")
+    assert worklist(log(text))[0].state == "needs-repro"
 
 
 def test_weights_come_from_the_persona_and_must_be_numbers() -> None:

@@ -340,8 +340,11 @@ class Dying(Recorder):
         return taken
 
 
+@pytest.mark.parametrize("still", [False, True], ids=["moves", "stands still"])
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_killed_while_handing_over_the_next_start_hands_over_the_same_keys(when: str) -> None:
+async def test_killed_while_handing_over_the_next_start_hands_over_the_same_keys(
+    when: str, still: bool
+) -> None:
     sink = Dying()
     watched = Watched(sink)
     await watched.fires()
@@ -350,15 +353,17 @@ async def test_killed_while_handing_over_the_next_start_hands_over_the_same_keys
     sink.die = when
     with pytest.raises(KeyboardInterrupt):
         await watched.watch.look()
-    watched.node.fork(1)  # the block is gone when it comes back: the keys still are the stored ones
-    watched.node.mine()
+    if not still:
+        watched.node.fork(1)  # the block is gone when it comes back: the keys still are the stored ones
+        watched.node.mine()
     watched.again()
     await watched.watch.look()
     assert sorted(set(sink.keys)) == ["qa-a@registered:1:0-00000001", "qa-a@registered:1:1-00000001"]
     assert len(sink.fired) == 2
 
 
-async def test_a_sink_that_takes_nothing_gets_it_later() -> None:
+@pytest.mark.parametrize("still", [False, True], ids=["moves", "stands still"])
+async def test_a_sink_that_takes_nothing_gets_it_later(still: bool) -> None:
     sink = Refusing("qa-a")
     watched = Watched(sink)
     await watched.fires()
@@ -366,9 +371,13 @@ async def test_a_sink_that_takes_nothing_gets_it_later() -> None:
     assert await watched.watch.turn() == 10
     assert "1 firings wait" in watched.watch.trouble
     sink.refused.clear()
-    watched.node.mine()
-    await watched.watch.turn()
+    if not still:
+        watched.node.mine()
+    assert await watched.watch.turn() == 5
     assert sink.keys == ["qa-a@registered:1:0-00000001"]
+    assert await watched.watch.turn() == 5
+    assert len(sink.keys) == 1
+    assert '"outbox": []' in watched.facts[KEY]
 
 
 async def test_a_sink_that_raises_for_one_persona_disturbs_no_other() -> None:
