@@ -18,6 +18,7 @@ from pathlib import Path
 from fleet.errors import JailError
 from fleet.jail.collect import collect
 from fleet.jail.model import Egress, End
+from fleet.jail.process import proc_stat
 from fleet.jail.rmtree import rmtree
 from tests.jail.yard import Verdict, Yard, ended
 
@@ -133,20 +134,31 @@ async def stopped(yard: Yard) -> Verdict:
 
 async def spinning(yard: Yard) -> Verdict:
     """T02: a loop that ignores SIGXCPU is killed by the hard limit one second later."""
-    outcome = await yard.act("spin", limits=replace(yard.image.limits, cpu_s=1), deadline_s=20)
-    return ended(outcome, End.SIGNALED, signal.SIGKILL)
+    outcome = await yard.act("spin", limits=replace(yard.image.limits, cpu_s=2), deadline_s=60)
+    held, seen = ended(outcome, End.SIGNALED, signal.SIGKILL)
+    return held and outcome.stdout == b"spinning\n", f"{seen} {outcome.stdout!r}"
 
 
 async def outer_killed(yard: Yard) -> Verdict:
     """T04: only bubblewrap's outer process dies; the run ends as lost, and nothing is left."""
     mark = 10_000 + secrets.randbelow(10_000_000)
-    limits = replace(yard.image.limits, cpu_s=mark)
-    run = asyncio.ensure_future(yard.act("sleep", limits=limits, deadline_s=20))
-    await asyncio.sleep(1)
-    os.kill(yard.running(mark)[0], signal.SIGKILL)
+    limits, arrived = replace(yard.image.limits, cpu_s=mark), asyncio.Event()
+    run = asyncio.ensure_future(
+        yard.act("arrive", limits=limits, deadline_s=60, egress=_named("here", arrived))
+    )
+    waits = asyncio.ensure_future(arrived.wait())
+    await asyncio.wait((run, waits), return_when=asyncio.FIRST_COMPLETED)
+    waits.cancel()
+    (outer,) = [pid for pid in yard.running(mark) if _parent(pid) == os.getpid()]
+    os.kill(outer, signal.SIGKILL)
     outcome = await run
     left = yard.running(mark)
-    return outcome.end is End.LOST and not left and outcome.seconds < 5, f"{outcome.end} {left}"
+    return outcome.end is End.LOST and not left, f"{outcome.end} {left}"
+
+
+def _parent(pid: int) -> int:
+    stat = proc_stat(pid)
+    return stat.parent if stat else 0
 
 
 async def shared_memory(yard: Yard) -> Verdict:
@@ -204,11 +216,13 @@ async def neighbours(yard: Yard) -> Verdict:
     return apart and alone, f"{first} {second}"
 
 
-def _named(name: str) -> Egress:
+def _named(name: str, asked: asyncio.Event | None = None) -> Egress:
     @asynccontextmanager
     async def serve(listener: socket.socket) -> AsyncIterator[None]:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readline()
+            if asked is not None:
+                asked.set()
             writer.write(name.encode())
             writer.close()
             if name == "once":

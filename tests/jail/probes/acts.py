@@ -84,6 +84,7 @@ def stop(request: Request) -> None:
 
 def spin(request: Request) -> None:
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    print("spinning", flush=True)
     while True:
         pass
 
@@ -120,6 +121,12 @@ def connect(request: Request) -> None:
             print(connection.recv(64).decode() or "closed")
     except OSError as error:
         print(type(error).__name__)
+
+
+def arrive(request: Request) -> None:
+    """Tell whoever serves the way out, and stay."""
+    connect(request)
+    time.sleep(120)
 
 
 def reconnect(request: Request) -> None:
@@ -196,6 +203,6 @@ ACTS: dict[str, Callable[[Request], int | None]] = {
     act.__name__: act
     for act in (
         leave, echo, crash, fail, sleep, flood, lines, linger, stop, spin, share, crowd, inodes, connect,
-        reconnect, meet, wreck, exchange,
+        arrive, reconnect, meet, wreck, exchange,
     )
 }  # fmt: skip
