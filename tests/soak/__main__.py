@@ -121,7 +121,7 @@ class Soak:
     def say(self, what: str) -> None:
         print(f"{time.monotonic() - self.began:7.1f}  {what}", file=sys.stderr, flush=True)
 
-    def report(self) -> dict[str, Any]:
+    async def report(self) -> dict[str, Any]:
         stand = self.stand
 
         def counts(column: str, of: str) -> dict[str, int]:
@@ -136,7 +136,7 @@ class Soak:
             "runs": counts("outcome", "runs"),
             "findings": counts("state", "findings"),
             "posted": counts("probe", "findings where state = 'posted'"),
-            "untrue": list(checks.untrue(stand)),
+            "untrue": await checks.untrue(stand),
             "requests": stand.line.asked,
             "killed": stand.killed,
             "feed": dict(Counter(event.type for event in stand.events())),
@@ -176,7 +176,7 @@ async def soak(options: argparse.Namespace) -> int:
             await soak.run()
         except (Complaint, TimeoutError) as error:
             complaint = str(error) or "a fault did not come to its end"
-        report = soak.report() | {"seed": options.seed, "complaint": complaint}
+        report = await soak.report() | {"seed": options.seed, "complaint": complaint}
         tasks.cancel_scope.cancel()
         if complaint and options.small_disk:
             with anyio.CancelScope(shield=True):

@@ -20,6 +20,7 @@ from fleet.chain.feedback import FeedbackLog
 from fleet.chain.names import Names
 from fleet.chain.tx import parse
 from fleet.cli.roster import load
+from fleet.errors import FleetError
 from fleet.findings.envelope import read
 from fleet.runs.report import CLOSING
 from fleet.store.rows import MirroredEntry
@@ -84,11 +85,25 @@ def twice(stand: Stand, entries: list[Entry]) -> Iterator[str]:
             yield f"I2: {fp} stands on the log {count} times"
 
 
-def untrue(stand: Stand) -> Iterator[str]:
-    """Faults of node, disk or clock that were taken for findings about the platform."""
-    for run, probe, title in rows(stand, "select run_id, probe, title from findings where state = 'posted'"):
-        if probe not in SEEDED and probe != CLOSING:
-            yield f"{probe} of run {run}: {title}"
+async def untrue(stand: Stand) -> list[str]:
+    """Faults of node, disk or clock that were taken for findings about the platform: in the journal's word
+    of what was posted, and on the log, whatever the journal says of it."""
+    query = "select run_id, probe, title, fingerprint, state from findings"
+    known = rows(stand, query)
+    found = [
+        f"{probe} of run {run}: {title}"
+        for run, probe, title, _, state in known
+        if state == "posted" and probe not in (*SEEDED, CLOSING)
+    ]
+    true = {fp for _, probe, _, fp, _ in known if probe in (*SEEDED, CLOSING)}
+    try:
+        entries = await log(stand)
+    except FleetError as error:  # after a complaint the devnet may be gone
+        return [*found, f"the log cannot be read: {error}"]
+    own = [read(entry.text) for entry in entries if entry.sender == stand.address("identity")]
+    return found + [
+        f"on the log: {entry.title}" for entry in own if entry.severity != "meta" and entry.fp not in true
+    ]
 
 
 def over_budget(stand: Stand) -> Iterator[str]:
