@@ -116,6 +116,7 @@ REFUSED = [
     ("never", tx(Role.IDENTITY, data("releaseName", 9))),
     ("role", tx(Role.IDENTITY, data("releaseName", 7))),
     ("to", tx(Role.IDENTITY, POST, to="")),
+    ("to", tx(Role.SPONSOR, to="0x12", value=1)),
     ("gas", tx(Role.IDENTITY, POST, gas=MAX_GAS + 1)),
     ("gas", tx(Role.IDENTITY, POST, gas=20_999)),
     ("role", tx(Role.OPERATOR, data("depositCredits", 1))),
@@ -212,6 +213,8 @@ def test_clean_up_flag_opens_nothing_else(name: str) -> None:
     [
         ("chain", {"node_chain_id": 1}),
         ("fee", {"max_fee": 51 * 10**9}),
+        ("to", {"sender": ""}),
+        ("to", {"sender": "0x12"}),
         ("to", {"diamond": STRANGER}),
         ("never", {"never": frozenset([POST[:4]])}),
     ],
