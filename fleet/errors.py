@@ -53,6 +53,8 @@ class PersonaError(ConfigError):
 class Unreachable(FleetError):
     exit_code = 4
     retryable = True
+    how = ""
+    """How it did not answer (unanswered.py); "" when something came, and was of no use."""
 
 
 class WrongTarget(Unreachable):

@@ -22,6 +22,7 @@ from fleet.chain.hexes import as_bytes, as_int
 from fleet.config import Platform
 from fleet.errors import ChainError, RpcError, Unreachable, WrongTarget
 from sandbox import strict_json
+from fleet.unanswered import BAD_GATEWAY, GATEWAY, RESET, TIMED_OUT, unanswered
 
 Call = tuple[str, list[Any]]
 
@@ -151,11 +152,15 @@ class Rpc:
             with anyio.fail_after(self._timeout_s):
                 status, raw = await self._post(content)
         except TimeoutError:
-            raise Unreachable(f"{self.url}: no whole answer within {self._timeout_s:g} s") from None
+            raise _silent(f"{self.url}: no whole answer within {self._timeout_s:g} s", TIMED_OUT) from None
         except _FAILED as error:
-            raise Unreachable(f"{self.url}: {str(error) or type(error).__name__}", remedy=_REMEDY) from None
+            words = f"{self.url}: {str(error) or type(error).__name__}"
+            raise _silent(words, _how(error), remedy=_REMEDY) from None
         if status == 429 or status >= 500:
-            raise Unreachable(f"{self.url}: HTTP {status}", remedy="the node is busy or ill: try again later")
+            how = BAD_GATEWAY if status in GATEWAY else ""
+            raise _silent(
+                f"{self.url}: HTTP {status}", how, remedy="the node is busy or ill: try again later"
+            )
         answer = self._json(raw, status)
         if status != 200 and not (isinstance(answer, dict) and "error" in answer):
             raise _final(f"{self.url}: HTTP {status}")
@@ -227,6 +232,22 @@ def _login(url: str) -> list[tuple[str, str]]:
         return []
     user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
     return [("authorization", f"Basic {b64encode(user).decode()}")]
+
+
+def _silent(message: str, how: str, *, remedy: str = "") -> Unreachable:
+    error = Unreachable(message, remedy=remedy)
+    error.how = how
+    return error
+
+
+def _how(error: Exception) -> str:
+    """How the node did not answer; "" when it did, in something that is not HTTP."""
+    if isinstance(error, httpcore.TimeoutException):
+        return TIMED_OUT
+    if word := unanswered(error):
+        return word
+    cut = isinstance(error, httpcore.RemoteProtocolError) and "disconnected" in str(error)
+    return RESET if cut or isinstance(error, httpcore.ReadError | httpcore.WriteError) else ""
 
 
 def _final(message: str) -> Unreachable:

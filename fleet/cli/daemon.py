@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -25,6 +26,7 @@ from fleet.clock import Clock, SystemClock
 from fleet.config import FleetConfig, Platform, key_file
 from fleet.drivers.model.factory import model_driver, model_key
 from fleet.drivers.model.prices import cost
+from fleet.errors import RpcError, Unreachable
 from fleet.events.model import TurnUsage
 from fleet.events.sinks import sinking
 from fleet.events.stream import Reader
@@ -77,15 +79,17 @@ async def open_world(
     platform: str | None = None,
     watch: tuple[Reader, ...] = (),
     alone: bool = False,
+    patient: bool = False,
 ) -> AsyncIterator[World]:
     """Everything a run needs, in the order in which it can fail: configuration, target, journal, jail.
 
-    Holds the state directory's lock. `alone`: the journal is a file there, whatever is configured. Raises
+    Holds the state directory's lock. `alone`: the journal is a file there, whatever is configured.
+    `patient`: a node that does not answer is left to the run, which can tell an outage. Raises
     ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
     """
     async with (
         fenced(state, platform) as fence,
-        wired(fence, personas=personas, watch=watch, alone=alone) as world,
+        wired(fence, personas=personas, watch=watch, alone=alone, patient=patient) as world,
     ):
         yield world
 
@@ -98,6 +102,7 @@ async def wired(
     watch: tuple[Reader, ...] = (),
     clock: Clock | None = None,
     alone: bool = False,
+    patient: bool = False,
 ) -> AsyncIterator[World]:
     """The rest of a world, once its jail has proven itself."""
     state, config, profile = fence.state, fence.config, fence.platform
@@ -105,7 +110,11 @@ async def wired(
         identity = load_key(key_file(config, "identity", state))
         sponsor = load_key(key_file(config, "sponsor", state))
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
-        await rpc.check_target(profile)
+        try:
+            await rpc.check_target(profile)
+        except Unreachable as error:
+            if not (patient and error.how):
+                raise
         place = state / "fleet.db" if alone else store_place(config.store, state)
         journal, source = await stack.enter_async_context(
             at_work(place, profile.name, stalled_s=config.store.stalled_s, clock=clock)
@@ -144,6 +153,7 @@ async def wired(
             model=_model(config, state),
             check=lambda: _check(rpc, profile, tier),
             offered=lambda: offered(rpc, profile.chain.diamond),
+            node=partial(_ask, profile.chain.rpc),
         )
         yield world
 
@@ -181,6 +191,18 @@ def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], Hand] 
         return cost(section.prices, usage)
 
     return lambda _: Hand(name="model", drive=make(), model=section.name, price=price, explores=True)
+
+
+async def _ask(url: str, deadline_s: float) -> str:
+    """Ask the node one thing on a connection of its own; how it did not answer, or ""."""
+    async with Rpc(url, timeout_s=deadline_s) as rpc:
+        try:
+            await rpc.call("eth_chainId")
+        except Unreachable as error:
+            return error.how
+        except RpcError:
+            pass  # an answer
+        return ""
 
 
 async def _check(rpc: Rpc, profile: Platform, tier: Tier) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from fleet.personas.load import LoadedPersona
+from fleet.runs.outage_book import book_of
 from fleet.runs.world import World
 from fleet.triage.run import TriageResult, triage
 
 
 async def pass_over(world: World, persona: LoadedPersona) -> TriageResult:
-    """Mirror, cluster, rank, write; then at most one `sev=meta` entry, which the next pass ignores."""
+    """Mirror, cluster, rank, write; then at most one `sev=meta` entry, which the next pass ignores.
+
+    The end of an outage that the log speaks of is posted too, once.
+    """
     trusted = frozenset(address.lower() for address in (*world.config.trusted, world.identity))
     weights = persona.persona.weights
-    result = await triage(world.log, world.journal, trusted, weights, world.state, world.clock)
+    book = await book_of(world.journal, world.platform.name)
+    result = await triage(world.log, world.journal, trusted, weights, world.state, world.clock, book.ended)
+    for text in result.over:
+        await world.log.post(text)
     if result.meta_text is not None:
         await world.log.post(result.meta_text)
     return result

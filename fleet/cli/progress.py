@@ -10,6 +10,7 @@ from fleet.events.model import (
     FindingVerified,
     Footer,
     Header,
+    OutageEnded,
     ResourceReleased,
 )
 from fleet.text import clean
@@ -40,6 +41,8 @@ class Progress:
             case FindingVerified():
                 title = self._title.get(event.fingerprint, event.fingerprint)
                 return f"{event.state} {event.confirmed}/{event.tries}: {title}"
+            case OutageEnded():
+                return f"over: {' and '.join(event.targets)}, {event.seconds:.0f} s"
             case FindingPosted():
                 return f"posted {event.fingerprint} as log entry {event.index}"
             case ResourceReleased():

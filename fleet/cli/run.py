@@ -29,6 +29,8 @@ from fleet.personas.needs import needs_of
 from fleet.runs.capabilities import Capabilities
 from fleet.runs.coverage import exit_code
 from fleet.runs.life import RunReport, fire, recover
+from fleet.runs.watch import COULD_NOT_TELL
+from fleet.runs.world import World
 from fleet.text import clean
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -121,12 +123,12 @@ async def _followed(persona: LoadedPersona, platform: str | None, as_json: bool)
 async def _fire(persona: LoadedPersona, platform: str | None, watch: Reader | None = None) -> dict[str, Any]:
     personas, _ = roster()
     watching = (watch or Progress(),)
-    async with open_world(state(), personas=personas, platform=platform, watch=watching) as world:
+    async with open_world(
+        state(), personas=personas, platform=platform, watch=watching, patient=True
+    ) as world:
         chain = world.platform.chain
         note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
-        for old in await recover(world):
-            word = "recovered" if old.settled else "could not settle"
-            note(f"{word} run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+        await _recover(world)
         if persona.persona.driver == "triage":
             result = await pass_over(world, persona)
             return {
@@ -137,6 +139,18 @@ async def _fire(persona: LoadedPersona, platform: str | None, watch: Reader | No
                 "calls": 0,
             }
         return as_data(await fire(world, persona))
+
+
+async def _recover(world: World) -> None:
+    """Finish what was left behind; a node that does not answer is for the run to tell about."""
+    try:
+        for old in await recover(world):
+            word = "recovered" if old.settled else "could not settle"
+            note(f"{word} run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+    except Unreachable as error:
+        if not error.how:
+            raise
+        note(f"clean-up of earlier runs waits: {error}")
 
 
 def as_data(report: RunReport) -> dict[str, Any]:

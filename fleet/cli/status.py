@@ -8,6 +8,7 @@ from typing import Any
 from fleet.cli.dial import show as show_dial
 from fleet.cli.journal import known_journal
 from fleet.cli.lock import holder
+from fleet.cli.outages import line_of, open_outages
 from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import ROOT, FleetConfig, load_fleet
 from fleet.gate.budget import Unit, day_limits, left_today
@@ -47,6 +48,7 @@ async def gather() -> dict[str, Any]:
         "runs": [],
         "skips": [],
         "findings": {},
+        "outages": [],
     }
     if data["daemon"] and not laid(folder):
         data["degraded"] = "the disk is full: nothing new begins"
@@ -55,6 +57,7 @@ async def gather() -> dict[str, Any]:
             data["waiting"] = await journal.waiting(data["platform"])
             data["left_today"] = await left_today(journal, _days(config))
             data["skips"] = [asdict(row) for row in await journal.skips(limit=5)]
+            data["outages"] = await open_outages(journal)
             data["runs"] = [asdict(row) for row in await journal.runs(limit=10)]
             for row in await journal.findings():
                 data["findings"][row.state] = data["findings"].get(row.state, 0) + 1
@@ -78,6 +81,8 @@ def _print(data: dict[str, Any]) -> None:
     print(f"at work   {'pid ' + str(data['daemon']) if data['daemon'] else 'nobody'}")
     if data["degraded"]:
         print(f"degraded  {data['degraded']}")
+    for outage in data["outages"]:
+        print(f"outage    {line_of(outage)}")
     if data["waiting"]:
         print("waiting   " + ", ".join(f"{count} {name}" for name, count in sorted(data["waiting"].items())))
     for owner, units in data["left_today"].items():

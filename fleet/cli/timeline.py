@@ -21,6 +21,8 @@ from fleet.events.model import (
     GateDenied,
     Header,
     MessageSaid,
+    OutageEnded,
+    OutageNoticed,
     ProbeSkipped,
     ResourceReleased,
     ToolRequested,
@@ -115,6 +117,13 @@ def _facts(record: Event) -> str:
             return f"{record.namespace} withdrawn in turn {record.turn}: {record.reason}"
         case DriverChanged():
             return f"driver {record.before} -> {record.after}: {record.reason}"
+        case OutageNoticed():
+            return f"outage {record.fingerprint}: {record.title}"
+        case OutageEnded():
+            took = f"{record.since} until {record.until}, {record.seconds:.0f} s"
+            return (
+                f"outage {record.fingerprint} is over: {' and '.join(record.targets)}, {took}; {record.why}"
+            )
         case CheckFailed():
             return f"health check failed: {record.reason}"
         case DialDistrusted():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from fleet.config.section import Address, HttpUrl, Section
 
@@ -42,6 +43,19 @@ class WebSection(Section):
     """First part of the message that a call token signs."""
     hosts: tuple[str, ...] = ()
     """More `host:port` pairs that tools may fetch; site, face and proxy are always in."""
+    controls: tuple[HttpUrl, ...] = ()
+    """Pages of other hosts: one must answer before this platform is called down. Never reported about."""
+    patience_s: float = Field(default=7.0, ge=0.1, le=600)
+    """Seconds over which a target must not answer before it is called down."""
+
+    @field_validator("controls")
+    @classmethod
+    def _others(cls, controls: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        own = {urlsplit(info.data.get(key) or "").netloc for key in ("site", "face", "proxy")}
+        for url in controls:
+            if urlsplit(url).netloc in own:
+                raise ValueError(f"{url} is the platform itself: name a page of another host")
+        return controls
 
 
 class CompilerSection(Section):

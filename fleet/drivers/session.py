@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fleet.drivers.template import Bindings
+from fleet.unanswered import GATEWAY
 
 OUR_FAILURES = frozenset(
     {"refused", "internal", "unreachable", "timeout", "busy", "too_large", "disk_full", "bad_request"}
@@ -19,10 +20,6 @@ whatever was asked; `busy`: this machine was too slow to tell.
 
 PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
 """Those of them that may be gone a moment later: worth another look within the run."""
-
-
-GATEWAY = frozenset({502, 503, 504})
-"""Statuses of what stands in front of a platform that is not there, or closed for a while."""
 
 
 def cause_of(result: Mapping[str, Any]) -> str:

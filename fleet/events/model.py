@@ -98,8 +98,30 @@ class DriverChanged(_Event):
     reason: str
 
 
+class OutageNoticed(_Event):
+    """The platform, or a part of it, does not answer, and a control does. `fingerprint` names the outage."""
+
+    type: Literal["outage.noticed"] = "outage.noticed"
+    fingerprint: str
+    targets: tuple[str, ...]
+    since: str
+    title: str
+
+
+class OutageEnded(_Event):
+    """What did not answer did so again: from `since` until `until`, `seconds` long."""
+
+    type: Literal["outage.ended"] = "outage.ended"
+    fingerprint: str
+    targets: tuple[str, ...]
+    since: str
+    until: str
+    seconds: float
+    why: str
+
+
 class CheckFailed(_Event):
-    """The health check before work failed; whether that ends the run is the policy's."""
+    """The health check before work failed, or nobody can tell whether the platform is down or we are."""
 
     type: Literal["check.failed"] = "check.failed"
     reason: str
@@ -247,6 +269,8 @@ Event = Annotated[
     | TurnEnded
     | ExtensionDisabled
     | DriverChanged
+    | OutageNoticed
+    | OutageEnded
     | CheckFailed
     | MessageStarted
     | MessageDelta

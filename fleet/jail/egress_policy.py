@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from fleet.config import Platform
 from fleet.errors import ConfigError
 from fleet.jail.rpc_policy import METHODS, Denied
+from fleet.unanswered import NO_NAME
 
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _AUTHORITY = re.compile(r"([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::([1-9][0-9]{0,4}))?", re.ASCII)
@@ -205,7 +206,7 @@ async def system_resolver(origin: Origin) -> tuple[str, ...]:
     try:
         infos = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
     except OSError:
-        raise Denied("unreachable", f"{origin.host} does not resolve", status=502) from None
+        raise Denied("unreachable", f"{origin.host}: {NO_NAME}", status=502) from None
     return tuple(dict.fromkeys(str(info[4][0]) for info in infos))
 
 

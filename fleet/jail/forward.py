@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine
 
 import h11
@@ -12,6 +11,7 @@ from fleet.jail.egress_policy import EgressPolicy, Origin, Target, addresses
 from fleet.jail.rpc_policy import Denied
 from fleet.jail.upstream import tls
 from fleet.jail.wire import MARK, Wire, header
+from fleet.unanswered import RESET, unanswered
 
 Meter = Callable[[int], None]
 """Is told of bytes before they reach the jail; raises Denied when a cap is passed."""
@@ -53,13 +53,12 @@ async def relay(
         await writer.drain()
         first = await reader.read(_CHUNK)
         if not first:
-            raise Denied("unreachable", f"{target.origin.host} closed without an answer", status=502)
+            raise Denied("unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502)
         wire.relayed = True
         await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter))
     except OSError as error:
-        raise Denied(
-            "unreachable", f"{target.origin.host}: {error.strerror or 'reset'}", status=502
-        ) from None
+        why = unanswered(error) or error.strerror or RESET
+        raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None
     finally:
         writer.transport.abort()
 
@@ -82,9 +81,9 @@ async def dial(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection to an address that was resolved once and judged; that very address is dialled."""
     found = await addresses(origin, private=policy.may_be_private(origin), resolve=policy.resolve)
-    secure = origin.scheme == "https" and not plain
+    secure, why = origin.scheme == "https" and not plain, ""
     for address in found:
-        with contextlib.suppress(OSError, TimeoutError):
+        try:
             async with asyncio.timeout(_DIAL_S):
                 return await asyncio.open_connection(
                     address,
@@ -92,7 +91,9 @@ async def dial(
                     ssl=tls() if secure else None,
                     server_hostname=origin.host.strip("[]") if secure else None,
                 )
-    raise Denied("unreachable", f"{origin.host}:{origin.port} does not answer", status=502)
+        except OSError as error:
+            why = unanswered(error) or type(error).__name__
+    raise Denied("unreachable", f"{origin.host}:{origin.port} does not answer: {why}", status=502)
 
 
 def rewritten(request: h11.Request, body: bytes, target: Target) -> bytes:

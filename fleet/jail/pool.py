@@ -7,6 +7,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+import anyio
+
 from fleet.errors import JailError
 from fleet.jail.live import Live
 
@@ -34,12 +36,11 @@ class Pool:
             while self._idle:
                 live = self._idle.popleft()
                 young = time.monotonic() - live.born < self._max_age_s
-                if young and live.alive() and await live.wake():
+                if young and live.alive() and await _woken(live):
                     return live
                 await live.end()
             live = await self._spawn()
-            if not await live.wake():
-                await live.end()
+            if not await _woken(live):
                 raise JailError("a jail ended before its request", remedy="run `fleet doctor`")
             return live
         finally:
@@ -74,3 +75,15 @@ class Pool:
             await asyncio.gather(self._filling, return_exceptions=True)
         while self._idle:
             await self._idle.popleft().end()
+
+
+async def _woken(live: Live) -> bool:
+    """Whether it is awake; it is ended when it is not, and when the call that took it is cancelled."""
+    awake = False
+    try:
+        awake = await live.wake()
+        return awake
+    finally:
+        if not awake:
+            with anyio.CancelScope(shield=True):
+                await live.end()

@@ -127,6 +127,8 @@ class Persona(Section):
     driver: Literal["auto", "playbook", "model", "replay", "triage"] = "auto"
     budget: BudgetSection | None = None
     policy: PolicySection = PolicySection()
+    outages: bool = False
+    """Every run begins with a look at each target of the platform; without it only when one gives trouble."""
     weights: dict[str, float] = {}
     """Triage only: weight of each surface in the ranking."""
     probe: tuple[Probe, ...] = ()

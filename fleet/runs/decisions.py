@@ -25,6 +25,8 @@ from fleet.events.model import (
     FindingVerified,
     Footer,
     GateDenied,
+    OutageEnded,
+    OutageNoticed,
     ProbeSkipped,
     TurnEnded,
     TurnStarted,
@@ -213,6 +215,16 @@ def _of(event: Event) -> Decision | None:
             return Decision(
                 f"{after} drives instead of {before}", "end the run, or go on without a model",
                 f"{after} goes on", reason, "the next run begins with the model again",
+            )  # fmt: skip
+        case OutageNoticed(fingerprint=fp, title=title):
+            return Decision(
+                f"outage {fp} is noticed", "the platform's, or ours", "the platform's", title,
+                "it is over by itself when what was down answers",
+            )  # fmt: skip
+        case OutageEnded(fingerprint=fp, since=since, until=until, seconds=seconds, why=why):
+            return Decision(
+                f"outage {fp} is over", "leave it open, or end it", f"it lasted from {since} until {until}",
+                f"{seconds:.0f} s; {why}", "the next outage is another item",
             )  # fmt: skip
         case _:
             return None

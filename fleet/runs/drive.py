@@ -11,7 +11,7 @@ import anyio
 from fleet import __version__
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.session import RunOver
-from fleet.errors import BudgetExceeded, ConfigError, FleetError
+from fleet.errors import BudgetExceeded, ConfigError, FleetError, Unreachable
 from fleet.events.model import CheckFailed, DriverChanged, TurnUsage
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.scope import Scope
@@ -25,8 +25,10 @@ from fleet.runs.exercise import Exercise
 from fleet.runs.groups import granted
 from fleet.runs.hand import PLAYBOOK, Hand
 from fleet.runs.plan import Plan
+from fleet.runs.outage import Up
 from fleet.runs.policy import PROVABLE
 from fleet.runs.state import StateFile
+from fleet.runs.watch import Watch
 from fleet.runs.world import World
 from fleet.text import line
 
@@ -98,7 +100,9 @@ class Drive:
     async def __call__(self) -> str:
         """Begin, check, drive, prove; the detail of a run that is done, RunOver for every other end."""
         desk = self.seat()
-        await self._check()
+        watch = self._watch()
+        await self._check(watch)
+        await watch.begin()
         detail = ""
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
@@ -109,10 +113,13 @@ class Drive:
         except RunOver as over:
             if over.outcome != "done":
                 if over.outcome in PROVABLE:
+                    await watch.after()
                     await self.exercise.prove_raised()
                 raise
             detail = over.detail
+        await watch.after()
         await self.exercise.prove_raised()
+        watch.verdict()
         if desk.state.items and not desk.state.plan.looked():
             raise RunOver(BLIND, desk.summary())
         return detail or desk.summary()
@@ -134,15 +141,31 @@ class Drive:
             self.desk.begin()
         return self.desk
 
-    async def _check(self) -> None:
-        """The health check before work: trouble is recorded, and ends the run where the policy says so."""
+    def _watch(self) -> Watch:
+        exercise = self.exercise
+        return Watch(self.world, exercise.run, self.persona, exercise.session, exercise.stream)
+
+    async def _check(self, watch: Watch) -> None:
+        """The health check before work: trouble is recorded, and ends the run where the policy says so.
+
+        A node that does not answer is looked at first: an outage of its own, or our own trouble.
+        """
         try:
-            await self.world.check()
+            await self._checked(watch)
         except FleetError as error:
             reason = self.world.redactor.text(line(str(error), 500))
             self.exercise.stream.emit(CheckFailed(reason=reason))
             if self.persona.persona.policy.fail_fast.on_health_check_error:
                 raise RunOver("failed", f"health check: {reason}") from None
+
+    async def _checked(self, watch: Watch) -> None:
+        try:
+            return await self.world.check()
+        except Unreachable as error:
+            if not error.how or not isinstance(await watch.look(), Up):
+                watch.verdict()
+                raise
+        await self.world.check()  # it was away for a moment
 
     async def _by_hand(self, desk: Conductor) -> str:
         try:

@@ -28,6 +28,8 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
     """
     await _seen(world, run)
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
+        if row.data.get("held"):
+            continue  # an outage of the node itself: posted by the run that sees it answer (watch.py)
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
         affordable = await world.can_post(run, unit)
         # Only what could be paid enters the outbox: with nothing left, the crash came after the charge.

@@ -19,6 +19,7 @@ from fleet.runs.groups import RETRY_S, STRIKES, Strikes, target_of
 from fleet.runs.guest import answer, bad_args, request_line
 from fleet.runs.replies import small
 from fleet.runs.report import say
+from fleet.runs.targets import Contacts, targets_of
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
 from fleet.text import line
@@ -58,6 +59,7 @@ class RunSession:
         self.calls = 0
         self.turn = 0
         self.strikes = Strikes(world.clock, world.patience_s)
+        self.contacts = Contacts(targets_of(world.platform))
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
@@ -95,14 +97,25 @@ class RunSession:
         await anyio.sleep(min(FIRST_PAUSE_S * 2**tries, LONGEST_PAUSE_S))
         return True
 
+    async def look(self, tool: str, args: Mapping[str, Any], *, probe: str, deadline_s: float) -> Answer:
+        """A call that asks whether a target answers: whatever comes of it is a failure of nothing."""
+        return await self.call(tool, args, probe=probe, looks_s=deadline_s)
+
     async def call(
-        self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False, call_id: str = ""
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        probe: str = "",
+        proof: bool = False,
+        call_id: str = "",
+        looks_s: float = 0.0,
     ) -> Answer:
         if not await self._world.source.mine(self._run):
             raise RunOver("crashed", "a peer took this process for dead, and settles this run")
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
-        if not (proof or self.strikes.permits(tool, args)):
+        if not (looks_s or proof or self.strikes.permits(tool, args)):
             return self._denied(number, tool, _withdrawn(tool, args), args, call_id)
         verdict = await self._decide(tool, spec, args)
         if not verdict.permit or spec is None:
@@ -113,8 +126,10 @@ class RunSession:
         started = self._world.clock.monotonic()
         if spec.effect is Effect.REPORT:
             result = await say(self._world, self._run, args["text"])
+        elif not (looks_s or proof) and (outage := self.contacts.why_not(tool, args)):
+            result = _known(outage)
         else:
-            result = await self._jailed(spec, args)
+            result = await self._jailed(spec, args, looks_s or GUEST_S)
         self._stream.emit(
             ToolResponded(
                 call=number,
@@ -125,7 +140,9 @@ class RunSession:
                 seconds=round(self._world.clock.monotonic() - started, 4),
             )
         )
-        self._count(tool, args, result)
+        if not looks_s:
+            self.contacts.count(tool, args, result)
+            self._count(tool, args, result)
         if self._wallet.spent:
             raise RunOver("budget_exceeded", self._wallet.spent)
         return Answer(result)
@@ -168,12 +185,12 @@ class RunSession:
             raise RunOver(_OVER.get(rule, "refused"), reason)
         return Answer({}, denied=rule or "unknown", reason=reason)
 
-    async def _jailed(self, spec: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
+    async def _jailed(self, spec: ToolSpec, args: Mapping[str, Any], guest_s: float) -> dict[str, Any]:
         lacks = (await self.capabilities()).lacks
-        context = self._world.context(self._run, self._wallet.keys.addresses(), GUEST_S, lacks)
+        context = self._world.context(self._run, self._wallet.keys.addresses(), guest_s, lacks)
         outcome = await self._world.jail.call(
             request_line(spec, args, context),
-            deadline_s=GUEST_S + MARGIN_S,
+            deadline_s=guest_s + MARGIN_S,
             # what only computes runs hostile input beside the guest: it gets no way out at all
             egress=None if spec.effect is Effect.COMPUTE else self._world.egress(self._wallet),
         )
@@ -181,6 +198,11 @@ class RunSession:
             return answer(spec, outcome)
         except JailError as error:
             raise RunOver("jail_lost", str(error)) from None
+
+
+def _known(outage: str) -> dict[str, Any]:
+    """What a call to a target gets that is known to be down: nothing is waited for."""
+    return {"ok": False, "latency_ms": 0.0, "error": outage, "error_class": "unreachable", "hint": ""}
 
 
 def _withdrawn(tool: str, args: Mapping[str, Any]) -> Verdict:

@@ -33,6 +33,11 @@ class MakeEgress(Protocol):
     def __call__(self, port: TxPort) -> Egress: ...
 
 
+async def answers(deadline_s: float) -> str:
+    """A node that always answers."""
+    return ""
+
+
 async def unchecked() -> None:
     """The health check of a world that has none."""
 
@@ -72,6 +77,8 @@ class World:
     """Makes a model's hand, where a model is configured."""
     check: Callable[[], Awaitable[None]] = unchecked
     """The health check before work: FleetError when this is not the platform, or no jail, that it was."""
+    node: Callable[[float], Awaitable[str]] = answers
+    """Ask the chain's node one thing within so many seconds; how it did not answer (unanswered.py), or ""."""
 
     offered: Callable[[], Awaitable[frozenset[str] | None]] = unlisted
     """Asks the diamond for its selectors; None when it cannot say. Unreachable passes on."""

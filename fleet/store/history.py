@@ -61,6 +61,11 @@ class Facts(Part):
         rows = await self._db.rows(select(META.c.value).where(META.c.key == key))
         return rows[0][0] if rows else None
 
+    async def facts(self, prefix: str) -> dict[str, str]:
+        """The small facts whose key begins so, by key."""
+        statement = select(META.c.key, META.c.value).where(META.c.key.startswith(prefix, autoescape=True))
+        return {row[0]: row[1] for row in await self._db.rows(statement.order_by(META.c.key))}
+
     async def swap(self, key: str, old: str | None, value: str) -> bool:
         """`put`, but only over `old` (None: nothing yet); False when somebody else was here meanwhile."""
         row = {"key": plain(key), "value": plain(value)}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fleet.findings.fingerprint import fingerprint
+from fleet.findings.outage import is_outage
 from fleet.findings.reader import Entry, read
 
 
@@ -76,7 +77,8 @@ def _report(logged: LoggedText, ours: frozenset[str]) -> Report:
     own = fingerprint(entry.surface, entry.repro, entry.title)
     if not (trusted and entry.fp):
         keys: tuple[str, ...] = (own,)
-    elif entry.was or entry.repro_state == "evidence":
+    elif entry.was or is_outage(entry) or entry.repro_state == "evidence":
+        # what was seen is the key; each outage is its own item; a repro that is not here is no key
         keys = (entry.fp,)
     else:
         keys = (entry.fp, own)

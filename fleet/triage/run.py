@@ -10,8 +10,9 @@ from typing import Protocol
 from anyio import to_thread
 
 from fleet.clock import Clock, iso
+from fleet.findings.outage import Ended
 from fleet.store.rows import MirroredEntry
-from fleet.triage import meta
+from fleet.triage import meta, outages
 from fleet.triage.cluster import cluster, read_log
 from fleet.triage.mirror import LogMirror, LogReader, follow
 from fleet.triage.rank import rank
@@ -43,6 +44,8 @@ class TriageResult:
     meta_text: str | None
     epoch: int
     entries: int
+    over: tuple[str, ...] = ()
+    """Ends of outages that the log does not have yet; to be posted as they are, once each."""
 
 
 async def triage(
@@ -52,16 +55,17 @@ async def triage(
     weights: Mapping[str, float],
     state_dir: Path,
     clock: Clock,
+    ended: Sequence[Ended] = (),
 ) -> TriageResult:
     """One pass; running it again without news changes nothing and says so.
 
     Trust is the sender's address in `trusted`, never what a text says about its source. The list is about
-    the current epoch of the log; older ones stay in the mirror.
+    the current epoch of the log; older ones stay in the mirror. `ended` are outages that are over.
     """
     followed = await follow(log, journal)
     entries = await journal.entries(followed.epoch)
     resolutions = read_resolutions(await journal.get(RESOLUTIONS))
-    items, summary = await to_thread.run_sync(decide, entries, trusted, weights, resolutions)
+    items, summary = await to_thread.run_sync(decide, entries, trusted, weights, resolutions, ended)
     changed = digest(items) != await journal.get(DIGEST)
     if changed or not all((state_dir / name).is_file() for name in FILES):
         at = iso(clock.now()) if changed else await journal.get(CHANGED_AT) or ""
@@ -69,7 +73,8 @@ async def triage(
         if changed:
             await journal.put(CHANGED_AT, at)
             await journal.put(DIGEST, digest(items))
-    return TriageResult(items, changed, summary, followed.epoch, len(entries))
+    over = await to_thread.run_sync(outages.due, read_log(entries, trusted), ended)
+    return TriageResult(items, changed, summary, followed.epoch, len(entries), over)
 
 
 def decide(
@@ -77,10 +82,11 @@ def decide(
     trusted: frozenset[str],
     weights: Mapping[str, float],
     resolutions: Sequence[Resolution] = (),
+    ended: Sequence[Ended] = (),
 ) -> tuple[tuple[WorklistItem, ...], str | None]:
     """The worklist and the summary that is due, from nothing but the log; ConfigError for a bad weight."""
     reports = read_log(entries, trusted)
-    items = rank(apply(cluster(reports), resolutions), weights)
+    items = rank(apply(cluster(outages.still(reports, ended)), resolutions), weights)
     return items, meta.summary(items) if meta.due(items, reports) else None
 
 

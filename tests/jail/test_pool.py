@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 from fleet.errors import JailError
 from fleet.jail.bwrap import BwrapJail
+from fleet.jail.live import Live
 from fleet.jail.model import End, Image
 from fleet.jail.pool import Pool
 from fleet.jail.process import proc_stat
@@ -66,6 +68,29 @@ async def test_an_old_waiting_jail_is_replaced(tmp_path: Path) -> None:
     await live.end()
     await pool.aclose()
     shape.close()
+
+
+@pytest.mark.parametrize("waiting", [1, 0], ids=["a waiting one", "one of its own"])
+async def test_a_call_that_is_cancelled_before_its_jail_is_awake_leaves_none(
+    tmp_path: Path, waiting: int
+) -> None:
+    shape = open_shape(IMAGE, bwrap="/usr/bin/bwrap")
+    asleep = anyio.Event()
+
+    async def made() -> Live:
+        live = await spawn(shape, tmp_path)
+        asleep.set()
+        return live
+
+    pool = Pool(made, waiting)
+    await pool.filled()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(pool.take)
+        await asleep.wait()
+        tasks.cancel_scope.cancel()
+    await pool.aclose()
+    shape.close()
+    assert os.listdir(tmp_path) == []
 
 
 async def test_a_closed_backend_refuses(tmp_path: Path) -> None:

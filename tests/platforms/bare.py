@@ -66,7 +66,7 @@ async def bare(
             str(pages),
         )
         async with Served(words, port, folder / "site.log") as web:
-            profile = describe(chain.url, diamond, web.url) | more
+            profile = describe(chain.url, diamond, web.url) | dict(more)
             async with fronted(profile, fronts, folder) as (seen, relays):
                 path = folder / f"{NAME}.toml"
                 path.write_text(written(seen), "utf-8")

@@ -24,12 +24,14 @@ GUIDE = {"targets": {"guide": "{site}/llms.txt"}}
 
 
 def judged(persona: str, fired: Fired) -> str:
-    """"" when the run was quiet and left nothing out that it could have looked at, else what was wrong."""
+    """ "" when the run was quiet and left nothing out that it could have looked at, else what was wrong."""
     covered = fired.data["coverage"]
     left = {word: covered[word] for word in ("refused", "could_not") if covered[word]}
     found = [row["title"] for row in fired.data["findings"] if row["state"] not in ("dropped",)]
     if fired.code or fired.entries or found or left or not covered["looked"]:
-        return f"{persona}: exit {fired.code}, {fired.data['outcome']}, found {found}, left {left}\n{fired.err}"
+        return (
+            f"{persona}: exit {fired.code}, {fired.data['outcome']}, found {found}, left {left}\n{fired.err}"
+        )
     assert all(row["reason"] for row in covered["not_applicable"]), covered
     return ""
 

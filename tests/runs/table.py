@@ -32,7 +32,7 @@ from fleet.runs.exercise import Exercise
 from fleet.runs.hand import PLAYBOOK, Hand
 from fleet.runs.session import RunSession
 from fleet.runs.wallet import Wallet
-from fleet.runs.world import World, unchecked
+from fleet.runs.world import World, answers, unchecked
 from sandbox.contract import VIEWS
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
@@ -140,6 +140,8 @@ async def seated(
     turn_s: float = 0.0,
     check: Callable[[], Awaitable[None]] = unchecked,
     patience_s: float = 0.0,
+    platform: Platform = PLATFORM,
+    node: Callable[[float], Awaitable[str]] = answers,
 ) -> AsyncIterator[Table]:
     """A run of `one` that has been claimed, and not begun."""
     state = root / "state"
@@ -149,10 +151,10 @@ async def seated(
         jail, clock, events = PaperJail(answer), SystemClock(), list[Event]()
         missing = cast(Any, None)
         world = World(
-            state=state, config=FleetConfig(), platform=PLATFORM, journal=journal, source=source, jail=jail,
+            state=state, config=FleetConfig(), platform=platform, journal=journal, source=source, jail=jail,
             tier=await jail.probe(), signer=missing, sponsor=missing, names=missing, log=missing,
             identity="", redactor=Redactor(), clock=clock, egress=lambda port: missing,
-            personas={one.persona.name: one}, check=check, spread_s=0.0, patience_s=patience_s,
+            personas={one.persona.name: one}, check=check, node=node, spread_s=0.0, patience_s=patience_s,
         )  # fmt: skip
         name = one.persona.name
         await source.trigger(
@@ -166,7 +168,7 @@ async def seated(
         sink = TrajectoryFile(folder / "trajectory.jsonl")
         stream = Stream(RUN, clock=clock, sink=sink, readers=(events.append, recorder))
         budget = Budget.of(one.persona.budget)
-        ledger, scope = Ledger(journal, RUN, budget), Scope.of(PLATFORM, VIEWS)
+        ledger, scope = Ledger(journal, RUN, budget), Scope.of(platform, VIEWS)
         gate = Gate(
             state=state, run=RUN, grant=one.persona.tools, tools=TOOLS, scope=scope, ledger=ledger,
             clock=clock, deadline=clock.monotonic() + 60.0,

@@ -17,6 +17,7 @@ from fleet.drivers.desk import FINISH, MAX_REPLY, REPORT_FINDING, RUN_PROBE, Des
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded, Unreachable
 from fleet.events.model import MessageSaid, ProbeSkipped, TurnUsage
+from fleet.findings.outage import WORD
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.personas.model import FailFast, PolicySection
@@ -471,7 +472,8 @@ async def test_the_groups_counts_are_kept_for_the_next_start(tmp_path: Path) -> 
         (event,) = table.said("extension_disabled")
         assert (event.namespace, event.turn) == ("web site", 3)
         assert event.reason == "auto_disable: 3 consecutive failures, last: unreachable"
-        assert len(table.jail.calls) == 3
+        asked = [event.probe for event in table.said("tool.requested")]
+        assert asked == ["p0", "p1", "p2", WORD, WORD, WORD]  # and then a look at what gave trouble
         assert states(table.desk) == {f"p{n}": "inconclusive" for n in range(5)}
         assert table.desk.state.withdrawn == ("web site",)
 

@@ -62,11 +62,11 @@ class Rig:
         )
         self.world = cast(World, parts)
 
-    async def confirmed(self, run: str) -> None:
+    async def confirmed(self, run: str, **data: Any) -> None:
         await self.journal.trigger(
             run, persona="qa-a", key=run, platform="devnet", trigger="", rung="", budget={}
         )
-        row = FindingRow(run_id=run, fingerprint=FP, state="confirmed", envelope=f"{FP} by {run}")
+        row = FindingRow(run_id=run, fingerprint=FP, state="confirmed", envelope=f"{FP} by {run}", data=data)
         await self.journal.add_finding(row)
 
     async def report(self, run: str) -> str:
@@ -138,5 +138,16 @@ async def test_the_log_is_asked_with_where_the_entries_were_mined() -> None:
         rig.log.floor = 0
         assert await rig.report("second") == "repeated"
         assert rig.log.floor == 7
+
+    await _with(scene)
+
+
+async def test_what_is_held_until_the_node_is_back_stays_out_of_the_outbox() -> None:
+    async def scene(rig: Rig) -> None:
+        await rig.confirmed("first", held=True)
+        assert await rig.report("first") == "confirmed"
+        assert rig.log.texts == []
+        await rig.confirmed("second", held=False)
+        assert await rig.report("second") == "posted"
 
     await _with(scene)

@@ -1,0 +1,114 @@
+"""What an outage is called: in the journal, on the log, on the worklist. Pure.
+
+An outage is one item. Its fingerprint is made of the platform, what does not answer and since when, so that
+the next outage is another item; what it looks like on the log (`platform-unreachable: …`, and for its end
+`platform-unreachable: over: …` under the same `fp`) is enough for triage to show it, and to drop it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from fleet.errors import ConfigError
+from fleet.findings.reader import FP, Entry
+
+WORD = "platform-unreachable"
+"""Stands in the place of a probe, and begins the title."""
+OVER = f"{WORD}: over"
+FACTS = "outage."
+"""What the journal's keys of outages begin with; a platform's name follows."""
+SURFACE = "ux"
+KEPT = 50
+"""Ended outages that a platform's book remembers."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Seen(_Part):
+    """One look: `at` in seconds since the first, `how` it was not answered, "" when it was."""
+
+    target: str
+    what: str
+    at: float
+    how: str = ""
+    said: str = ""
+
+
+class Outage(_Part):
+    """An outage that has not ended. `held`: it cannot be posted before the node is back."""
+
+    fp: Annotated[str, StringConstraints(pattern=FP)]
+    targets: tuple[str, ...]
+    since: str
+    run: str
+    persona: str
+    severity: str
+    title: str
+    held: bool = False
+    looks: tuple[Seen, ...] = ()
+
+
+class Ended(_Part):
+    """One that has: `seconds` long, as far as was seen."""
+
+    fp: Annotated[str, StringConstraints(pattern=FP)]
+    targets: tuple[str, ...]
+    since: str
+    until: str
+    seconds: Annotated[float, Field(ge=0)]
+    why: str = ""
+
+
+class Book(_Part):
+    """The outages of one platform: at most one is open."""
+
+    open: Outage | None = None
+    ended: tuple[Ended, ...] = ()
+
+    def closed(self, end: Ended, after: Outage | None = None) -> Book:
+        """The book with its open outage ended, and perhaps another one begun."""
+        return Book(open=after, ended=(*self.ended, end)[-KEPT:])
+
+
+def read_book(text: str | None) -> Book:
+    """A book as stored; ConfigError when it is damaged."""
+    try:
+        return Book.model_validate_json(text) if text else Book()
+    except ValidationError:
+        raise ConfigError("the stored outages cannot be read", remedy="restore fleet.db") from None
+
+
+def fingerprint_of(platform: str, targets: Collection[str], since: str) -> str:
+    """12 hex digits that name one outage."""
+    text = "\0".join((SURFACE, WORD, platform, *sorted(targets), since))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def is_outage(entry: Entry) -> bool:
+    """Whether an entry speaks of an outage, if its sender is to be believed."""
+    return bool(entry.fp) and entry.title.startswith(f"{WORD}: ")
+
+
+def is_over(entry: Entry) -> bool:
+    """Whether an entry says that the outage of its fingerprint has ended, if its sender is to be believed."""
+    return bool(entry.fp) and entry.title.startswith(f"{OVER}: ")
+
+
+def over_title(end: Ended) -> str:
+    """The title of the entry that ends an outage."""
+    targets = ", ".join(end.targets).replace(" and ", ", ")
+    return f"{OVER}: {targets}, since {end.since} until {end.until}, {lasted(end.seconds)}; {end.why}"
+
+
+def lasted(seconds: float) -> str:
+    """`40 s`, `12 min`, `3 h 5 min`."""
+    minutes = int(seconds // 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

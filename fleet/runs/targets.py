@@ -1,0 +1,153 @@
+"""What a platform is reached at: its targets by origin, and which of them a tool's call goes to. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from fleet.config import Platform
+from fleet.findings.repro import ReproCall
+from fleet.gate.scope import Origin, origin_of
+from fleet.unanswered import GATEWAY
+
+NODE = "node"
+PATHS = ("/", "/llms.txt", "/skill.md")
+"""What is asked for, one after the other: one path that is ill is not a site that is down."""
+_FAILED = frozenset({"unreachable", "timeout"})
+
+
+class Reach(IntEnum):
+    """How far the way to a host is; a control shows that the way works as far as its own host, no further."""
+
+    LOOPBACK = 0
+    PRIVATE = 1
+    PUBLIC = 2
+
+
+def reach_of(host: str) -> Reach:
+    """By the host's spelling; a name may be anywhere."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return Reach.LOOPBACK
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return Reach.PUBLIC
+    if address.is_loopback:
+        return Reach.LOOPBACK
+    return Reach.PRIVATE if address.is_private else Reach.PUBLIC
+
+
+def has_name(host: str) -> bool:
+    """Whether somebody has to be asked where this host is."""
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return reach_of(host) is not Reach.LOOPBACK
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One origin of the platform. `names` say what it serves; `bases` are those in a repro's spelling."""
+
+    names: tuple[str, ...]
+    host: str
+    origin: Origin | None = None
+    bases: tuple[tuple[str, str], ...] = ()
+    """(with its placeholder, resolved); none for the node."""
+
+    @property
+    def name(self) -> str:
+        """`site, proxy and faces`."""
+        return words(self.names)
+
+    def repro(self) -> tuple[ReproCall, ...]:
+        """What anyone may call to see whether it answers."""
+        if not self.bases:
+            return (ReproCall("qa_chain", {"function": "feedbackCount"}),)
+        return tuple(ReproCall("qa_fetch", {"url": template}) for template, _ in self.bases)
+
+    def url(self, turn: int) -> str:
+        """What to ask for in this turn."""
+        base = self.bases[turn % len(self.bases)][1]
+        return base.rstrip("/") + PATHS[(turn // len(self.bases)) % len(PATHS)]
+
+
+def words(names: tuple[str, ...]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def spoken(targets: Iterable[str]) -> str:
+    """Several targets' names as one list."""
+    return words(tuple(name for target in targets for name in target.replace(" and ", ", ").split(", ")))
+
+
+def targets_of(platform: Platform) -> tuple[Target, ...]:
+    """Every origin that the profile has, the node last. What the profile does not have is not there."""
+    web = platform.web
+    name = platform.call_targets[0] if platform.call_targets else "qa"
+    bases = (
+        ("site", "{site}/", web.site and f"{web.site.rstrip('/')}/"),
+        ("proxy", "{proxy}/", web.proxy and f"{web.proxy.rstrip('/')}/"),
+        ("faces", f"{{face:{name}}}", web.face.replace("{name}", name)),
+    )
+    found: dict[Origin, Target] = {}
+    for word, template, url in bases:
+        origin = origin_of(url)
+        if origin is not None:
+            known = found.get(origin, Target((), origin[1], origin))
+            found[origin] = Target((*known.names, word), known.host, origin, (*known.bases, (template, url)))
+    rpc = urlsplit(platform.chain.rpc)
+    return (*found.values(), Target((NODE,), rpc.hostname or ""))
+
+
+_TOOLS: Mapping[str, str] = {"qa_chain": NODE, "qa_create": NODE, "qa_publish": NODE, "qa_call": "proxy"}
+
+
+@dataclass(slots=True)
+class Contacts:
+    """Which targets a run's calls could not reach, and which of them are known to be down."""
+
+    targets: tuple[Target, ...]
+    failed: Counter[str] = field(default_factory=Counter)
+    down: dict[str, str] = field(default_factory=dict)
+    """By the target's name, the outage's title."""
+
+    def of(self, tool: str, args: Mapping[str, Any]) -> str:
+        """The name of the target that a call goes to, "" when it is none."""
+        if tool == "qa_fetch":
+            return self._at(origin_of(args.get("url")))
+        word = _TOOLS.get(tool, "")
+        return next((one.name for one in self.targets if word in one.names), "")
+
+    def _at(self, origin: Origin | None) -> str:
+        if origin is None:
+            return ""
+        exact = next((one for one in self.targets if one.origin == origin), None)
+        return exact.name if exact else self._face(origin)
+
+    def _face(self, origin: Origin) -> str:
+        """Another name's face: the same scheme and port, and the same host behind the first label."""
+        for one in self.targets:
+            if "faces" not in one.names or one.origin is None:
+                continue
+            like = (one.origin[0], one.host.partition(".")[2], one.origin[2])
+            if like == (origin[0], origin[1].partition(".")[2], origin[2]) and like[1]:
+                return one.name
+        return ""
+
+    def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Note how a call ended, where that says something about its target."""
+        lost = result.get("error_class") in _FAILED or result.get("status") in GATEWAY
+        if lost and (target := self.of(tool, args)):
+            self.failed[target] += 1
+
+    def why_not(self, tool: str, args: Mapping[str, Any]) -> str:
+        """The outage that a call would run into, "" when there is none."""
+        return self.down.get(self.of(tool, args), "") if self.down else ""

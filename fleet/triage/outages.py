@@ -1,0 +1,33 @@
+"""Outages that are over: off the worklist, and said once on the log. Pure.
+
+An outage's fingerprint holds when it began, so what is over stays over. Two things say so: the journal of the
+fleet that saw it answer, and an entry of ours on the log, for whoever has only the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleet.findings.envelope import Envelope, write
+from fleet.findings.outage import SURFACE, Ended, is_outage, is_over, over_title
+from fleet.triage.cluster import Report
+
+SOURCE = "qa-triage"
+
+
+def still(reports: Sequence[Report], ended: Sequence[Ended]) -> list[Report]:
+    """The reports without those of outages that are over, and without what says so."""
+    gone = {end.fp for end in ended} | {r.entry.fp for r in reports if r.trusted and is_over(r.entry)}
+    return [r for r in reports if not (r.trusted and is_outage(r.entry) and r.entry.fp in gone)]
+
+
+def due(reports: Sequence[Report], ended: Sequence[Ended]) -> tuple[str, ...]:
+    """The entries that the log lacks: it speaks of an outage, and not of its end."""
+    ours = [r.entry for r in reports if r.trusted and is_outage(r.entry)]
+    said = {entry.fp for entry in ours if is_over(entry)}
+    known = {entry.fp for entry in ours} - said
+    return tuple(
+        write(Envelope(source=SOURCE, sev="info", surface=SURFACE, fp=end.fp, title=over_title(end)))
+        for end in ended
+        if end.fp in known
+    )

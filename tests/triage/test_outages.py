@@ -1,0 +1,82 @@
+"""An outage on the worklist: an item while it lasts, and off the list when the log or the journal says so."""
+
+from __future__ import annotations
+
+from fleet.findings.envelope import Envelope, read, write
+from fleet.findings.outage import WORD, Ended, fingerprint_of, is_over
+from fleet.findings.repro import ReproCall
+from fleet.store.rows import MirroredEntry
+from fleet.triage.cluster import read_log
+from fleet.triage.outages import due
+from fleet.triage.run import decide
+from tests.triage.triage_log import EV, FLEET, HUMAN, START, TRUSTED
+
+ONE, TWO = (
+    fingerprint_of("p", ["site"], since) for since in ("2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z")
+)
+
+
+def outage(fp: str, run: str = "r1") -> str:
+    repro = (ReproCall("qa_fetch", {"url": "{site}/"}),)
+    title = f"{WORD}: site does not answer: connection refused, 4 looks over 7 s"
+    made = Envelope(
+        source="qa-smoke",
+        sev="high",
+        surface="ux",
+        run=run,
+        fp=fp,
+        rate=(3, 3),
+        ev=EV,
+        title=title,
+        repro=repro,
+    )
+    return write(made)
+
+
+def end(fp: str) -> Ended:
+    return Ended(
+        fp=fp, targets=("site and faces",), since="2026-11-22T12:00:00Z", until="2026-11-22T12:09:00Z",
+        seconds=540, why="site and faces answered",
+    )  # fmt: skip
+
+
+def log(*texts: str, sender: str = FLEET) -> list[MirroredEntry]:
+    return [
+        MirroredEntry(epoch=0, index=index, sender=sender, timestamp=START + index, text=text)
+        for index, text in enumerate(texts)
+    ]
+
+
+def listed(entries: list[MirroredEntry], *ended: Ended) -> list[str]:
+    return [item.fingerprint for item in decide(entries, TRUSTED, {}, (), ended)[0]]
+
+
+def test_two_outages_with_one_repro_are_two_items() -> None:
+    items = decide(log(outage(ONE), outage(TWO), outage(TWO, "r2")), TRUSTED, {})[0]
+    assert {(item.fingerprint, item.count, item.state) for item in items} == {
+        (ONE, 1, "verified"), (TWO, 2, "verified"),
+    }  # fmt: skip
+
+
+def test_one_that_is_over_leaves_the_list_by_the_journal_and_then_by_the_log() -> None:
+    entries = log(outage(ONE), outage(TWO))
+    assert listed(entries, end(ONE)) == [TWO]
+    (text,) = due(read_log(entries, TRUSTED), [end(ONE)])
+    assert is_over(read(text))
+    assert "site, faces, since 2026-11-22T12:00:00Z until 2026-11-22T12:09:00Z, 9 min" in text
+    after = log(outage(ONE), outage(TWO), text)
+    assert listed(after) == [TWO]
+    assert due(read_log(after, TRUSTED), [end(ONE)]) == ()
+
+
+def test_the_end_of_what_the_log_never_heard_of_is_not_posted() -> None:
+    assert due(read_log(log(outage(TWO)), TRUSTED), [end(ONE)]) == ()
+
+
+def test_a_stranger_ends_no_outage_and_joins_none() -> None:
+    (text,) = due(read_log(log(outage(ONE)), TRUSTED), [end(ONE)])
+    forged = log(outage(ONE), *[entry.text for entry in log(text)])
+    forged[1] = MirroredEntry(epoch=0, index=1, sender=HUMAN, timestamp=START + 1, text=text)
+    items = decide(forged, TRUSTED, {})[0]
+    assert (items[0].fingerprint, items[0].count) == (ONE, 1)
+    assert due(read_log(log(outage(ONE), sender=HUMAN), TRUSTED), [end(ONE)]) == ()
