@@ -209,6 +209,9 @@ class MemoryLog:
         self._state = state
         self._signer = signer
 
+    async def head(self) -> int:
+        return self._state.now
+
     async def count(self) -> int:
         return len(self._state.entries)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 
@@ -19,6 +20,12 @@ PAGE = 200
 PAGES = 20_000
 """Read at most in search of an entry: a node that never stops answering is left alone after them."""
 
+STEP_BACK_S = 30.0
+"""How long a node must stand still, below a block that was seen before, until its chain is what counts.
+
+A replica that lags moves on meanwhile. Should one stand still that long, believing it posts nothing twice:
+what is signed by its count has the nonce of what it has not seen."""
+
 _SUBMIT = abi.FUNCTIONS["submitFeedback"]
 _RANGE = abi.FUNCTIONS["feedbackRange"]
 _COUNT = abi.FUNCTIONS["feedbackCount"]
@@ -32,7 +39,7 @@ class FeedbackLog:
 
     def __init__(
         self, rpc: Rpc, diamond: str, gas: GasSection, signer: SignerPort | None = None, *,
-        page: int = PAGE, confirmations: int = 0,
+        page: int = PAGE, confirmations: int = 0, step_back_s: float = STEP_BACK_S,
     ) -> None:  # fmt: skip
         self._rpc = rpc
         self._diamond = diamond
@@ -42,10 +49,18 @@ class FeedbackLog:
         self._confirmations = confirmations
         self._head = 0
         self._floor = 0
+        self._gone = 0
+        self._low = (0, 0.0)
+        self._step_back_s = step_back_s
 
     def seen(self, block: int) -> None:
         """An entry of ours was mined in this block: a node that has not heard of it is not believed."""
-        self._floor = max(self._floor, block)
+        if block > self._gone:
+            self._floor = max(self._floor, block)
+
+    async def head(self) -> int:
+        """Number of the node's newest block."""
+        return as_int(await self._rpc.call("eth_blockNumber"))
 
     async def count(self) -> int:
         """Entries in the log now."""
@@ -153,14 +168,24 @@ class FeedbackLog:
         """The newest block that counts; Unreachable when the node is behind what is known to have been."""
         if not self._confirmations and not self._floor:
             return "latest"
-        head = as_int(await self._rpc.call("eth_blockNumber"))
+        head = await self.head()
         if self._confirmations and head + self._confirmations < self._head:
-            raise Unreachable(f"the node is at block {head}, but has been at {self._head} before")
+            self._below(head, f"the node is at block {head}, but has been at {self._head} before")
         self._head = max(head, self._head)
         block = max(head - self._confirmations, 0)
         if block < self._floor:
-            raise Unreachable(f"the node is at block {block}, an entry of ours was mined in {self._floor}")
+            self._below(head, f"the node is at block {block}, an entry of ours was mined in {self._floor}")
         return hex(block)
+
+    def _below(self, head: int, why: str) -> None:
+        """Unreachable, until the node has stood still for so long that its chain must have stepped back."""
+        now = time.monotonic()
+        if self._low[0] != head:
+            self._low = (head, now)
+        if now - self._low[1] < self._step_back_s:
+            raise Unreachable(why)
+        self._gone = max(self._gone, self._floor, self._head)
+        self._head, self._floor = head, 0
 
     async def _range(self, start: int, count: int, block: str) -> list[Entry]:
         """One page; half of it, and half again, while the node has not enough gas for it."""

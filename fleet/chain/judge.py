@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 
 from fleet.chain import abi, policy
@@ -26,12 +26,13 @@ _APPROVE = abi.FUNCTIONS["approve"].selector
 class Fences:
     """What the signer asks at every signature. `rung` is the dial's word, or `stop` while STOP is set.
 
-    `stipend_wei` is the most that the sponsor pays in one run; `token` the ERC-20 of the registration cost.
+    `never` is asked anew each time. `stipend_wei` is the most that the sponsor pays in one run; `token` the
+    ERC-20 of the registration cost.
     """
 
     rung: Callable[[], str]
     spend: Spend | None = None
-    never: frozenset[bytes] = frozenset()
+    never: Container[bytes] = frozenset()
     stipend_wei: int = 10**18
     token: str = ""
 

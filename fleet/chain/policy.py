@@ -7,7 +7,7 @@ configuration, the dial and the run's own records.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +57,7 @@ class Facts:
     token: str = ""
     cost: int = 0
     stipend_left: int = 0
-    never: frozenset[bytes] = frozenset()
+    never: Container[bytes] = frozenset()
 
 
 def check(tx: TxRequest, facts: Facts) -> None:
@@ -79,6 +79,26 @@ def parse_never(words: Iterable[str]) -> frozenset[bytes]:
             )
         found.append(bytes.fromhex(word[2:]))
     return frozenset(found)
+
+
+class NeverList:
+    """The operator's selectors as they are now: one list for gate, broker and signer, which ask it each time.
+
+    Iterating it gives them as words (`0x` + 8 hex digits); `in` takes the 4 bytes.
+    """
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self._selectors = parse_never(words)
+
+    def put(self, words: Iterable[str]) -> None:
+        """Replace the list, for every run in flight too; ConfigError, and nothing changed, for a bad one."""
+        self._selectors = parse_never(words)
+
+    def __contains__(self, selector: object) -> bool:
+        return selector in self._selectors
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"0x{selector.hex()}" for selector in self._selectors)
 
 
 def is_disposable(name: str, prefix: str) -> bool:

@@ -21,8 +21,8 @@ from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_int
 from fleet.config import Platform
 from fleet.errors import ChainError, RpcError, Unreachable, WrongTarget
-from sandbox import strict_json
 from fleet.unanswered import BAD_GATEWAY, GATEWAY, RESET, TIMED_OUT, unanswered
+from sandbox import strict_json
 
 Call = tuple[str, list[Any]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,19 +54,31 @@ class RunKeys:
         return sorted(name for name in os.listdir(self.folder) if _LABEL.fullmatch(name))
 
     def addresses(self) -> dict[str, str]:
-        """Label to address."""
-        return {label: address_of(self.get(label)) for label in self.labels()}
+        """Label to address; one whose file is no good is left out, and stands among the `broken`."""
+        return {label: address_of(key) for label, key in self._each() if isinstance(key, Secret)}
 
-    def destroy(self) -> int:
+    def broken(self) -> dict[str, ConfigError]:
+        """Why a file is no key that may be used, by label."""
+        return {label: error for label, error in self._each() if isinstance(error, ConfigError)}
+
+    def destroy(self, *, keep: Collection[str] = ()) -> int:
         """Overwrite and remove every file of the folder, half-written ones too; how many there were."""
         if not self.folder.is_dir() or self.folder.is_symlink():
             return 0
-        names = os.listdir(self.folder)
+        names = [name for name in os.listdir(self.folder) if name not in keep]
         for name in names:
             _shred(self.folder / name)
-        self.folder.rmdir()
+        if not keep:
+            self.folder.rmdir()
         sync_dir(self.folder.parent)
         return len(names)
+
+    def _each(self) -> Iterator[tuple[str, Secret | ConfigError]]:
+        for label in self.labels():
+            try:
+                yield label, load_key(self._path(label))
+            except ConfigError as error:
+                yield label, error
 
     def _path(self, label: str) -> Path:
         if not _LABEL.fullmatch(label):

@@ -29,6 +29,8 @@ NONCE_TRIES = 6
 JITTER_S = 0.05
 """Two senders in step would collide every time."""
 
+NOT_SENT = "never reached the chain, not sent again"
+
 _KNOWN = ("already known", "already imported", "already exists", "known transaction")
 _TAKEN = ("nonce too low", "replacement transaction underpriced", "could not replace")
 
@@ -162,7 +164,7 @@ class Signer:
             if used > unsigned.nonce:
                 return Settled(state="failed", tx=tx, reason="another transaction used its nonce")
             if not rebroadcast or not self._judge.may_resend(unsigned):
-                return Settled(state="failed", tx=tx, reason="never reached the chain, not sent again")
+                return Settled(state="failed", tx=tx, reason=NOT_SENT)
             answer = (await self._push([raw]))[0]
             if not await self._accepted(answer, tx):
                 return Settled(state="failed", tx=tx, reason=str(answer))

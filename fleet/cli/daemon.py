@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from fleet.chain.feedback import FeedbackLog
 from fleet.chain.judge import Fences, Spend
 from fleet.chain.keys import load_key
 from fleet.chain.names import Names
-from fleet.chain.policy import parse_never
+from fleet.chain.policy import NeverList
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
@@ -60,12 +61,12 @@ class JournalledTx:
         await self._journal.resolve(effect_id, "done" if status == "done" else "failed", data)
 
 
-def fences(state: Path, config: FleetConfig, platform: Platform, spend: Spend | None) -> Fences:
-    """What the signer asks at every signature: the dial and STOP as they are now, never as they were."""
+def fences(state: Path, never: NeverList, platform: Platform, spend: Spend | None) -> Fences:
+    """What the signer asks at every signature: dial, STOP and never-list as they are now."""
     return Fences(
         rung=lambda: STOPPED if stopped(state) else read_dial(state / DIAL).rung.value,
         spend=spend,
-        never=parse_never(config.never),
+        never=never,
         stipend_wei=platform.sponsor.max_wei,
         token=platform.chain.token,
     )
@@ -106,6 +107,7 @@ async def wired(
 ) -> AsyncIterator[World]:
     """The rest of a world, once its jail has proven itself."""
     state, config, profile = fence.state, fence.config, fence.platform
+    never = NeverList(config.never)
     async with AsyncExitStack() as stack:
         identity = load_key(key_file(config, "identity", state))
         sponsor = load_key(key_file(config, "sponsor", state))
@@ -123,7 +125,7 @@ async def wired(
         signer = Signer(
             rpc, profile.chain, JournalledTx(journal),
             keys=Keys(identity=identity, sponsor=sponsor),
-            fences=fences(state, config, profile, lambda request: _spend(world, request)),
+            fences=fences(state, never, profile, lambda request: _spend(world, request)),
         )  # fmt: skip
         redactor = Redactor(filter(None, (identity.reveal(), sponsor.reveal(), model_key(config, state))))
         exported = await stack.enter_async_context(tracing(config.otel, mask=redactor.text))
@@ -147,7 +149,8 @@ async def wired(
             identity=signer.address(Role.IDENTITY),
             redactor=redactor,
             clock=clock or SystemClock(),
-            egress=_ways_out(profile),
+            egress=_ways_out(profile, never),
+            never=never,
             personas=personas,
             watch=(*watch, *exported, *sent),
             model=_model(config, state),
@@ -158,8 +161,8 @@ async def wired(
         yield world
 
 
-def _ways_out(profile: Platform) -> MakeEgress:
-    policy = EgressPolicy.of(profile)
+def _ways_out(profile: Platform, never: NeverList) -> MakeEgress:
+    policy = replace(EgressPolicy.of(profile), never=never)
 
     def egress(port: TxPort) -> Egress:
         return Broker(policy, port).egress

@@ -20,6 +20,7 @@ from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
+from fleet.runs.lost import keys_without_runs
 from fleet.store.place import shown, store_place
 
 app = make_app()
@@ -113,10 +114,16 @@ async def _store(_: str | None) -> list[Row]:
     place = store_place(load_fleet().store, state())
     kind = "SQLite" if isinstance(place, Path) else "PostgreSQL"
     journal = await known_journal(state())
+    keys = sorted(folder.parent.name for folder in state().glob("runs/*/keys"))
     if journal is None:
-        return [("store", True, f"{kind}, {shown(place)}: not made yet")]
+        lost = f", though there are keys of {', '.join(keys)}: was it lost?" if keys else ""
+        return [("store", not keys, f"{kind}, {shown(place)}: not made yet{lost}")]
     async with journal:
-        return [("store", True, f"{kind}, {shown(place)}: schema {await journal.get('schema')}")]
+        faults = await journal.faults()
+        seen = "; ".join(faults) + "; restore a backup" if faults else f"schema {await journal.get('schema')}"
+        lost = ", ".join(await keys_without_runs(state(), journal))
+        told = f"the journal does not know {lost}: was it lost? `fleet up` settles them" if lost else "none"
+    return [("store", not faults, f"{kind}, {shown(place)}: {seen}"), ("keys without runs", not lost, told)]
 
 
 CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from fleet.chain.abi import FUNCTIONS, METADATA_KEYS
 from fleet.chain.keys import load_key
 from fleet.chain.names import Names
+from fleet.chain.policy import NeverList
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
@@ -69,6 +70,6 @@ async def open_operator(state: Path, *, platform: str | None) -> AsyncIterator[O
             await rpc.check_target(profile)
             signer = Signer(
                 rpc, profile.chain, JournalledTx(journal), keys=Keys(operator=key),
-                fences=fences(state, config, profile, None),
+                fences=fences(state, NeverList(config.never), profile, None),
             )  # fmt: skip
             yield Operator(rpc, profile, signer)

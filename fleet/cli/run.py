@@ -29,7 +29,6 @@ from fleet.personas.needs import needs_of
 from fleet.runs.capabilities import Capabilities
 from fleet.runs.coverage import exit_code
 from fleet.runs.life import RunReport, fire, recover
-from fleet.runs.watch import COULD_NOT_TELL
 from fleet.runs.world import World
 from fleet.text import clean
 from sandbox.spec import Effect

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
 from fleet.config.section import Address, HttpUrl, Section
 
@@ -74,7 +74,7 @@ class KeepSection(Section):
     days: int = Field(default=90, strict=True, ge=0, le=36_500)
     """Days after its end."""
     megabytes: int = Field(default=10_000, strict=True, ge=0, le=1_000_000_000)
-    """All of them together: the oldest go first, an hour after their end at the earliest."""
+    """What all of them take on the disk: the oldest go first, an hour after their end at the earliest."""
 
 
 class HookSection(Section):
@@ -186,6 +186,15 @@ class OtelSection(Section):
     them nothing is sent."""
 
 
+def _selector(word: str) -> str:
+    if not re.fullmatch(r"0x[0-9a-fA-F]{8}", word, re.ASCII):
+        raise ValueError(f"{word!r} is not a selector: write its 4 bytes, such as 0xac8063ff")
+    return word
+
+
+Selector = Annotated[str, AfterValidator(_selector)]
+
+
 class FleetConfig(Section):
     """`fleet.toml`; an environment variable `QA_FLEET_<KEY>` wins over a key of the file."""
 
@@ -201,7 +210,7 @@ class FleetConfig(Section):
     """More addresses whose log entries count as the fleet's own; the identity always does."""
     concurrency: int = Field(default=2, ge=1, le=32)
     """Runs at a time."""
-    never: tuple[str, ...] = ()
+    never: tuple[Selector, ...] = ()
     """4-byte selectors that are never signed, besides the built-in list; can only be added to."""
     store: StoreSection = StoreSection()
     """Where the journal is."""

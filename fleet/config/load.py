@@ -47,7 +47,7 @@ def _validate(
         if first["type"] == "extra_forbidden":
             valid = ", ".join(valid_keys(model, first["loc"]))
             message = f"{where}: {key}: unknown key; valid keys here: {valid}"
-        raise ConfigError(message) from None
+        raise ConfigError(message, remedy=f"correct it in {where}") from None
 
 
 def overrides(environ: Mapping[str, str]) -> dict[str, Any]:

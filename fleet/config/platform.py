@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from fleet.config.section import Address, HttpUrl, Section
 
@@ -24,8 +24,21 @@ class ChainSection(Section):
     """ERC-20 that registration is paid in; leave it out where names are free."""
     confirmations: int = Field(default=0, ge=0)
     """Blocks on top before a log entry counts as read."""
+    finality_blocks: int = Field(default=64, ge=0, le=100_000)
+    """Blocks on top of an entry of ours before it is looked at a last time, and posted again if it is gone.
+
+    At least `confirmations`: what is deeper than this is taken for final."""
     max_gas_price_gwei: int = Field(default=50, gt=0)
     """A node that asks for more is refused (platform-facts 1.5)."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.finality_blocks < self.confirmations:
+            raise ValueError(
+                f"finality_blocks = {self.finality_blocks} is less than confirmations = {self.confirmations}:"
+                " an entry cannot be final before it is read"
+            )
+        return self
 
 
 class WebSection(Section):

@@ -28,18 +28,24 @@ class Attempt:
     """One execution of a probe. `inconclusive` means it could not be looked at, and says why.
 
     `denied` is the gate's rule when a call was not permitted, `cause` the error_class of a call that could
-    not look. `not_applicable`: the platform has nothing there to look at.
+    not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform has nothing there to
+    look at.
     """
 
     state: State
     reason: str = ""
     denied: str = ""
     cause: str = ""
+    lost: bool = False
     calls: tuple[Mapping[str, Any], ...] = field(default=())
     """What was called: tool and resolved args."""
     asked: tuple[Mapping[str, Any], ...] = field(default=())
     """The same with the placeholders of a repro."""
     results: tuple[Mapping[str, Any], ...] = field(default=())
+
+
+RESTARTS = 2
+"""How often an attempt begins anew, under a fresh name, because a jail was killed after it had acted."""
 
 
 async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Attempt:
@@ -51,10 +57,13 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
     await to_thread.run_sync(check, probe.expect)  # the first one of a process loads the library
     if why := await session.missing(needs_of(probe)):
         return Attempt(state="not_applicable", reason=why)
-    tries = 0
+    tries = restarts = 0
     while True:
         seen = await _once(session, probe, proof)
-        if seen.cause not in PASSING or not seen.calls:
+        if seen.lost and restarts < RESTARTS:
+            restarts += 1
+            continue
+        if seen.lost or seen.cause not in PASSING or not seen.calls:
             return seen
         last = seen.calls[-1]
         if not await session.wait_for(last["tool"], last["args"], tries):
@@ -79,7 +88,8 @@ async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
         if answer.denied or cause in OUR_FAILURES:
             reason = answer.reason or str(answer.result.get("error", ""))
             why = f"{step.tool}: {answer.denied or cause}: {reason}"
-            return replace(seen, reason=why, denied=answer.denied, cause="" if answer.denied else cause)
+            cause = "" if answer.denied else cause
+            return replace(seen, reason=why, denied=answer.denied, cause=cause, lost=answer.lost)
         if cause == "reverted" and _NOT_OFFERED.search(str(answer.result.get("error", ""))):
             why = f"{step.tool}: the diamond does not offer this function"
             return replace(seen, state="not_applicable", reason=why)

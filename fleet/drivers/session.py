@@ -29,11 +29,15 @@ def cause_of(result: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One tool call's answer. `denied` names the gate's rule when the call was not permitted."""
+    """One tool call's answer. `denied` names the gate's rule when the call was not permitted.
+
+    `lost`: its jail was killed after it had acted, so nobody knows the answer and it must not be repeated.
+    """
 
     result: Mapping[str, Any]
     denied: str = ""
     reason: str = ""
+    lost: bool = False
 
 
 class RunOver(Exception):

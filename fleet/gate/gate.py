@@ -33,8 +33,8 @@ class Rate:
 class Gate:
     """One per run. `deadline` is on `clock.monotonic()`; `grant` are the tool names of the persona.
 
-    `tools` is the table of specs: effect and cost come from there, never from the caller. `distrusted`
-    is told once per reason when the dial file is not believed.
+    `tools` is the table of specs: effect and cost come from there, never from the caller. `never` is read
+    at every decision. `distrusted` is told once per reason when the dial file is not believed.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Gate:
         distrusted: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._state, self._run = state, run
-        self._grant, self._never = frozenset(grant), frozenset(never)
+        self._grant, self._never = frozenset(grant), never
         self._tools, self._scope, self._ledger = tools, scope, ledger
         self._clock, self._deadline = clock, deadline
         self._rate = rate or Rate()
@@ -135,7 +135,7 @@ class Gate:
             acts=self._ledger.budget.acts,
             now=now,
             deadline=self._deadline,
-            never=self._never,
+            never=frozenset(self._never),
         )
 
     def _count(self, now: float) -> int:

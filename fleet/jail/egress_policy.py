@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
@@ -75,6 +75,8 @@ class EgressPolicy:
     faces: tuple[tuple[Origin, re.Pattern[str]], ...] = ()
     proxy: Target | None = None
     methods: frozenset[str] = METHODS
+    never: Container[bytes] = frozenset()
+    """Selectors that no transaction may carry; asked anew for each one."""
     max_log_range: int = 10_000
     tunnels: bool = False
     """CONNECT: off, since inside a tunnel no rule but the host's can be held; the broker does TLS itself."""

@@ -29,7 +29,7 @@ class Pool:
         self._closed = False
 
     async def take(self) -> Live:
-        """Return a fresh jail: a waiting one that is alive and young, else a new one."""
+        """Return a fresh jail: a waiting one that is alive and young, else a new one, tried twice."""
         if self._closed:
             raise JailError("the jails are closed")
         try:
@@ -39,12 +39,20 @@ class Pool:
                 if young and live.alive() and await _woken(live):
                     return live
                 await live.end()
-            live = await self._spawn()
-            if not await _woken(live):
-                raise JailError("a jail ended before its request", remedy="run `fleet doctor`")
-            return live
+            try:
+                return await self._fresh()
+            except (
+                JailError
+            ):  # killed during its start, as the kernel's OOM killer does: once is not a pattern
+                return await self._fresh()
         finally:
             self.refill()
+
+    async def _fresh(self) -> Live:
+        live = await self._spawn()
+        if not await _woken(live):
+            raise JailError("a jail ended before its request", remedy="run `fleet doctor`")
+        return live
 
     def refill(self, *, pause_s: float = PAUSE_S) -> None:
         """Start filling up unless that is under way."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import os
 import select
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fleet.errors import JailError
 from fleet.jail.process import boot_id, kill, open_pidfd, proc_stat
+from fleet.jail.rmtree import rmtree
 
-_SUFFIX = ".jail"
+_SUFFIX, _CHECK = ".jail", "selfcheck-"
 _END_MS = 2000
 
 
@@ -54,7 +56,24 @@ def reap_stale(spool: Path) -> int:
                 continue
             ended += _end(record)
         path.unlink(missing_ok=True)
+    for path in sorted(spool.glob(f"{_CHECK}*")):
+        if not _is_at_work(path.name):
+            with suppress(JailError):  # the next start tries again
+                rmtree(spool, path.name)
     return ended
+
+
+def leftover_prefix() -> str:
+    """How the folder of a self-check of this process begins: a killed one leaves it for the next start."""
+    own = proc_stat(os.getpid())
+    return f"{_CHECK}{os.getpid()}-{own.start if own else 0}-"
+
+
+def _is_at_work(name: str) -> bool:
+    """Whether the process that made this folder is alive; a daemon and `fleet doctor` share the spool."""
+    pid, _, rest = name.removeprefix(_CHECK).partition("-")
+    start = rest.partition("-")[0]
+    return pid.isdecimal() and start.isdecimal() and _is(int(pid), int(start), boot_id())
 
 
 def _read(path: Path) -> Record | None:

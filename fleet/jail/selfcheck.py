@@ -22,6 +22,7 @@ import anyio
 from fleet.errors import JailError
 from fleet.jail.live import Live
 from fleet.jail.model import Egress, End, Image, Outcome, Tier
+from fleet.jail.reap import leftover_prefix
 from fleet.jail.shape import open_shape
 from fleet.jail.spawn import spawn
 
@@ -143,7 +144,7 @@ def _line(check: _Check, facts: dict[str, Any]) -> Line:
 
 async def _left_behind(plan: _Plan) -> list[Line]:
     """A link to the old root, left by an earlier run, must lead nowhere; a crowd of processes must die."""
-    base = tempfile.mkdtemp(prefix="selfcheck-", dir=plan.spool)
+    base = tempfile.mkdtemp(prefix=leftover_prefix(), dir=plan.spool)
     try:
         work, victim = _plant(Path(base))
         outcome, left = await _run(plan, "linger", work=work)

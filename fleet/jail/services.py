@@ -73,7 +73,10 @@ class Services:
         entry.host, entry.what = to, data[:10]
         if self._tx is None:
             raise Denied("no-tx", "this call may not send transactions")
-        return await self._act(self._tx.submit(key, to, bytes.fromhex(data[2:]), int(value), gas))
+        plain = bytes.fromhex(data[2:])
+        if plain[:4] in self._policy.never:
+            raise Denied("never", f"selector {data[:10]} is on the configured never-list")
+        return await self._act(self._tx.submit(key, to, plain, int(value), gas))
 
     async def auth(self, body: bytes, entry: Entry) -> Answer:
         asked = {"route": ""} | _object(body, {"key", "route"})

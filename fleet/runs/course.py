@@ -99,7 +99,7 @@ async def opened(world: World, run: str, persona: LoadedPersona, budget: Budget)
         ledger=ledger,
         clock=world.clock,
         deadline=started + budget.wall_s,
-        never=world.config.never,
+        never=world.never,
         distrusted=lambda why: _tell(stream, why),
     )
     world.gates[run] = gate

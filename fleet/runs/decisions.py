@@ -1,7 +1,8 @@
 """`DECISIONS.md`: what was decided in runs, why, and how to take it back. Appended to, never rewritten.
 
 Numbers go on after a restart and under several processes: each record is written under a lock, after
-the last number in the file. A record that cannot be written costs itself, not the run.
+the last number in the file. A record that cannot be written costs itself, not the run. A file that grows
+too large is put aside as `DECISIONS.1.md`, in the place of the one before, and the numbers go on.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import fcntl
 import logging
 import os
 import re
+import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -33,7 +36,12 @@ from fleet.events.model import (
 )
 from fleet.text import line
 
-NAME = "DECISIONS.md"
+NAME, OLDER = "DECISIONS.md", "DECISIONS.1.md"
+LARGEST = 16 << 20
+"""Bytes; some twenty thousand records."""
+PATIENCE_S = 0.2
+"""How long a record waits for the lock, with the whole process: a stranger may hold it for hours."""
+PAUSE_S = 0.005
 TAIL = 65_536
 """Bytes read to find the last number; a record has at most a few thousand."""
 _NUMBER = re.compile(rb"^## D([0-9]{1,12}) - ", re.MULTILINE)
@@ -57,26 +65,54 @@ class Decision(NamedTuple):
 class DecisionFile:
     """The log of one state directory."""
 
-    def __init__(self, state: Path, clock: Clock) -> None:
-        self.path, self._clock = state / NAME, clock
+    def __init__(
+        self, state: Path, clock: Clock, *, largest: int = LARGEST, patience_s: float = PATIENCE_S
+    ) -> None:
+        self.path, self._older, self._clock = state / NAME, state / OLDER, clock
+        self._largest, self._patience_s, self._held = largest, patience_s, False
 
     def record(self, one: Decision, *, run: str, turn: int) -> int:
         """Append one record, durably; its number, or 0 when it could not be written."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            descriptor = os.open(self.path, flags, 0o600)
+            descriptor = self._locked()
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
                 return self._append(descriptor, one, run, turn)
             finally:
                 os.close(descriptor)
         except OSError as error:
-            _LOG.warning("%s: not written: %s", self.path, error.strerror)
+            _LOG.warning("%s: not written: %s: %s", self.path, error.strerror, line(one.title, 160))
             return 0
+
+    def _locked(self) -> int:
+        """The file, with its lock and with room; OSError when another process keeps the lock."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        end = time.monotonic() + (0.0 if self._held else self._patience_s)
+        self._held = True  # until this returns: a lock that was held is not waited for again
+        while True:
+            descriptor = os.open(self.path, flags, 0o600)
+            try:
+                _lock(descriptor, end)
+                if self._is_current(descriptor):
+                    self._held = False
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Whether the next record belongs into this file; one that is too large is put aside here."""
+        found = os.fstat(descriptor)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(found, self.path.lstat()):
+                if found.st_size <= self._largest:
+                    return True
+                self.path.replace(self._older)
+        return False
 
     def _append(self, descriptor: int, one: Decision, run: str, turn: int) -> int:
         size = os.fstat(descriptor).st_size
-        number, mend = _last(descriptor, size)
+        number, mend = _last(descriptor, size) if size else (self._before(), "")
         text = mend + _block(number + 1, one, run, turn, iso(self._clock.now()))
         data = text.encode("utf-8", "replace")
         try:
@@ -87,6 +123,28 @@ class DecisionFile:
             os.ftruncate(descriptor, size)  # half a record helps nobody
             raise
         return number + 1
+
+    def _before(self) -> int:
+        """The last number of the file that was put aside; 0 when there is none."""
+        try:
+            descriptor = os.open(self._older, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return 0
+        try:
+            return _last(descriptor, os.fstat(descriptor).st_size)[0]
+        finally:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int, end: float) -> None:
+    """Take the lock until `end` on the monotonic clock; OSError when another process keeps it."""
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() >= end:
+                raise OSError(error.errno, "another process keeps its lock") from None
+            time.sleep(PAUSE_S)
 
 
 def _last(descriptor: int, size: int) -> tuple[int, str]:

@@ -24,8 +24,8 @@ from fleet.runs.decisions import Recorder
 from fleet.runs.exercise import Exercise
 from fleet.runs.groups import granted
 from fleet.runs.hand import PLAYBOOK, Hand
-from fleet.runs.plan import Plan
 from fleet.runs.outage import Up
+from fleet.runs.plan import Plan
 from fleet.runs.policy import PROVABLE
 from fleet.runs.state import StateFile
 from fleet.runs.watch import Watch

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from fleet.clock import Clock, rest
-from fleet.errors import FleetError
+from fleet.errors import FleetError, TryAgain
 from fleet.events.feed import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
@@ -24,6 +24,8 @@ POLL_S = 1.0
 """How late a request from another process (cancel, STOP, a run queued by hand) is seen, in seconds."""
 PATIENCE_S = 30.0
 """The longest pause while the journal refuses."""
+NO_THREAD = "can't start new thread"
+"""CPython's words: every run after this one would fail like it, and the daemon would look alive."""
 
 _LOG = logging.getLogger("fleet.queue")
 
@@ -180,6 +182,11 @@ class Executor:
             _LOG.error("run %s of %s met a fault: %s", row.run_id, row.persona, error, exc_info=ours)
             fault = f"{type(error).__name__}: {error}"[:500]
             self._feed.tell(FaultMet(where=f"run {row.run_id} of {row.persona}", error=fault))
+            if str(error) == NO_THREAD:
+                raise TryAgain(
+                    f"this process can start no thread (run {row.run_id}): it ends, and begins nothing new",
+                    remedy="raise TasksMax of the unit or `ulimit -u`, or end other processes",
+                ) from error
         finally:
             with anyio.CancelScope(shield=True):
                 await self._land(row)

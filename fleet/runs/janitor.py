@@ -14,6 +14,7 @@ from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.gate.stop import stopped
 from fleet.runs.executor import Ended, Executor
+from fleet.runs.final import look_at_posts
 from fleet.runs.life import resettle
 from fleet.runs.orphans import close_orphans
 from fleet.runs.settle import release_left, transactions
@@ -29,7 +30,9 @@ LATE_S = 300.0
 LOOK_S = 1.0
 """How late the end of a STOP is seen."""
 
-_TRANSACTIONS, _UNDONE, _ORPHANS = _PARTS = ("transactions", "undone releases", "orphans")
+_TRANSACTIONS, _POSTS, _UNDONE, _ORPHANS = _PARTS = (
+    "transactions", "entries at finality", "undone releases", "orphans",
+)  # fmt: skip
 """Parts of a sweep that are no run's."""
 
 _LOG = logging.getLogger("fleet.janitor")
@@ -76,6 +79,7 @@ class Janitor:
         except FleetError as error:
             _LOG.warning("the journal cannot be read: %s", error)
             return
+        await self._try(_POSTS, partial(look_at_posts, self._world, self._moved))
         await self._try(_UNDONE, self._look_for_undone)
         runs = {row.run_id for row in left} | {name.run_id for name in (*names, *self._undone)}
         self._forget({*_PARTS, *runs})
@@ -119,6 +123,9 @@ class Janitor:
 
         stream = Stream(run, clock=self._world.clock, sink=_Nowhere(), readers=(tell,))
         await release_left(self._world, run, stream, Wallet(self._world, run))
+
+    def _moved(self, run: str, why: str) -> None:
+        self._feed.tell(RunUnsettled(run=run, persona="", reason=why))
 
     async def _look_for_undone(self) -> None:
         self._undone = await undone(self._world)

@@ -25,6 +25,8 @@ from fleet.store.journal import Journal
 FRESH = timedelta(hours=1)
 """However little room there is: somebody may still be reading it, and a reorg may undo what it did."""
 MEGABYTE = 1_000_000
+BLOCK, INODE = 512, 512
+"""Bytes: the unit of `st_blocks`, and what the largest of the usual file systems (XFS) takes for an inode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,10 @@ async def tidy(
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Bytes by run. A link is not followed; what goes away meanwhile, or is too deep, is not counted."""
+    """Bytes that each run takes on the disk.
+
+    A link is not followed; what goes away meanwhile, or is too deep, is not counted.
+    """
     sizes: dict[str, int] = {}
     with suppress(FileNotFoundError), os.scandir(folder) as runs:
         for run in runs:
@@ -93,12 +98,15 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def _size(top: str) -> int:
+    """Blocks and inodes: a file of ten bytes takes 4096, and a folder takes some too."""
     size, waiting = 0, [top]
     while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+        folder = waiting.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            size += os.lstat(folder).st_blocks * BLOCK + INODE
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 else:
-                    size += entry.stat(follow_symlinks=False).st_size
+                    size += entry.stat(follow_symlinks=False).st_blocks * BLOCK + INODE
     return size

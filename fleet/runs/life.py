@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from fleet.personas.model import Persona
 from fleet.runs.course import SETTLE_S, RunReport, Work, opened, own_start, waits_key
 from fleet.runs.drive import hand_of
 from fleet.runs.hand import PLAYBOOK, Hand
+from fleet.runs.lost import take_back
 from fleet.runs.settle import transactions
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
@@ -20,6 +22,7 @@ from fleet.store.rows import RunRow
 
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 """By byte: each letter stands for as many of them."""
+_LOG = logging.getLogger("fleet.runs")
 
 
 def new_run_id() -> str:
@@ -36,6 +39,8 @@ async def recover(world: World) -> list[RunReport]:
     """
     await transactions(world, "")
     await forget_unbegun(world)
+    for run, why in (await take_back(world)).items():
+        _LOG.warning("run %s: %s", run, why)
     return [await resettle(world, row) for row in await world.source.left()]
 
 

@@ -35,6 +35,7 @@ PROVABLE = frozenset(
         "max_continuations",
         "incomplete",
         "deadline_exceeded",
+        "jail_lost",
     }
 )
 """Outcomes after which what was raised is proven all the same: the driver is over, the run is not."""

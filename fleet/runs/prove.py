@@ -11,7 +11,7 @@ import anyio
 from fleet import __version__
 from fleet.clock import iso
 from fleet.drivers.playbook import Attempt, attempt
-from fleet.drivers.session import Session
+from fleet.drivers.session import RunOver, Session
 from fleet.events.model import FindingVerified
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
@@ -59,6 +59,11 @@ class Proof:
         told = [one for one in self.seen if one != "could_not"]
         return len(told) < TRIES and len(self.seen) < TRIES + EXTRA
 
+    def give_up(self, why: str) -> None:
+        """No more tries: whatever it shows, it cannot be looked at."""
+        self.why = why
+        self.seen += ["could_not"] * (TRIES + EXTRA)
+
     def add(self, attempt: Attempt) -> None:
         """One more try: what it shows counts only when it is the same thing."""
         if shows(self.row, self.probe, attempt):
@@ -99,13 +104,22 @@ async def prove_all(
 
     The gravest first; each is written down as soon as it is decided, evidence first. RunOver passes through.
     """
+    lost: RunOver | None = None
     ordered = sorted(proofs, key=lambda one: SEVERITIES.index(one.row.severity))
     while waiting := [one for one in ordered if one.is_open]:
         for one in waiting:
-            one.add(await attempt(session, one.probe, proof=True))
+            try:
+                one.add(await attempt(session, one.probe, proof=True))
+            except RunOver as over:  # one that kills its jails does not stand in the way of the others
+                if over.outcome != "jail_lost":
+                    raise
+                one.give_up(over.detail)
+                lost = over
             if not one.is_open:
                 await _decided(world, stream, one, persona)
         await anyio.sleep(world.spread_s if any(one.is_open for one in waiting) else 0)
+    if lost is not None:
+        raise lost
 
 
 async def _decided(world: World, stream: Stream, proof: Proof, persona: LoadedPersona) -> None:

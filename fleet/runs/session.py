@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -32,8 +33,25 @@ MARGIN_S = 2.0
 MAX_RETRIES = 5
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 4.0
 """Back-off before another look at a target that did not answer, doubled each time."""
+RETRIES = 2
+"""How often a call whose jail was killed before it acted is asked again, in another jail."""
 
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """For what a call is made: a probe, the proof of what was seen, or (`looks_s`) to see whether it answers."""
+
+    probe: str
+    call_id: str
+    proof: bool
+    looks_s: float
+
+    @property
+    def trusts_outages(self) -> bool:
+        """Whether it is left alone while its target fails: neither a proof nor a look ever is."""
+        return not (self.proof or self.looks_s)
 
 
 class RunSession:
@@ -111,25 +129,44 @@ class RunSession:
         call_id: str = "",
         looks_s: float = 0.0,
     ) -> Answer:
+        """One gated call. Each try of one whose jail is killed is a call: permitted, charged, recorded."""
+        left, how = RETRIES, _Call(probe, call_id, proof, looks_s)
+        while True:
+            acts = self._wallet.acts
+            try:
+                return await self._call(tool, args, how)
+            except JailError as lost:
+                if self._wallet.acts != acts:  # what came of it is looked at when the run is settled
+                    return Answer(_lost(lost), lost=True)
+                if not left:
+                    raise RunOver("jail_lost", f"{RETRIES + 1} times in a row: {lost}") from None
+                left -= 1
+
+    async def _call(self, tool: str, args: Mapping[str, Any], how: _Call) -> Answer:
+        call_id = how.call_id
         if not await self._world.source.mine(self._run):
             raise RunOver("crashed", "a peer took this process for dead, and settles this run")
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
-        if not (looks_s or proof or self.strikes.permits(tool, args)):
+        if how.trusts_outages and not self.strikes.permits(tool, args):
             return self._denied(number, tool, _withdrawn(tool, args), args, call_id)
         verdict = await self._decide(tool, spec, args)
         if not verdict.permit or spec is None:
             return self._denied(number, tool, verdict, args, call_id)
         shown = self._world.redactor.fields(args)
-        self._stream.emit(ToolRequested(call=number, call_id=call_id, probe=probe, tool=tool, args=shown))
+        self._stream.emit(ToolRequested(call=number, call_id=call_id, probe=how.probe, tool=tool, args=shown))
         await self._wallet.ready(tool, args)
         started = self._world.clock.monotonic()
-        if spec.effect is Effect.REPORT:
-            result = await say(self._world, self._run, args["text"])
-        elif not (looks_s or proof) and (outage := self.contacts.why_not(tool, args)):
-            result = _known(outage)
-        else:
-            result = await self._jailed(spec, args, looks_s or GUEST_S)
+        lost: JailError | None = None
+        try:
+            if spec.effect is Effect.REPORT:
+                result = await say(self._world, self._run, args["text"])
+            elif how.trusts_outages and (outage := self.contacts.why_not(tool, args)):
+                result = _known(outage)
+            else:
+                result = await self._jailed(spec, args, how.looks_s or GUEST_S)
+        except JailError as error:
+            lost, result = error, _lost(error)
         self._stream.emit(
             ToolResponded(
                 call=number,
@@ -140,11 +177,13 @@ class RunSession:
                 seconds=round(self._world.clock.monotonic() - started, 4),
             )
         )
-        if not looks_s:
-            self.contacts.count(tool, args, result)
-            self._count(tool, args, result)
         if self._wallet.spent:
             raise RunOver("budget_exceeded", self._wallet.spent)
+        if lost is not None:
+            raise lost
+        if not how.looks_s:
+            self.contacts.count(tool, args, result)
+            self._count(tool, args, result)
         return Answer(result)
 
     async def reject(self, tool: str, reason: str, args: Mapping[str, Any], *, call_id: str = "") -> Answer:
@@ -194,10 +233,11 @@ class RunSession:
             # what only computes runs hostile input beside the guest: it gets no way out at all
             egress=None if spec.effect is Effect.COMPUTE else self._world.egress(self._wallet),
         )
-        try:
-            return answer(spec, outcome)
-        except JailError as error:
-            raise RunOver("jail_lost", str(error)) from None
+        return answer(spec, outcome)
+
+
+def _lost(error: JailError) -> dict[str, Any]:
+    return {"ok": False, "error_class": "internal", "error": str(error)}
 
 
 def _known(outage: str) -> dict[str, Any]:

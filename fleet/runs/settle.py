@@ -6,13 +6,14 @@ owner; the keys go last, because everything else needs them. Settling twice chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.ports import Role, TxRequest
 from fleet.clock import iso
-from fleet.errors import TryAgain
+from fleet.errors import ConfigError, TryAgain
 from fleet.events.model import ResourceReleased
 from fleet.events.stream import Stream
 from fleet.runs.report import report_all
@@ -83,14 +84,19 @@ async def held(world: World, names: Sequence[EffectRow]) -> list[EffectRow]:
 async def give_back(world: World, run: str, stream: Stream, wallet: Wallet) -> None:
     """Release the names, sweep the keys, and destroy them once nothing is held by them any more.
 
-    It looks again after the sweep: a reorg in between drops a release, and the sweep takes its nonce.
+    It looks again after the sweep: a reorg in between drops a release, and the sweep takes its nonce. A key
+    that cannot be read stands in nobody's way: its file stays, and ConfigError says what a person can do.
     """
     for _ in range(ROUNDS):
         await release_names(world, run, stream, wallet)
-        for label in wallet.keys.labels():
+        for label in wallet.keys.addresses():
             await world.sponsor.sweep(wallet.scope, label)
         if not await held(world, await _own(world, run, wallet)):
-            return await _destroy_keys(world, run, wallet)
+            stuck = wallet.keys.broken()
+            await _destroy_keys(world, run, wallet, keep=stuck)
+            if stuck:
+                raise _stuck(run, wallet, stuck)
+            return
     raise TryAgain(f"names of run {run} come back again and again", remedy="the chain is being reorganised")
 
 
@@ -110,7 +116,7 @@ async def release_names(world: World, run: str, stream: Stream, wallet: Wallet) 
 
 async def _own(world: World, run: str, wallet: Wallet) -> list[EffectRow]:
     """Names whose key is there, whatever was thought of them: a reorg may have undone their release."""
-    labels = wallet.keys.labels()
+    labels = wallet.keys.addresses()
     return [name for name in await world.journal.effects(run, ["name"]) if name.ref in labels]
 
 
@@ -130,8 +136,17 @@ async def _release(world: World, run: str, effect: EffectRow, wallet: Wallet) ->
         raise TryAgain(f"{effect.ref} is still owned after its release", remedy="start again in a minute")
 
 
-async def _destroy_keys(world: World, run: str, wallet: Wallet) -> None:
-    wallet.keys.destroy()
+def _stuck(run: str, wallet: Wallet, broken: Mapping[str, ConfigError]) -> ConfigError:
+    files = " ".join(shlex.quote(str(wallet.keys.folder / label)) for label in broken)
+    remedy = f"put back the right file, or give up what {', '.join(broken)} may hold: rm {files}"
+    why = "; ".join(map(str, broken.values()))
+    return ConfigError(f"all of run {run} is settled but this: {why}; {remedy}", remedy=remedy)
+
+
+async def _destroy_keys(world: World, run: str, wallet: Wallet, *, keep: Collection[str]) -> None:
+    wallet.keys.destroy(keep=keep)
     for effect in await world.journal.effects(run, ["key"], ["open", "done"]):
+        if effect.ref in keep:
+            continue
         gone = {"key": ""} if "key" in effect.data else None
         await world.journal.resolve(effect.effect_id, "released", gone)

@@ -19,7 +19,8 @@ CALLER = "caller"
 class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
 
-    `spent` is set once a budget refused a signature: the run must end.
+    `spent` is set once a budget refused a signature: the run must end. `acts` counts what was handed out: a
+    call token, or the first step towards a signature.
     """
 
     def __init__(self, world: World, run: str) -> None:
@@ -27,6 +28,7 @@ class Wallet:
         self.keys = RunKeys(world.folder(run))
         self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys)
         self.spent: str = ""
+        self.acts = 0
 
     async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
         """Make the key that a call needs; the intent is written down before the key is."""
@@ -61,6 +63,7 @@ class Wallet:
             role=Role.THROWAWAY, to=to, data=data, gas=gas, run=self._run, key=key, purpose=f"tool {key}"
         )  # fmt: skip
         await self._world.signer.check(request)  # before the stipend: a refused act costs nothing
+        self.acts += 1
         try:
             fee = await self._world.sponsor.fund(self.scope, key, gas=gas)
             receipt = await self._world.signer.submit(replace(request, max_fee=fee), check=False)
@@ -77,6 +80,7 @@ class Wallet:
 
     async def token(self, key: str, route: str) -> dict[str, Any]:
         """A fresh call token of a throwaway key; good for seconds, and for this platform only."""
+        self.acts += 1
         now = int(self._world.clock.now().timestamp())
         token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), now, route)
         return {"token": token, "address": self.keys.addresses()[key]}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from fleet.chain.policy import NeverList
 from fleet.chain.ports import FeedbackPort, NamesPort
 from fleet.chain.signer import Signer
 from fleet.chain.sponsor import Sponsor
@@ -75,6 +76,8 @@ class World:
     watch: tuple[Reader, ...] = ()
     model: Callable[[LoadedPersona], Hand] | None = None
     """Makes a model's hand, where a model is configured."""
+    never: NeverList = field(default_factory=NeverList)
+    """The operator's selectors as they are now, whatever `config` was when a run began."""
     check: Callable[[], Awaitable[None]] = unchecked
     """The health check before work: FleetError when this is not the platform, or no jail, that it was."""
     node: Callable[[float], Awaitable[str]] = answers

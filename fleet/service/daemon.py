@@ -22,6 +22,7 @@ from fleet.events.feed import (
     DaemonStopped,
     DialTurned,
     Feed,
+    RunUnsettled,
 )
 from fleet.gate.dial import DIAL, read_dial, read_note
 from fleet.gate.stop import stopped
@@ -30,6 +31,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
 from fleet.runs.life import SETTLE_S, execute, forget_unbegun
+from fleet.runs.lost import take_back
 from fleet.runs.policy import ENDED_WELL
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.world import World
@@ -44,7 +46,7 @@ from fleet.store import ballast
 from fleet.store.rows import RunRow
 
 LIVE_KEYS = ("concurrency", "trusted", "never", "hooks", "keep")
-"""Configuration that takes effect at once; `never` for the gate, for the signer at the next start."""
+"""Configuration that takes effect at once, `never` at the next signature of runs in flight too."""
 LEAVE_S = services.SETTLE_S + SETTLE_S
 """What a run may need at most to end after its grace: the call that it is in, then its own settling.
 
@@ -100,6 +102,8 @@ class Daemon:
         """Until a signal; SideTaskDied when a part of it ends before, and then every run is settled first."""
         with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
             await forget_unbegun(self.world)
+            for run, why in (await take_back(self.world)).items():
+                self.feed.tell(RunUnsettled(run=run, persona="", reason=why))
             await self.triggers.start(list(self.personas.values()))
             self._announce()
             await self._serve(lambda: signals(received, drain=self.drain, reload=self.reload))
@@ -142,6 +146,7 @@ class Daemon:
         old = self.world.config
         changed = [key for key in FleetConfig.model_fields if getattr(old, key) != getattr(new, key)]
         live = {key: getattr(new, key) for key in changed if key in LIVE_KEYS}
+        self.world.never.put(new.never)
         self.world = replace(self.world, config=old.model_copy(update=live))
         self.executor.limit = new.concurrency
         self.executor.nudge()

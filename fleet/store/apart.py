@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Engine, Executable, ScalarResult
 
+from fleet.errors import TryAgain
 from fleet.store.database import Work
 
 T = TypeVar("T")
@@ -34,6 +35,13 @@ class Apart:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        try:  # now: what is queued for a thread that did not come is done when another one comes
+            self._thread.submit(int)
+        except RuntimeError as error:
+            raise TryAgain(
+                f"the journal's thread: {error}",
+                remedy="raise TasksMax or `ulimit -u`, or end other processes",
+            ) from None
 
     async def run(self, begin: str, work: Work[T]) -> T:
         """One transaction that `begin` begins; an exception rolls it back. "": each statement is its own."""
@@ -41,17 +49,15 @@ class Apart:
         return await loop.run_in_executor(self._thread, self._transaction, begin, work)
 
     async def dispose(self) -> None:
-        await asyncio.to_thread(self._close)
+        """In the thread that is there: at the end of a process another one may not start any more."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+        self._thread.shutdown()
 
     def _transaction(self, begin: str, work: Work[T]) -> T:
         with self._engine.begin() as connection:
             if begin:
                 connection.exec_driver_sql(begin)
             return _done(work, Connected(connection))
-
-    def _close(self) -> None:
-        self._thread.shutdown()
-        self._engine.dispose()
 
 
 def _done(work: Work[T], connection: Connected) -> T:

@@ -7,14 +7,18 @@ Like the dial and STOP this is a file and not a memory: while it is missing, a d
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 BALLAST = "ballast"
 SIZE = 16 << 20
 """Bytes: the journal's log at its largest (4 MiB) four times over."""
 LOW = 4 << 20
 """Bytes free below which the disk counts as full."""
+FEW = 1_000
+"""Inodes free below which it does too: a run makes some twenty files."""
 
 
 def look(state: Path) -> str:
@@ -22,19 +26,21 @@ def look(state: Path) -> str:
 
     "" when all is well, else one line that says why nothing new may begin. Never raises.
     """
-    free = _free(state)
+    few = _free(state).inodes < 2 * FEW
     if laid(state):
-        if free >= LOW:
+        if not _short(state):
             return ""
         give_up(state)
-    elif free >= SIZE + 2 * LOW and _lay(state):
+    elif not _short(state, SIZE + 2 * LOW, 2 * FEW) and _lay(state):
         return ""
-    return f"the disk is full: {_free(state) >> 20} MiB free"
+    found = _free(state)
+    left = f"{found.inodes:.0f} inodes" if few else f"{found.bytes >> 20} MiB"
+    return f"the disk is full: {left} free"
 
 
 def relieve(state: Path) -> bool:
     """Give the ballast up if the disk is full at this moment; whether it is."""
-    full = _free(state) < LOW
+    full = _short(state)
     if full:
         give_up(state)
     return full
@@ -46,13 +52,23 @@ def give_up(state: Path) -> None:
         (state / BALLAST).unlink()
 
 
-def _free(state: Path) -> int:
-    """Bytes that this user may still write; 0 when nobody can tell."""
+class _Free(NamedTuple):
+    bytes: int
+    inodes: float
+
+
+def _short(state: Path, low: int = LOW, few: int = FEW) -> bool:
+    found = _free(state)
+    return found.bytes < low or found.inodes < few
+
+
+def _free(state: Path) -> _Free:
+    """What this user may still write; nothing when nobody can tell. Not every file system counts inodes."""
     try:
         found = os.statvfs(state)
     except OSError:
-        return 0
-    return found.f_bavail * found.f_frsize
+        return _Free(0, math.inf)
+    return _Free(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else math.inf)
 
 
 def laid(state: Path) -> bool:

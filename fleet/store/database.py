@@ -118,6 +118,10 @@ class Database(ABC):
             await _finished(task)
         return task.result()
 
+    async def faults(self) -> list[str]:
+        """What is wrong with what is on the disk; a server looks after its own."""
+        return []
+
     async def aclose(self) -> None:
         with anyio.CancelScope(shield=True):
             await self._engine.dispose()

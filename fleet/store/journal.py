@@ -49,6 +49,10 @@ class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts, 
         """Whether other daemons may be at work here: then an open run is not a dead one."""
         return self._db.shared
 
+    async def faults(self) -> list[str]:
+        """What is wrong with the database: damage, tables and columns that are missing. Reads all of it."""
+        return await self._db.faults()
+
     async def aclose(self) -> None:
         await self._db.aclose()
 

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +22,7 @@ from sqlalchemy.pool import StaticPool
 from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
 from fleet.store.apart import Apart, Connected
 from fleet.store.database import BUSY_S, AnyRow, Connection, Database, Work
-from fleet.store.versions import settle_version
+from fleet.store.versions import missing, settle_version
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class SqliteDatabase(Database):
         super().__init__(thread, where)
         self._thread = thread
         self._turn = anyio.Lock()
-        self._still = _Still(where)
+        self._still, self._place = _Still(where), _Place(where)
         self._looks: dict[str, tuple[float, Sequence[AnyRow]]] = {}
 
     @classmethod
@@ -68,6 +68,7 @@ class SqliteDatabase(Database):
 
         try:
             await database.write("store.open", settle)
+            database._place.pin()
         except BaseException:
             await database.aclose()
             raise
@@ -112,7 +113,15 @@ class SqliteDatabase(Database):
     async def _commit(self, work: Work[T]) -> T:
         return await self._transaction(work, "BEGIN IMMEDIATE")
 
+    async def faults(self) -> list[str]:
+        async def work(connection: Connected) -> list[str]:
+            said = connection.near.exec_driver_sql("PRAGMA integrity_check(10)").scalars()
+            return [*(line for line in said if line != "ok"), *missing(connection.near)]
+
+        return await self.read(work)
+
     async def _transaction(self, work: Work[T], begin: str) -> T:
+        self._place.check()
         with _translated(self._where):
             return await self._thread.run(begin, work)
 
@@ -149,6 +158,35 @@ class _Still:
         if now != self._seen:
             self._seen, self._since = now, time.monotonic()
         return self._since if now else math.inf
+
+
+class _Place:
+    """Which files an open database is: SQLite would go on writing to some that have no name any more."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._pinned: dict[str, tuple[int, int]] = {}
+
+    def pin(self) -> None:
+        """From now on they must stay the same: the log is there as long as the connection is."""
+        for path in (self._where, f"{self._where}-wal"):
+            with suppress(FileNotFoundError):  # in memory, or on a file system that has no such log
+                found = os.stat(path)
+                self._pinned[path] = (found.st_dev, found.st_ino)
+
+    def check(self) -> None:
+        """ConfigError once one of them was removed or replaced."""
+        for path, pinned in self._pinned.items():
+            try:
+                found = os.stat(path)
+                same = (found.st_dev, found.st_ino) == pinned
+            except FileNotFoundError:
+                same = False
+            if not same:
+                raise ConfigError(
+                    f"{path}: removed or replaced under this process: nothing more can be recorded",
+                    remedy=f"put {self._where} back, or leave it: the next start finds the keys without runs",
+                )
 
 
 def _create(path: Path) -> None:

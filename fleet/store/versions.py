@@ -52,6 +52,19 @@ def settle_version(connection: Connection, where: str, *, alone: bool) -> None:
         connection.execute(update(META).where(META.c.key == "schema").values(value=str(version)))
 
 
+def missing(connection: Connection) -> list[str]:
+    """Tables and columns of this version that are not there."""
+    there = inspect(connection)
+    names = set(there.get_table_names())
+    found = [f"no table {name}" for name in METADATA.tables if name not in names]
+    for name in names & METADATA.tables.keys():
+        columns = {column["name"] for column in there.get_columns(name)}
+        found += [
+            f"no column {name}.{one.name}" for one in METADATA.tables[name].c if one.name not in columns
+        ]
+    return sorted(found)
+
+
 def _queue(connection: Connection) -> None:
     """Version 2: priorities, when a run was due, requests to cancel one, and what was skipped."""
     for column in (RUNS.c.priority, RUNS.c.due, RUNS.c.cancel):

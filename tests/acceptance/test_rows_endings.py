@@ -21,6 +21,7 @@ from fleet.gate.stop import resume, stop
 from fleet.personas.load import LoadedPersona
 from fleet.runs.candidates import candidates
 from fleet.runs.life import fire, recover
+from fleet.runs.lost import keys_without_runs, take_back
 from fleet.runs.world import World
 from fleet.store.rows import FindingRow
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
@@ -162,6 +163,43 @@ async def test_a_run_whose_persona_and_trajectory_are_gone_is_cleaned_up_all_the
         assert await world.names.owner_of_name(f"qa-{run}-1") == ""
     kinds = [event.type for event in read(state / "runs" / run / "trajectory.jsonl")]
     assert (kinds[0], kinds[-1], kinds.count("header")) == ("header", "footer", 1)
+
+
+async def test_keys_of_a_lost_journal_are_found_at_a_start_and_what_they_hold_is_given_back(
+    house: House, tmp_path: Path
+) -> None:
+    one = minting(tmp_path)
+    state = await house.state(tmp_path)
+    run = await paused(house, state, one)
+    for path in state.glob("fleet.db*"):
+        path.unlink()
+    async with house.world(state, one) as world:
+        assert await keys_without_runs(state, world.journal) == [run]
+        (report,) = await recover(world)
+        assert (report.run, report.outcome, report.settled) == (run, "crashed", True)
+        assert "the journal had lost it" in report.detail
+        assert await world.names.owner_of_name(f"qa-{run}-1") == ""
+        assert not (world.folder(run) / "keys").exists()
+        assert await keys_without_runs(state, world.journal) == []
+        assert await take_back(world) == {}
+
+
+async def test_keys_of_a_lost_journal_and_of_another_platform_are_told_and_let_be(
+    house: House, tmp_path: Path
+) -> None:
+    state = await house.state(tmp_path)
+    run = await paused(house, state, minting(tmp_path))
+    for path in state.glob("fleet.db*"):
+        path.unlink()
+    profile = (state / "devnet" / "devnet.toml").read_text().replace('name = "devnet"', 'name = "other"')
+    (state / "devnet" / "other.toml").write_text(profile)
+    async with open_world(state, personas={}, platform="other") as world:
+        said = await take_back(world)
+        assert await recover(world) == []
+    assert list(said) == [run]
+    assert "a run of devnet" in said[run]
+    assert str(state / "runs" / run / "keys") in said[run]
+    assert (state / "runs" / run / "keys" / f"qa-{run}-1").is_file()
 
 
 async def killed(world: World, one: LoadedPersona, **budget: int) -> None:

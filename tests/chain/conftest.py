@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ async def kit(chain: Chain) -> AsyncIterator[Kit]:
 
 
 async def make_kit(
-    chain: Chain, rpc: Rpc, *, spend: Spend | None = None, never: frozenset[bytes] = frozenset(),
+    chain: Chain, rpc: Rpc, *, spend: Spend | None = None, never: Container[bytes] = frozenset(),
     wealth: int = 100 * ETHER, stipend_wei: int = ETHER, deadline_s: float = 5.0, **section: Any,
 ) -> Kit:  # fmt: skip
     identity, sponsor, dial, journal = fresh(), fresh(), Dial(), MemoryJournal()

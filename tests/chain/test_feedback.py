@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from fleet.chain import feedback
@@ -178,6 +179,31 @@ async def test_a_node_behind_our_own_entry_says_nothing_about_the_log(clean: Kit
             await question
     await clean.rpc.call("evm_mine")
     assert [entry.text for entry in await reader.range(posted.index, 1)] == ["once"]
+
+
+@pytest.mark.parametrize("confirmations", [0, 1])
+async def test_a_node_that_stands_still_below_our_entry_is_believed_in_the_end(
+    clean: Kit, confirmations: int
+) -> None:
+    """A node that mines on demand and was set back makes no block until somebody sends something."""
+    for _ in range(5):
+        await clean.rpc.call("evm_mine")
+    log = FeedbackLog(
+        clean.rpc, clean.chain.at.diamond, GasSection(), clean.signer,
+        confirmations=confirmations, step_back_s=0.2,
+    )  # fmt: skip
+    await log.count()
+    gone = await log.head()
+    log.seen(gone)
+    await clean.rpc.call("anvil_rollback", [4])
+    with pytest.raises(Unreachable, match="at block"):
+        await log.count()
+    await anyio.sleep(0.3)
+    assert await log.count() == await clean.log.count()
+    log.seen(gone)  # a run that asks again whether its entry stands: it is known to be gone
+    await clean.rpc.call("evm_mine")
+    assert await log.head() < gone
+    assert await log.count() == await clean.log.count()
 
 
 async def test_confirmations_hide_fresh_entries(clean: Kit) -> None:

@@ -12,11 +12,12 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.keys import address_of, fresh
+from fleet.chain.policy import NeverList
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.tx import Unsigned, parse, sign
 from fleet.devnet import node
-from fleet.errors import BudgetExceeded, Refused, RpcError, TxFailed, Unreachable, WrongTarget
+from fleet.errors import BudgetExceeded, ConfigError, Refused, RpcError, TxFailed, Unreachable, WrongTarget
 from tests.chain.conftest import ETHER, Chain, Kit, LossyRpc, make_kit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
@@ -270,6 +271,20 @@ async def test_configured_never_list_reaches_the_signer(chain: Chain) -> None:
         with pytest.raises(Refused) as caught:
             await kit.signer.submit(kit.post("forbidden here"))
     assert caught.value.rule == "never"
+
+
+async def test_a_selector_added_meanwhile_acts_at_the_next_signature(chain: Chain) -> None:
+    never = NeverList()
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, never=never)
+        await kit.signer.submit(kit.post("still permitted"))
+        never.put(["0x" + abi.FUNCTIONS["submitFeedback"].selector.hex()])
+        with pytest.raises(Refused) as caught:
+            await kit.signer.submit(kit.post("forbidden now"))
+    assert caught.value.rule == "never"
+    with pytest.raises(ConfigError, match="0x12"):
+        never.put(["0x12"])
+    assert abi.FUNCTIONS["submitFeedback"].selector in never  # a bad list changes nothing
 
 
 async def test_closed_run_signs_nothing(kit: Kit, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -67,6 +68,14 @@ def test_a_bad_key_of_the_file_names_the_file(file: Path) -> None:
         ConfigError, match=r"fleet\.toml: concurency: unknown key; valid keys here: .*concurrency"
     ):
         load_fleet(file, {"QA_FLEET_PLATFORM": "x"})
+
+
+@pytest.mark.parametrize("word", ["clearFeedback", "0xac8063f", "0xac8063ffa", "ac8063ff", "", "0xac8063f\n"])
+def test_a_never_selector_that_is_none_names_file_key_and_remedy(file: Path, word: str) -> None:
+    file.write_text(f"never = ['0xac8063ff', {json.dumps(word)}]\n")
+    with pytest.raises(ConfigError, match=r"fleet\.toml: never\.1: .*not a selector.*such as 0x") as caught:
+        load_fleet(file, {})
+    assert caught.value.remedy == f"correct it in {file}"
 
 
 def test_a_webhook_is_a_table_with_a_plain_name(file: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet.config import ROOT, Platform, load_platform, parse, read_text
+from fleet.errors import ConfigError
 from fleet.gate.scope import Scope
 from fleet.jail.egress_policy import EgressPolicy
 
@@ -44,3 +45,10 @@ def test_a_face_is_in_scope_and_a_look_alike_is_not(tmp_path: Path) -> None:
     assert scope.has_url("https://claude.localharness.xyz/")
     assert not scope.has_url("https://claude.localharness.xyz.evil.test/")
     assert not scope.has_url("http://claude.localharness.xyz/")
+
+
+def test_finality_is_no_less_than_confirmations() -> None:
+    text = read_text(ROOT / "config" / "platforms" / "example.toml")
+    assert parse(Platform, text, file="x").chain.finality_blocks == 64
+    with pytest.raises(ConfigError, match=r"x: chain: .*finality_blocks = 0 is less than confirmations = 1"):
+        parse(Platform, text.replace("finality_blocks = 64", "finality_blocks = 0"), file="x")

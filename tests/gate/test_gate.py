@@ -241,6 +241,14 @@ async def test_an_operator_s_addition_counts(make: Make) -> None:
     assert (await make(never=["feedbackCount"]).decide(LOOK)).rule == "never"
 
 
+async def test_an_addition_made_meanwhile_counts_at_the_next_decision(make: Make) -> None:
+    never: list[str] = []
+    gate = make(never=never)
+    assert (await gate.decide(LOOK)).permit
+    never.append("feedbackCount")
+    assert (await gate.decide(LOOK)).rule == "never"
+
+
 async def test_no_record_no_call(make: Make, journal: Journal) -> None:
     class Full(Ledger):
         async def spend(self, unit: Unit, amount: int = 1) -> int:

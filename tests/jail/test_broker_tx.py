@@ -19,8 +19,10 @@ pytestmark = pytest.mark.anyio
 GOOD = {"key": "caller", "to": DIAMOND, "data": "0x89934d3a", "gas": 100_000, "value": "0"}
 
 
-async def ask(port: TxPort | None, path: str, body: object) -> tuple[int, dict[str, Any], Broker]:
-    broker = Broker(policy_for(), port)
+async def ask(
+    port: TxPort | None, path: str, body: object, **policy: Any
+) -> tuple[int, dict[str, Any], Broker]:
+    broker = Broker(policy_for(**policy), port)
     with listener() as sock:
         async with broker.egress(sock):
             reader, writer = await asyncio.open_connection("127.0.0.1", sock.getsockname()[1])
@@ -43,6 +45,15 @@ async def test_a_transaction_goes_to_the_port_as_it_was_asked() -> None:
     )
     assert (status, answer["status"]) == (200, 1)
     assert (broker.records[0].verb, broker.records[0].what) == ("TX", "0x89934d3a")
+
+
+async def test_a_listed_selector_never_reaches_the_port() -> None:
+    signer = Signer()
+    never = {bytes.fromhex("89934d3a")}
+    status, answer, _ = await ask(signer, "/tx", GOOD, never=never)
+    assert (status, answer["rule"], signer.submitted) == (403, "never", [])
+    never.clear()
+    assert (await ask(signer, "/tx", GOOD, never=never))[0] == 200
 
 
 async def test_a_token_for_a_route() -> None:

@@ -93,6 +93,33 @@ async def test_a_call_that_is_cancelled_before_its_jail_is_awake_leaves_none(
     assert os.listdir(tmp_path) == []
 
 
+async def test_a_jail_that_is_killed_during_its_start_is_made_again_once(tmp_path: Path) -> None:
+    shape = open_shape(IMAGE, bwrap="/usr/bin/bwrap")
+    made: list[int] = []
+    deadly = 1
+
+    async def one() -> Live:
+        live = await spawn(shape, tmp_path)
+        made.append(len(made))
+        if len(made) <= deadly:
+            live.outer.kill()
+            os.kill(recorded(tmp_path)[0], signal.SIGKILL)
+            live.outer.wait()
+        return live
+
+    pool = Pool(one, 0)
+    live = await pool.take()
+    assert (len(made), live.alive()) == (2, True)
+    await live.end()
+    made.clear()
+    deadly = 2
+    with pytest.raises(JailError, match="ended before its request"):
+        await pool.take()
+    assert (len(made), recorded(tmp_path)) == (2, [])
+    await pool.aclose()
+    shape.close()
+
+
 async def test_a_closed_backend_refuses(tmp_path: Path) -> None:
     jail = BwrapJail(IMAGE, pool=0, spool=tmp_path)
     await jail.aclose()
@@ -109,6 +136,7 @@ DAEMON = """
 import asyncio, sys
 from pathlib import Path
 from fleet.jail.bwrap import BwrapJail
+from fleet.jail.live import Live
 from fleet.jail.model import Image, Limits
 
 async def main(spool):

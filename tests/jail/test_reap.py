@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.jail.process import boot_id, proc_stat
-from fleet.jail.reap import Record, reap_stale, write_record
+from fleet.jail.reap import Record, leftover_prefix, reap_stale, write_record
 
 
 @pytest.fixture
@@ -86,3 +86,15 @@ def test_a_dead_pid_is_cleared(tmp_path: Path) -> None:
     spool(tmp_path, entry)
     assert reap_stale(tmp_path) == 0
     assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_self_check_left_is_removed_and_a_living_one_is_let_be(tmp_path: Path) -> None:
+    gone, here = subprocess.Popen(["/bin/true"]), tmp_path / f"{leftover_prefix()}abc"
+    dead = tmp_path / f"selfcheck-{gone.pid}-1-abc"
+    for folder in (dead, here, tmp_path / "selfcheck-old"):
+        (folder / "work").mkdir(parents=True)
+        (folder / "work" / "a").symlink_to("/oldroot")
+        (folder / "work").chmod(0)
+    gone.wait()
+    reap_stale(tmp_path)
+    assert os.listdir(tmp_path) == [here.name]

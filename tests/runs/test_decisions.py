@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from fleet.events.model import (
     ToolResponded,
     TurnEnded,
 )
-from fleet.runs.decisions import NAME, Decision, DecisionFile, Recorder
+from fleet.runs.decisions import NAME, OLDER, Decision, DecisionFile, Recorder
 
 ONE = Decision("a title", "this or that", "this", "because", "do that")
 HEAD = re.compile(r"^## D(\d+) - (.*) \(turn (\d+), \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$")
@@ -67,12 +68,52 @@ def test_two_processes_never_give_one_number_twice(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from fleet.clock import SystemClock\n"
         "from fleet.runs.decisions import Decision, DecisionFile\n"
-        "file = DecisionFile(Path(sys.argv[1]), SystemClock())\n"
+        "file = DecisionFile(Path(sys.argv[1]), SystemClock(), patience_s=60)\n"
         "for _ in range(40): file.record(Decision('t', 'f', 'd', 'w', 'r'), run='r', turn=0)\n"
     )
     two = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(2)]
     assert [one.wait(60) for one in two] == [0, 0]
     assert numbers(tmp_path) == list(range(1, 81))
+
+
+def test_a_large_file_is_put_aside_and_the_numbers_go_on(tmp_path: Path) -> None:
+    file = DecisionFile(tmp_path, SystemClock(), largest=1000)
+    assert [file.record(ONE, run="r", turn=0) for _ in range(30)] == list(range(1, 31))
+    older, newer = ((tmp_path / name).read_text() for name in (OLDER, NAME))
+    assert max(len(older), len(newer)) < 2000
+    given = numbers_of(older + newer)
+    assert given == list(range(given[0], 31))
+    (tmp_path / NAME).unlink()  # killed between putting it aside and the next record
+    assert DecisionFile(tmp_path, SystemClock()).record(ONE, run="r", turn=0) == numbers_of(older)[-1] + 1
+
+
+def numbers_of(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"^## D(\d+) ", text, re.MULTILINE)]
+
+
+def test_two_processes_put_the_file_aside_and_give_no_number_twice(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from fleet.clock import SystemClock\n"
+        "from fleet.runs.decisions import Decision, DecisionFile\n"
+        "file = DecisionFile(Path(sys.argv[1]), SystemClock(), largest=2000, patience_s=60)\n"
+        "print([file.record(Decision('t', 'f', 'd', 'w', 'r'), run='r', turn=0) for _ in range(60)])\n"
+    )
+    words = [sys.executable, "-c", script, str(tmp_path)]
+    two = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = "".join(one.communicate(timeout=60)[0] for one in two)
+    assert sorted(map(int, re.findall(r"\d+", said))) == list(range(1, 121))
+
+
+def test_a_lock_that_a_stranger_holds_costs_the_records_and_no_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = log(tmp_path)
+    file.record(ONE, run="r", turn=0)
+    with (tmp_path / NAME).open("rb") as stranger:
+        fcntl.flock(stranger, fcntl.LOCK_SH)
+        assert [file.record(ONE, run="r", turn=0) for _ in range(100)] == [0] * 100  # or it hangs here
+    assert {record.getMessage().endswith("keeps its lock: a title") for record in caplog.records} == {True}
+    assert file.record(ONE, run="r", turn=0) == 2
 
 
 def test_a_torn_record_is_closed_and_the_next_one_counts_on(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from fleet.chain.judge import Fences
 from fleet.chain.ports import Receipt, Role, RunScope, Settled, TxRequest
 from fleet.clock import SystemClock
 from fleet.config import GasSection
-from fleet.errors import TryAgain
+from fleet.errors import ConfigError, TryAgain
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.runs.settle import ROUNDS, give_back, release_left, settle, transactions
@@ -124,6 +124,50 @@ async def test_while_the_chain_does_not_hold_still_the_keys_stay(rig: Rig) -> No
     assert rig.wallet.keys.labels() == [NAME]
     await rig.give_back()
     assert (await rig.chain.names.owner_of_name(NAME), rig.wallet.keys.labels()) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "why"),
+    [
+        (b"garbage", 0o600, "neither 64 hex"),
+        (b"", 0o600, "neither 64 hex"),
+        (b"11" * 32, 0o644, "lets others in"),
+    ],
+)
+async def test_a_key_file_that_is_no_good_is_told_and_the_rest_is_settled(
+    rig: Rig, content: bytes, mode: int, why: str
+) -> None:
+    await rig.mint("done")
+    bad = rig.wallet.keys.folder / "caller"
+    bad.write_bytes(content)
+    bad.chmod(mode)
+    await rig.journal.intend(RUN, "key", "caller", {})
+    with pytest.raises(ConfigError, match=why) as caught:
+        await rig.give_back()
+    assert f"key file {bad}: " in str(caught.value)
+    assert str(caught.value).endswith(f"or give up what caller may hold: rm {bad}")
+    assert (await rig.chain.names.owner_of_name(NAME), rig.wallet.keys.labels()) == ("", ["caller"])
+    assert bad.read_bytes() == content
+    states = {effect.ref: effect.state for effect in await rig.journal.effects(RUN, ["key"])}
+    assert states == {NAME: "released", "caller": "open"}
+    bad.unlink()  # as it said
+    await rig.give_back()
+    assert not rig.wallet.keys.folder.exists()
+    assert await rig.journal.effects(RUN, states=["open"]) == []
+
+
+async def test_a_name_whose_key_file_is_garbage_is_given_up_when_its_file_is_removed(rig: Rig) -> None:
+    await rig.mint("done")
+    bad = rig.wallet.keys.folder / NAME
+    bad.write_bytes(b"garbage")
+    with pytest.raises(ConfigError, match=f"what {NAME} may hold"):
+        await rig.give_back()
+    assert [name.state for name in await rig.journal.effects(RUN, ["name"])] == ["done"]
+    bad.unlink()
+    await rig.give_back()
+    (name,) = await rig.journal.effects(RUN, ["name"])
+    assert (name.state, name.data["reason"]) == ("failed", f"owned by {name.data['owner']}")
+    assert not rig.wallet.keys.folder.exists()
 
 
 @pytest.mark.parametrize(("status", "state"), [(1, "done"), (0, "failed")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -104,6 +105,24 @@ async def journal(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Journal]:
         yield journal
 
 
+def taken(folder: Path) -> int:
+    """What `du` says: blocks, and 512 bytes for each inode."""
+    blocks, inodes = (
+        int(subprocess.run(["du", "-s", how, folder], capture_output=True, check=True).stdout.split()[0])
+        for how in ("--block-size=1", "--inodes")
+    )
+    return blocks + 512 * inodes
+
+
+async def test_many_small_files_count_as_what_they_take(tmp_path: Path, journal: Journal) -> None:
+    made = folder(tmp_path, "over")
+    for number in range(100):
+        (made / "evidence" / f"{number}.json").write_bytes(b"{}")
+    (one,) = await look(tmp_path, journal)
+    assert one.bytes == taken(made)
+    assert one.bytes > 100 * 512
+
+
 def folder(state: Path, run: str) -> Path:
     made = state / "runs" / run
     (made / "evidence").mkdir(parents=True)
@@ -120,8 +139,11 @@ async def test_the_folder_of_a_run_that_is_over_goes_and_no_other(tmp_path: Path
     (over / "link").symlink_to(outside)
     (tmp_path / "runs" / "linked").symlink_to(outside)
     sizes = {one.run: (one.bytes, bool(one.ended)) for one in await look(tmp_path, journal)}
-    length = len(str(outside))  # a link is as long as what it says
-    assert sizes == {"over": (1500 + length, True), "held": (1500, False), "unknown": (1500, False)}
+    assert sizes == {
+        "over": (taken(over), True),
+        "held": (taken(held), False),
+        "unknown": (taken(unknown), False),
+    }
     gone, stuck = await tidy(tmp_path, journal, KeepSection(), NOW)
     assert ([one.run for one in gone], stuck) == (["over"], [])
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["held", "linked", "unknown"]

@@ -52,6 +52,22 @@ async def until(check: Callable[[], bool], seconds: float = 20) -> None:
             await anyio.sleep(0.01)
 
 
+async def test_a_thread_that_cannot_start_ends_the_daemon_once_the_run_is_told(shop: Shop) -> None:
+    async def threadless(_row: RunRow) -> None:
+        raise RuntimeError("can't start new thread")
+
+    shop.work = threadless
+    await shop.queue.fire(firing("qa-a"))
+    with anyio.fail_after(20), pytest.raises(ExceptionGroup) as caught:
+        await shop.executor.run()
+    (error,) = caught.value.exceptions
+    assert isinstance(error, TryAgain)
+    assert "can start no thread" in str(error)
+    assert "ulimit -u" in error.remedy
+    assert [key for key, _, _ in shop.ended] == ["qa-a@manual:1"]
+    assert len(shop.told("fault.met")) == 1
+
+
 async def test_two_due_triggers_of_one_persona_never_overlap(shop: Shop) -> None:
     shop.work = crowd = Crowd()
     shop.executor.limit = 4

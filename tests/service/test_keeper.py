@@ -22,6 +22,7 @@ from fleet.events.feed import Feed, read_feed
 from fleet.runs.world import World
 from fleet.service.keeper import Keeper
 from fleet.store.journal import Journal
+from tests.runs.test_keep import taken
 
 pytestmark = pytest.mark.anyio
 
@@ -75,6 +76,7 @@ def told(state: Path) -> list[dict[str, Any]]:
 
 
 async def test_what_is_old_goes_and_is_told_once(state: Path, world: World) -> None:
+    size = taken(state / "runs" / "over")
     feed = Feed(state / "events.jsonl", clock=SystemClock())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(keeper(world, feed).run)
@@ -85,7 +87,7 @@ async def test_what_is_old_goes_and_is_told_once(state: Path, world: World) -> N
         tasks.cancel_scope.cancel()
     await keeper(world, feed).look()
     feed.close()
-    assert told(state) == [{"type": "runs.removed", "runs": 1, "bytes": 2000}]
+    assert told(state) == [{"type": "runs.removed", "runs": 1, "bytes": size}]
     assert folders(state) == ["held"]
 
 
@@ -120,9 +122,10 @@ async def test_what_cannot_be_removed_is_told_once_and_stops_nobody(state: Path,
         assert folders(state) == ["held", "over"]
     finally:
         await anyio.run_process(["umount", str(mount)])
+    left = taken(state / "runs" / "over")
     await one.look()
     feed.close()
-    assert told(state)[1:] == [{"type": "runs.removed", "runs": 1, "bytes": 0}]
+    assert told(state)[1:] == [{"type": "runs.removed", "runs": 1, "bytes": left}]
 
 
 def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -133,9 +136,10 @@ def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 async def test_a_person_prunes(state: Path) -> None:
+    size = taken(state / "runs" / "over")
     planned = json.loads(fleet(state, "runs", "prune", "--dry-run", "--json").stdout)
     assert (planned["dry_run"], planned["days"], planned["megabytes"]) == (True, 90, 10_000)
-    assert [(one["run"], one["bytes"]) for one in planned["runs"]] == [("over", 2000)]
+    assert [(one["run"], one["bytes"]) for one in planned["runs"]] == [("over", size)]
     assert folders(state) == ["held", "over"]
     assert "0 runs would be removed" in fleet(state, "runs", "prune", "--dry-run", "--days", "101").stdout
     said = fleet(state, "runs", "prune", "--days", "99")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
+from fleet.chain.abi import FUNCTIONS
 from fleet.chain.rpc import Rpc
 from fleet.clock import SystemClock
 from fleet.config import Platform, parse
@@ -21,7 +24,8 @@ from fleet.devnet.stack import Devnet
 from fleet.gate.stop import resume, stop
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
-from tests.service.conftest import CREATE, FETCH, LONG, Up, persona, processes_of
+from tests.runs.test_keep import taken
+from tests.service.conftest import CREATE, FETCH, LONG, Up, persona, processes_of, whole
 from tests.service.test_keeper import long_ago
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -175,6 +179,32 @@ async def test_a_run_is_cancelled_from_another_terminal(up: Up) -> None:
     assert await up.end(process) == 0
 
 
+async def test_a_journal_that_is_deleted_under_a_daemon_stops_it_and_the_next_one_finds_the_keys(
+    up: Up,
+) -> None:
+    up.drop("qa-long", LONG)
+    process = up.start("--grace", "0")
+    run = await up.minted()
+    for path in up.state.glob("fleet.db*"):
+        path.unlink()
+    assert await anyio.to_thread.run_sync(process.wait, 60) == 3
+    assert f"fleet: {up.state / 'fleet.db'}: removed or replaced under this process" in up.log()
+    said = json.loads(up.fleet("doctor", "--json").stdout)["checks"]
+    (store,) = [row for row in said if row["check"] == "store"]
+    assert (store["ok"], f"there are keys of {run}: was it lost?" in store["seen"]) == (False, True)
+    (up.personas / "qa-long.md").unlink()
+    process = up.start()
+    await up.until(lambda: any(event.run == run for event in up.told("run.settled")))
+    assert any(event.run == run and "was it lost" in event.reason for event in up.told("run.unsettled"))
+    assert await up.held(run) == [""]
+    assert not (up.state / "runs" / run / "keys").exists()
+    assert await up.end(process) == 0
+    said = json.loads(up.fleet("doctor", "--json").stdout)["checks"]
+    assert {row["check"]: row["ok"] for row in said if row["check"] in ("store", "keys without runs")} == {
+        "store": True, "keys without runs": True,
+    }  # fmt: skip
+
+
 async def test_a_bad_configuration_is_refused_and_a_good_one_takes_effect(up: Up) -> None:
     config = Path(up.state.parent / "config" / "fleet.toml")
     process = up.start()
@@ -188,6 +218,27 @@ async def test_a_bad_configuration_is_refused_and_a_good_one_takes_effect(up: Up
     (reloaded,) = await up.until(lambda: up.told("config.reloaded"))
     assert (reloaded.changed, reloaded.waiting) == (("concurrency",), ("identity",))
     assert await up.end(process) == 0
+
+
+async def test_a_never_selector_of_a_reload_acts_on_the_run_in_flight(up: Up) -> None:
+    config = Path(up.state.parent / "config" / "fleet.toml")
+    up.drop("qa-long", LONG)
+    process = up.start()
+    run = await up.minted()
+    config.write_text(f'never = ["0x{FUNCTIONS["register"].selector.hex()}"]\n')
+    process.send_signal(signal.SIGHUP)
+    (reloaded,) = await up.until(lambda: up.told("config.reloaded"))
+    assert (reloaded.changed, reloaded.waiting) == (("never",), ())
+    trajectory = up.state / "runs" / run / "trajectory.jsonl"
+
+    def refused() -> list[Any]:
+        lines = [json.loads(line) for line in whole(trajectory)]
+        made = [line["result"] for line in lines if line.get("tool") == "qa_create" and "result" in line]
+        return [result for result in made if not result["ok"]]
+
+    assert "never" in (await up.until(refused))[0]["error"]
+    assert await up.end(process) == 0
+    assert await up.held(run) == [""] * len(await up.held(run))
 
 
 async def test_a_dial_at_observe_still_runs_what_only_looks(up: Up) -> None:
@@ -299,9 +350,10 @@ async def line_to(devnet: Devnet) -> AsyncIterator[tuple[str, Callable[[bool], N
 async def test_runs_of_long_ago_make_room_and_the_evidence_of_what_is_on_the_log_stays(up: Up) -> None:
     async with long_ago(up.state, "over", "found") as journal:
         await journal.add_finding(FindingRow(run_id="found", fingerprint="0123456789ab", state="posted"))
+    size = taken(up.state / "runs" / "over")
     process = up.start()
     (told,) = await up.until(lambda: up.told("runs.removed"), 30)
-    assert (told.runs, told.bytes) == (1, 2000)
+    assert (told.runs, told.bytes) == (1, size)
     assert sorted(path.name for path in (up.state / "runs").iterdir()) == ["found"]
     assert await up.end(process) == 0
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from fleet.store.ballast import BALLAST, LOW, SIZE, give_up, look, relieve
+from fleet.store.ballast import BALLAST, FEW, LOW, SIZE, give_up, look, relieve
 
 
 def blocks(path: Path) -> int:
@@ -23,9 +25,17 @@ def fill(path: Path) -> None:
             return
 
 
+def crowd(folder: Path, count: int) -> None:
+    folder.mkdir()
+    for number in range(count - 1):
+        (folder / str(number)).touch()
+
+
 def main(disk: Path) -> dict[str, object]:
     size = SIZE + 4 * LOW
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "small", str(disk)], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size},nr_inodes={3 * FEW}", "small", str(disk)], check=True
+    )
     seen: dict[str, object] = {"at first": look(disk), "reserved": blocks(disk / BALLAST) >= SIZE}
     seen["enough room relieves nothing"] = relieve(disk)
     fill(disk / "other")
@@ -43,6 +53,13 @@ def main(disk: Path) -> dict[str, object]:
     fill(disk / "more")
     seen["nothing left to give"] = relieve(disk)
     give_up(disk)
+    (disk / "other").unlink()
+    (disk / "more").unlink()
+    seen["freed again"], free = look(disk), os.statvfs(disk).f_favail
+    crowd(disk / "crowd", free - FEW + 1)
+    seen["too many files"], seen["given up for them"] = look(disk), not (disk / BALLAST).exists()
+    shutil.rmtree(disk / "crowd")
+    seen["fewer files"], seen["reserved after them"] = look(disk), (disk / BALLAST).exists()
     seen["no disk"] = look(disk / "nowhere")
     return seen
 

@@ -44,5 +44,10 @@ def test_it_is_given_up_on_a_full_disk_and_laid_again_when_there_is_room(tmp_pat
         "relieved": True,
         "by giving up": True,
         "nothing left to give": True,
+        "freed again": "",
+        "too many files": "the disk is full: 1000 inodes free",
+        "given up for them": True,
+        "fewer files": "",
+        "reserved after them": True,
         "no disk": "the disk is full: 0 MiB free",
     }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -33,6 +35,21 @@ async def _fill(path: Path | str, runs: int = 1) -> None:
             await journal.trigger(
                 f"r{n}", persona="p", key=f"k{n}", platform="d", trigger="t" * 500, rung="observe", budget={}
             )
+
+
+async def test_no_thread_is_started_after_the_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    journal = await Journal.open(tmp_path / "fleet.db")
+    monkeypatch.setattr(threading, "_start_new_thread", refuse)
+    await journal.put("a", "b")
+    assert await journal.get("a") == "b"
+    await journal.aclose()
+    with pytest.raises(TryAgain, match="thread: can't start new thread"):
+        await Journal.open(tmp_path / "fleet.db")
 
 
 async def test_the_file_is_private_durable_and_strict(tmp_path: Path) -> None:
@@ -93,6 +110,43 @@ async def test_a_damaged_page_is_an_error_with_a_remedy(tmp_path: Path) -> None:
         async with await Journal.open(path) as journal:
             await journal.runs()
     assert "backup" in refused.value.remedy
+
+
+async def test_what_is_wrong_with_a_journal_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    await _fill(path, runs=60)
+    async with await Journal.open(path) as journal:
+        assert await journal.faults() == []
+    with sqlite3.connect(path) as raw:
+        raw.execute("DROP TABLE skips")
+        raw.execute("ALTER TABLE history DROP COLUMN at")
+        raw.execute("PRAGMA writable_schema=ON")
+        raw.execute("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'history'")
+    raw.close()
+    async with await Journal.open(path) as journal:
+        faults = await journal.faults()
+    assert {"no table skips", "no column history.at"} <= set(faults)
+    assert any("page" in fault.lower() for fault in faults)
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+async def test_a_journal_that_is_taken_away_records_nothing_more(
+    tmp_path: Path, suffix: str, how: str
+) -> None:
+    path = tmp_path / "fleet.db"
+    async with await Journal.open(path) as journal:
+        await journal.put("a", "b")
+        gone = path.with_name(path.name + suffix)
+        if how == "removed":
+            gone.unlink()
+        else:
+            shutil.copy(gone, tmp_path / "copy")
+            (tmp_path / "copy").replace(gone)
+        for act in (journal.put("a", "c"), journal.get("a"), journal.at_hand("devnet")):
+            with pytest.raises(ConfigError, match=f"{re.escape(str(gone))}: removed or replaced") as caught:
+                await act
+        assert not caught.value.retryable
 
 
 @pytest.mark.parametrize("kind", ["directory", "fifo", "no parent"])
