@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 LLM    := .venv-llm
 JOBS   ?= 2
 
-.PHONY: setup demo test systemd soak crash platforms model check format bench lock clean
+.PHONY: setup demo test systemd soak crash race platforms model check format bench lock clean
 
 setup: $(READY)
 
@@ -47,7 +47,11 @@ crash: setup
 # Every shipped persona on platforms that it was not written for, whole, reduced, bare and disturbed.
 # `make test` has its short form.
 platforms: setup
-	@PLATFORMS_FULL=1 $(BIN)/python -m pytest tests/platforms -s
+	@PLATFORM_TIMES=10 $(BIN)/python -m pytest tests/platforms -s
+
+# A daemon that is stopped, taken for dead and goes on, at each point of a run's end; two daemons, PostgreSQL.
+race: setup
+	@RACE_TRIALS=$${RACE_TRIALS:-100} $(BIN)/python -m pytest tests/crash/test_paused_daemon.py -s
 
 # A real small model drives a run; builds its engine from source, minutes, the first time.
 model: setup $(LLM)/.ready

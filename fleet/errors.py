@@ -9,6 +9,7 @@
     ├── Refused           exit 5    dial, gate, signer or broker said no
     │   └── BudgetExceeded          the fence in front of spending
     ├── TryAgain          exit 75   another daemon holds the lock, a lease is live, a disk is full
+    ├── LostRun           exit 75   a peer keeps this run now: this process records nothing of it
     ├── JailError         exit 4    no jail works here, or a jail broke: never an answer about the platform
     └── ChainError                  a transaction or a call did not do what it should
         ├── RpcError                the node answered with a JSON-RPC error
@@ -81,6 +82,12 @@ class BudgetExceeded(Refused):
 class TryAgain(FleetError):
     exit_code = 75
     retryable = True
+
+
+class LostRun(FleetError):
+    """A peer took this process for dead and keeps the run: let go of it, and record nothing."""
+
+    exit_code = 75
 
 
 class JailError(FleetError):

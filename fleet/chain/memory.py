@@ -23,6 +23,16 @@ class MemoryJournal:
         self.intents[effect] = {"run": run, "purpose": purpose, "tx": tx_hash, "raw": raw, **meta}
         return effect
 
+    async def still_open(self, effect_id: int) -> None:
+        pass  # nobody else is there
+
+    async def unmined(self, run: str) -> list[bytes]:
+        seen = {effect for effect, (_, data) in self.ends.items() if "status" in data}
+        mine = {effect: one for effect, one in self.intents.items() if one["run"] == run}
+        return [
+            one["raw"] for effect, one in mine.items() if one["role"] == "identity" and effect not in seen
+        ]
+
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         self.ends[effect_id] = (status, data)
 

@@ -92,9 +92,9 @@ class Receipt:
 class Settled:
     """What recovery found out about journalled bytes by looking.
 
-    `mined`: there is a receipt (which may be a failure). `failed`: not on chain, and another
-    transaction used its nonce, or it was not to be sent again. `pending`: the node has it, but no
-    block yet; look again.
+    `mined`: there is a receipt (which may be a failure). `failed`: not on chain, and another transaction used
+    its nonce for good, or it was not to be sent again, or the node refuses it. `pending`: the node has it, or
+    another one with its nonce, but no block that counts does yet; look again.
     """
 
     state: Literal["mined", "failed", "pending"]
@@ -158,10 +158,19 @@ class RunScope:
 
 
 class TxJournal(Protocol):
-    """Intent before act: both calls return once their record is durable."""
+    """Intent before act: a record is durable when its call returns.
+
+    All raise LostRun once another daemon keeps the run: then nothing may leave this process for it.
+    """
 
     async def intend_tx(self, run: str, purpose: str, tx_hash: str, raw: bytes, meta: dict[str, Any]) -> int:
         """Record signed bytes that are about to be broadcast; an id for `tx_done`."""
+
+    async def still_open(self, effect_id: int) -> None:
+        """LostRun once somebody else answers for this intent, or has settled it."""
+
+    async def unmined(self, run: str) -> list[bytes]:
+        """Bytes that this run has signed for the log and that nobody has seen in a block."""
 
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         """Close an intent: `done` (status 1), or `failed` (status 0, refused by the node, or replaced)."""

@@ -66,6 +66,14 @@ class Receipts:
         """True when the node has this transaction, mined or waiting."""
         return await self._rpc.call("eth_getTransactionByHash", [tx]) is not None
 
+    async def used(self, sender: str, *, final: bool = True) -> int:
+        """Nonces of this sender that the chain has used; `final`: in blocks with enough on top of them."""
+        block = "latest"
+        if final and self._confirmations:
+            head = as_int(await self._rpc.call("eth_blockNumber"))
+            block = hex(max(head - self._confirmations, 0))
+        return as_int(await self._rpc.call("eth_getTransactionCount", [sender, block]))
+
     async def explain(self, receipt: Receipt, unsigned: Unsigned, sender: str) -> Receipt:
         """The receipt with `failure` and `reason` filled in, by replaying it on the block before."""
         if receipt.status == 1:

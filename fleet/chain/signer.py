@@ -5,34 +5,33 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import CLOCK_BOOTTIME, clock_gettime
 
 import anyio
 
 from fleet.chain import abi, codec
-from fleet.chain.hexes import as_int
+from fleet.chain.broadcast import Broadcast, is_taken
 from fleet.chain.judge import Fences, Judge, Node
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.lane import Lane, Lanes
 from fleet.chain.ports import Receipt, Role, RunScope, Settled, TxJournal, TxRequest
 from fleet.chain.receipts import Receipts, minted_id
+from fleet.chain.recovery import Recovery
 from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Signed, Unsigned, parse, sign, tx_hash
+from fleet.chain.tx import Signed, Unsigned, sign
 from fleet.config import ChainSection
-from fleet.errors import ChainError, FleetError, Refused, RpcError, TxFailed, Unreachable
+from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, TxFailed
+from fleet.store import crash
 
 BATCH = 50
 """Transactions per broadcast request; larger batches win nothing (performance.md 4)."""
-SEND_TRIES = 3
-"""Attempts to reach the node with bytes that are journalled already."""
 NONCE_TRIES = 6
 """Attempts to find a nonce that nobody else has taken meanwhile."""
 JITTER_S = 0.05
 """Two senders in step would collide every time."""
-
-NOT_SENT = "never reached the chain, not sent again"
-
-_KNOWN = ("already known", "already imported", "already exists", "known transaction")
-_TAKEN = ("nonce too low", "replacement transaction underpriced", "could not replace")
+FRESH_S = 2.0
+"""How old an intent may be when its bytes leave; the time in which the machine sleeps counts."""
+FRESH_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +66,14 @@ class Signer:
 
     Raises Refused before anything left the process, WrongTarget when the node changed chains, RpcError
     when the node refused the transaction, TxFailed when it failed or no block took it in time,
-    Unreachable when nobody knows: then the intent stays open for `settle_raw`.
+    Unreachable or TryAgain when nobody knows: then the intent stays open for `settle_raw`. LostRun when a
+    peer keeps the run: its own look at the intent decides.
     """
 
     def __init__(
         self, rpc: Rpc, chain: ChainSection, journal: TxJournal, *, keys: Keys, fences: Fences,
         deadline_s: float = 60.0,
     ) -> None:  # fmt: skip
-        self._rpc = rpc
         self._chain_id = chain.id
         self._diamond = chain.diamond.lower()
         self._journal = journal
@@ -85,6 +84,8 @@ class Signer:
         }
         self._judge = Judge(rpc, chain, fences, self.address(Role.SPONSOR))
         self._receipts = Receipts(rpc, deadline_s=deadline_s, confirmations=chain.confirmations)
+        self._sender = Broadcast(rpc, self._receipts)
+        self._recovery = Recovery(rpc, self._judge, self._receipts, self._sender, journal)
         self._lanes = Lanes(rpc)
 
     def open_run(self, scope: RunScope) -> None:
@@ -156,22 +157,11 @@ class Signer:
 
         Only what today's dial permits is sent again; `submitFeedback` and clean-up always are.
         """
-        unsigned, sender = parse(raw)
-        tx = tx_hash(raw)
-        found = (await self._receipts.lookup([tx]))[0]
-        if found is None and not await self._receipts.known(tx):
-            used = as_int(await self._rpc.call("eth_getTransactionCount", [sender, "latest"]))
-            if used > unsigned.nonce:
-                return Settled(state="failed", tx=tx, reason="another transaction used its nonce")
-            if not rebroadcast or not self._judge.may_resend(unsigned):
-                return Settled(state="failed", tx=tx, reason=NOT_SENT)
-            answer = (await self._push([raw]))[0]
-            if not await self._accepted(answer, tx):
-                return Settled(state="failed", tx=tx, reason=str(answer))
-        found = found or (await self._receipts.wait([tx]))[0]
-        if found is None:
-            return Settled(state="pending", tx=tx, reason="the node has it, but no block does")
-        return Settled(state="mined", tx=tx, receipt=await self._receipts.explain(found, unsigned, sender))
+        return await self._recovery.settle_raw(raw, rebroadcast=rebroadcast)
+
+    async def is_dead(self, raw: bytes) -> bool:
+        """Whether journalled bytes can be in no block any more."""
+        return await self._recovery.is_dead(raw)
 
     def _key(self, request: TxRequest) -> Secret:
         if request.role is Role.THROWAWAY:
@@ -184,15 +174,19 @@ class Signer:
     async def _chunk(
         self, lane: Lane, requests: Sequence[TxRequest], key: Secret, sender: str
     ) -> list[Sent | FleetError]:
-        """One batch. An element whose nonce somebody else took meanwhile is signed again, a few times."""
+        """One batch. An element whose nonce somebody else took meanwhile is signed again, a few times.
+
+        What was intended before gets the nonce that it had then: only one of both can ever be mined.
+        """
         done: dict[int, Sent | FleetError] = {}
+        held = await self._recovery.held(requests, sender)
         for attempt in range(NONCE_TRIES):
             left = [place for place in range(len(requests)) if place not in done]
             if not left:
                 break
             await anyio.sleep(random.uniform(0, JITTER_S * attempt))
             node = await self._judge.look(sender, [requests[place] for place in left])
-            nonce = await lane.first(node.pending)
+            nonce = await lane.first(node.pending) if held is None else held
             drafts = [
                 self._draft(place, requests[place], key, sender, node, nonce + step)
                 for step, place in enumerate(left)
@@ -220,6 +214,7 @@ class Signer:
     ) -> dict[int, Sent | FleetError]:
         """Journal, then broadcast. A place whose nonce was taken is missing from the answer."""
         sents = {}
+        since = clock_gettime(CLOCK_BOOTTIME)
         for draft in drafts:
             request = requests[draft.place]
             meta = {
@@ -232,37 +227,38 @@ class Signer:
             sents[draft.place] = Sent(
                 effect=effect, hash=draft.signed.hash, unsigned=draft.unsigned, sender=sender, request=request
             )
-        answers = await self._push([draft.signed.raw for draft in drafts])
+        await self._fresh(since, [sent.effect for sent in sents.values()])
+        answers = await self._sender.send([draft.signed.raw for draft in drafts])
+        crash.point("tx.sent")
         done: dict[int, Sent | FleetError] = {}
         for (place, sent), answer in zip(sents.items(), answers, strict=True):
-            if await self._accepted(answer, sent.hash):
+            if await self._sender.accepted(answer, sent.hash):
                 lane.sent(sent.unsigned.nonce)
                 done[place] = sent
                 continue
             await self._journal.tx_done(sent.effect, "failed", {"reason": str(answer)})
-            if not _says(answer, _TAKEN):
+            if not is_taken(answer):
                 done[place] = (
                     answer if isinstance(answer, RpcError) else RpcError("the node took another hash")
                 )
         return done
 
-    async def _push(self, raws: Sequence[bytes]) -> list[object]:
-        """Broadcast. The same bytes may be sent again safely, so a lost answer is no reason to give up."""
-        calls = [("eth_sendRawTransaction", ["0x" + raw.hex()]) for raw in raws]
-        for attempt in range(1, SEND_TRIES):
-            try:
-                return await self._rpc.batch(calls)
-            except Unreachable as error:
-                if not error.retryable:
-                    raise
-                await anyio.sleep(0.1 * attempt)
-        return await self._rpc.batch(calls)
+    async def _fresh(self, since: float, effects: Sequence[int]) -> None:
+        """Unless the intents are of this moment, ask whether they still are this process's to act on.
 
-    async def _accepted(self, answer: object, tx: str) -> bool:
-        """True when the node has these bytes, whatever it said about them."""
-        if answer == tx or _says(answer, _KNOWN):
-            return True
-        return _says(answer, _TAKEN) and await self._receipts.known(tx)
+        LostRun when they are not; TryAgain, with the intents left to be settled by looking, when that cannot
+        be learnt in time. It keeps what is late from being sent; what makes it harmless is the nonce.
+        """
+        crash.point("tx.send")
+        for _ in range(FRESH_TRIES):
+            if clock_gettime(CLOCK_BOOTTIME) - since < FRESH_S:
+                return
+            since = clock_gettime(CLOCK_BOOTTIME)
+            for effect in effects:
+                await self._journal.still_open(effect)
+        raise TryAgain(
+            "the journal answers too late for a signature", remedy="it is looked up and tried again"
+        )
 
     async def _close(self, sent: Sent, receipt: Receipt | None) -> Receipt | FleetError:
         if receipt is None:
@@ -287,11 +283,6 @@ class Signer:
 
 
 _REGISTER = abi.FUNCTIONS["register"]
-
-
-def _says(answer: object, phrases: Sequence[str]) -> bool:
-    text = str(answer).lower()
-    return isinstance(answer, RpcError) and any(phrase in text for phrase in phrases)
 
 
 def _unsent() -> FleetError:

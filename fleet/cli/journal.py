@@ -37,11 +37,11 @@ async def at_work(
 ) -> AsyncIterator[tuple[Journal, Source]]:
     """The journal of somebody who runs things, and where runs come from."""
     if isinstance(place, Path):
-        async with await Journal.open(place, clock=clock) as journal:
+        async with await Journal.open(place, clock=clock, keeper="") as journal:
             yield journal, Embedded(journal, platform, Owner(os.getpid(), own_start()))
         return
     owner = Owner(os.getpid(), own_start(), f"{socket.gethostname()}-{secrets.token_hex(4)}")
-    async with await Journal.open(place, clock=clock, busy_s=PATIENCE_S) as journal:
+    async with await Journal.open(place, clock=clock, busy_s=PATIENCE_S, keeper=owner.daemon) as journal:
         from fleet.store.dispatch import Dispatcher  # of the extra `postgres`, which the journal asked for
 
         async with Dispatcher(place, journal, platform, owner, stalled_s=stalled_s).open() as source:

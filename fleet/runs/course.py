@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import anyio
 
 from fleet.drivers.session import RunOver
-from fleet.errors import FleetError
+from fleet.errors import FleetError, LostRun
 from fleet.events.model import DialDistrusted, Footer, Header, TurnUsage
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
@@ -28,6 +28,7 @@ from fleet.runs.settle import settle
 from fleet.runs.wallet import Wallet
 from fleet.runs.world import World
 from fleet.store import ballast
+from fleet.store.part import lost
 from fleet.store.rows import FindingRow, RunRow
 from fleet.text import clean
 from sandbox.contract import VIEWS
@@ -184,26 +185,33 @@ class Course:
         return await self.finish(outcome, detail)
 
     async def finish(self, outcome: str, detail: str) -> RunReport:
-        """Settle, then the footer, then the journal's last word on this run."""
+        """Settle, then the footer, then the journal's last word on this run; nothing of a peer's run."""
+        with suppress(LostRun):
+            if await self._ours():
+                return await self._end(outcome, detail)
+        return await self._report(outcome, f"{detail}; a peer took it over".lstrip("; "), settled=False)
+
+    async def _end(self, outcome: str, detail: str) -> RunReport:
         world, settled = self.world, True
-        if not await self._ours():
-            return await self._report(outcome, f"{detail}; a peer took it over".lstrip("; "), settled=False)
         try:
             with anyio.fail_after(SETTLE_S):
                 await world.journal.start_settling(self.run)
                 if outcome == "budget_exceeded":
                     await self._closing_report(detail)
                 await settle(world, self.run, self.stream, self.wallet)
+        except LostRun:
+            raise
         except (FleetError, TimeoutError) as error:
             ballast.relieve(world.state)
-            await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}")
+            await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}", run=self.run)
             settled, detail = False, f"{detail}; clean-up goes on at the next start: {error}".lstrip("; ")
         if settled:
             for row in await world.journal.findings(self.run, ["raised"]):  # nobody will come back to it
                 await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
             if not self.sink.ended:
                 self.stream.emit(self._footer(outcome, detail))
-            await world.journal.finish(self.run, outcome, detail)
+            if not await world.journal.finish(self.run, outcome, detail):
+                raise lost(self.run)
         return await self._report(outcome, detail, settled=settled)
 
     async def _report(self, outcome: str, detail: str, *, settled: bool) -> RunReport:

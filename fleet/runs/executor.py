@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,7 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from fleet.clock import Clock, rest
-from fleet.errors import FleetError, TryAgain
+from fleet.errors import FleetError, LostRun, TryAgain
 from fleet.events.feed import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
@@ -135,7 +136,8 @@ class Executor:
 
     async def _claim(self) -> RunRow | None:
         async with self._claiming:
-            row = await self._world.source.take(self.waiting, set(self.live.values()))
+            at_work = {*self._flights, *self._world.gates}
+            row = await self._world.source.take(self.waiting, set(self.live.values()), at_work)
             if row is not None:
                 self._flights[row.run_id] = _Flight(row.persona)
             return row
@@ -165,7 +167,8 @@ class Executor:
         if not flight.scope.cancel_called:
             self._world.asked[run] = why
             try:
-                await self._world.journal.put(waits_key(run), f"cancelled\n{why}")
+                with suppress(LostRun):  # then a peer says how it ended
+                    await self._world.journal.put(waits_key(run), f"cancelled\n{why}", run=run)
             finally:
                 flight.scope.cancel()
 
@@ -203,7 +206,8 @@ class Executor:
     async def _tell_ended(self, run: str) -> None:
         """The journal is asked, because a cancelled run brings no report."""
         row = await self._world.journal.run(run)
-        if row.state == "ended":
+        peers = row.daemon and not await self._world.source.mine(run)
+        if row.state == "ended" and not peers:
             await self._world.source.done(run)
             findings = await self._world.journal.findings(run)
             self._ended(row, found=any(finding.state in NEWS for finding in findings))

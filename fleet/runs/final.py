@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from fleet.chain import codec
 from fleet.chain.abi import FUNCTIONS
-from fleet.chain.signer import NOT_SENT
+from fleet.chain.recovery import NOT_SENT
 from fleet.chain.tx import parse
 from fleet.clock import iso
 from fleet.runs.world import World
@@ -43,6 +43,7 @@ async def _watched(world: World) -> list[EffectRow]:
 
 
 async def _look(world: World, effect: EffectRow, head: int, tell: Tell) -> None:
+    await world.journal.tend(effect.run_id)
     settled = await world.signer.settle_raw(bytes.fromhex(effect.data["raw"]))
     found = settled.receipt
     if settled.state == "pending" or settled.reason == NOT_SENT:

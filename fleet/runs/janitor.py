@@ -8,7 +8,7 @@ from functools import partial
 
 import anyio
 
-from fleet.errors import FleetError
+from fleet.errors import FleetError, LostRun
 from fleet.events.feed import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
@@ -121,6 +121,7 @@ class Janitor:
             if isinstance(event, ResourceReleased):
                 self._feed.tell(NameReleased(run=run, name=event.ref))
 
+        await self._world.journal.tend(run)
         stream = Stream(run, clock=self._world.clock, sink=_Nowhere(), readers=(tell,))
         await release_left(self._world, run, stream, Wallet(self._world, run))
 
@@ -133,6 +134,7 @@ class Janitor:
     async def _release_again(self, run: str) -> None:
         for name in self._undone:
             if name.run_id == run:
+                await self._world.journal.tend(run)
                 tell = partial(self._feed.tell, NameReleased(run=run, name=name.ref))
                 await release_again(self._world, name, tell)
 
@@ -143,6 +145,9 @@ class Janitor:
             return
         try:
             await act()
+        except LostRun:
+            self._failed.pop(run, None)  # a peer settles it
+            self._told.pop(run, None)
         except Exception as error:
             expected = isinstance(error, FleetError)
             if not expected:

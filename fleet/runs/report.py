@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
+from fleet.chain.abi import FUNCTIONS
 from fleet.chain.ports import Posted
+from fleet.chain.tx import parse
 from fleet.errors import BudgetExceeded, ChainError, FleetError, Refused, Unreachable
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
@@ -24,7 +26,8 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
     """Post what this run confirmed, and finish what a crash left in the outbox.
 
     Every transaction of this run has been settled before this is called: what is not on the log now
-    will not appear there by itself.
+    will not appear there by itself. Should a daemon that was taken for dead still hold one of them, it has
+    the nonce of the one that is signed here. LostRun when this process is that daemon.
     """
     await _seen(world, run)
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
@@ -37,7 +40,8 @@ async def report_all(world: World, run: str, stream: Stream) -> None:
         if row.state == "posting":
             index = await world.log.find(row.envelope, world.identity)
             if index is not None:
-                await _done(world, row, Posted(tx=row.tx, index=index), stream)
+                tx = row.tx or await _sent_by(world, run, row.envelope)
+                await _done(world, row, Posted(tx=tx, index=index), stream)
                 continue
             if not affordable and not paid:
                 await _put_back(world, row)
@@ -82,7 +86,7 @@ async def _standing(world: World, fingerprint: str) -> FindingRow | None:
     if index is None:
         return None
     # a reorganisation moved it
-    await world.journal.set_finding(earlier.run_id, fingerprint, state="posted", index=index)
+    await world.journal.move_entry(earlier.run_id, fingerprint, index)
     return replace(earlier, index=index)
 
 
@@ -91,6 +95,15 @@ async def _seen(world: World, run: str) -> None:
     for effect in await world.journal.effects(run, ["tx"], ["done"]):
         if effect.data.get("purpose") == "post":
             world.log.seen(int(effect.data.get("block", 0)))
+
+
+async def _sent_by(world: World, run: str, text: str) -> str:
+    """The transaction that a crashed or stopped daemon had posted this text by, "" when none is known."""
+    data = FUNCTIONS["submitFeedback"].encode(text)
+    for effect in await world.journal.effects(run, ["tx"], ["done"]):
+        if effect.data.get("purpose") == "post" and parse(bytes.fromhex(effect.data["raw"]))[0].data == data:
+            return effect.ref
+    return ""
 
 
 async def say(world: World, run: str, text: str) -> dict[str, Any]:

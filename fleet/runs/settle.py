@@ -23,6 +23,8 @@ from fleet.store.rows import EffectRow
 
 RESENT = frozenset({"post"})
 """Purposes of transactions that are still wanted after a crash; the rest is only looked up."""
+ADOPTED = ("stipend ", "release ", "sweep ")
+"""How the purposes begin of what a run pays and gives back: a peer sends the same bytes."""
 ROUNDS = 3
 """How often a name may come back while its run is settled; then it waits."""
 
@@ -58,10 +60,11 @@ async def transactions(world: World, run: str) -> None:
         if world.journal.shared and not run and effect.at > young:
             continue
         raw = bytes.fromhex(effect.data["raw"])
-        settled = await world.signer.settle_raw(raw, rebroadcast=effect.data.get("purpose") in RESENT)
+        settled = await world.signer.settle_raw(raw, rebroadcast=_still_wanted(world, effect))
         if settled.state == "pending":
             raise TryAgain(
-                f"transaction {settled.tx} of run {run} is in no block yet", remedy="start again in a minute"
+                f"transaction {settled.tx} of run {run} is in no block yet: {settled.reason}",
+                remedy="start again in a minute",
             )
         found = settled.receipt
         mined = {"status": found.status, "block": found.block} if found else {}
@@ -69,6 +72,16 @@ async def transactions(world: World, run: str) -> None:
         await world.journal.resolve(
             effect.effect_id, "done" if good else "failed", {"reason": settled.reason} | mined
         )
+
+
+def _still_wanted(world: World, effect: EffectRow) -> bool:
+    """Whether to send it again.
+
+    On a shared journal stipends and clean-up too: their maker may live and still send them, and what is
+    signed in their place may be the very same bytes.
+    """
+    purpose = effect.data.get("purpose", "")
+    return purpose in RESENT or (world.journal.shared and purpose.startswith(ADOPTED))
 
 
 async def held(world: World, names: Sequence[EffectRow]) -> list[EffectRow]:
@@ -93,6 +106,7 @@ async def give_back(world: World, run: str, stream: Stream, wallet: Wallet) -> N
             await world.sponsor.sweep(wallet.scope, label)
         if not await held(world, await _own(world, run, wallet)):
             stuck = wallet.keys.broken()
+            await _nothing_on_its_way(world, run, wallet)
             await _destroy_keys(world, run, wallet, keep=stuck)
             if stuck:
                 raise _stuck(run, wallet, stuck)
@@ -141,6 +155,21 @@ def _stuck(run: str, wallet: Wallet, broken: Mapping[str, ConfigError]) -> Confi
     remedy = f"put back the right file, or give up what {', '.join(broken)} may hold: rm {files}"
     why = "; ".join(map(str, broken.values()))
     return ConfigError(f"all of run {run} is settled but this: {why}; {remedy}", remedy=remedy)
+
+
+async def _nothing_on_its_way(world: World, run: str, wallet: Wallet) -> None:
+    """What was signed and never seen cannot come any more: its nonce is used, or its key is empty.
+
+    On a shared journal whoever signed it may live, and a name that it minted now would be held for ever.
+    """
+    for effect in await world.journal.effects(run, ["tx"], ["failed"]) if world.journal.shared else ():
+        ours = effect.data.get("role") == Role.THROWAWAY and effect.data.get("key") in wallet.keys.labels()
+        if not ours or "status" in effect.data:
+            continue
+        if not await world.signer.is_dead(bytes.fromhex(effect.data["raw"])):
+            raise TryAgain(
+                f"transaction {effect.ref} of run {run} may still come", remedy="start again in a minute"
+            )
 
 
 async def _destroy_keys(world: World, run: str, wallet: Wallet, *, keep: Collection[str]) -> None:

@@ -68,13 +68,17 @@ class Spending(Part):
 
         BudgetExceeded when it does not fit, naming the limit, and then nothing is counted. A crash right
         after this returns leaves the amount spent: a budget is never handed back.
-        ValueError for anything that is not a whole number from 0 up, UsageError for an unknown run.
+        ValueError for anything that is not a whole number from 0 up, UsageError for an unknown run, LostRun
+        for one that a peer keeps.
         """
         limits: Limits = {**(day or {}), "run": {unit: limit}}
         _check({unit: amount}, limits)
-        return await self._db.write(
-            f"budget.{unit}", lambda c: self._count(c, run_id, self._day(), unit, amount, limits)
-        )
+
+        async def work(c: Connection) -> int:
+            await self._fence(c, run_id)
+            return await self._count(c, run_id, self._day(), unit, amount, limits)
+
+        return await self._db.write(f"budget.{unit}", work)
 
     async def reserve(self, run_id: str, amounts: Mapping[str, int], limits: Limits) -> str:
         """Count several amounts at once, all or nothing, until `settle` says what it really was.
@@ -85,6 +89,7 @@ class Spending(Part):
         reserve_id = secrets.token_hex(8)  # never given out again, unlike a number whose row is gone
 
         async def work(c: Connection) -> None:
+            await self._fence(c, run_id)
             day = self._day()
             for unit, count in sorted(amounts.items()):
                 await self._count(c, run_id, day, unit, count, limits)

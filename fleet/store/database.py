@@ -92,11 +92,16 @@ class Database(ABC):
         An exception rolls back. `step` names the crash point that follows the commit.
         """
 
-        return await self._recorded(step, lambda: self._commit(work))
+        async def whole(connection: Any) -> T:
+            done = await work(connection)
+            crash.point(f"in {step}")
+            return done
+
+        return await self._recorded(step, lambda: self._commit(whole))
 
     async def _recorded(self, step: str, commit: Callable[[], Awaitable[T]]) -> T:
         async def transaction() -> T:
-            crash.about()
+            crash.about(step)
             done = await commit()
             crash.step(step)
             return done

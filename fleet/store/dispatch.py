@@ -19,7 +19,8 @@ import anyio
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import ConfigError, TryAgain
-from fleet.store.jobs import RESCUE, Job, Jobs, run_of
+from fleet.store import crash
+from fleet.store.jobs import Job, Jobs, run_of
 from fleet.store.journal import Journal
 from fleet.store.rows import OPEN_RUNS, RunRow
 from fleet.store.source import Owner, nobody
@@ -99,7 +100,9 @@ class Dispatcher:
         await self._jobs.drop(run_id)
         return False
 
-    async def take(self, waiting: Mapping[str, int], busy: Collection[str]) -> RunRow | None:
+    async def take(
+        self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
+    ) -> RunRow | None:
         """The next run, claimed. Those of dead peers that come first are taken over, and are `left`."""
         if self._keeper is not None and self._keeper.done():
             self._keeper.result()  # it never ends by itself: a fault of ours, and not a silent one
@@ -107,6 +110,8 @@ class Dispatcher:
         async with self._fetching:
             while job := self._fetched or await self._jobs.fetch():
                 self._fetched = job  # until the journal has answered
+                if run_of(job) in at_work and not await self.mine(run_of(job)):
+                    return None
                 row = await self._judged(job)
                 self._fetched = None
                 if row is not None:
@@ -174,17 +179,18 @@ class Dispatcher:
             await asyncio.sleep(self._stalled_s / 6)
 
     async def _rescue(self) -> None:
-        """Put stalled jobs back; one daemon at a time, or two would put back what a third has just begun."""
+        """Put stalled jobs back. Several may do so at a time: each step is one statement that looks and acts.
+
+        Without a lock, so that a daemon that stops in the middle stops none of the others.
+        """
         await self._put_back_strays()
-        async with self._jobs.alone(RESCUE, wait=False) as mine:
-            if not mine:
-                return
-            for job in await self._jobs.stalled(self._stalled_s):
-                await self._jobs.put_back(job)
-            await self._jobs.prune(self._stalled_s)
-            for run_id in await self._jobs.unbegun():
-                await self._forget_unbegun(run_id)
-            await self._defer_jobless()
+        for job in await self._jobs.stalled(self._stalled_s):
+            crash.point("queue.rescue")
+            await self._jobs.rescue(job)
+        await self._jobs.prune(self._stalled_s)
+        for run_id in await self._jobs.unbegun():
+            await self._forget_unbegun(run_id)
+        await self._defer_jobless()
 
     async def _put_back_strays(self) -> None:
         """Jobs that were handed to us in an answer that never came."""

@@ -28,6 +28,7 @@ class Findings(Part):
         again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
 
         async def work(c: Connection) -> bool:
+            await self._fence(c, finding.run_id)
             if await c.scalar(made) is not None:
                 return True
             await c.execute(again.values(times=FINDINGS.c.times + finding.times))
@@ -39,13 +40,14 @@ class Findings(Part):
         """Change fields of one finding: state, confirmed, tries, envelope, evidence, tx, index, data, …
 
         ValueError for a field that cannot change or a state it cannot reach, UsageError when there is
-        no such finding.
+        no such finding, LostRun when a peer keeps its run.
         """
         if unknown := set(changes) - _SETTABLE:
             raise ValueError(f"not a field that changes: {', '.join(sorted(unknown))}")
         where = _is(run_id, fingerprint)
 
         async def work(c: Connection) -> None:
+            await self._fence(c, run_id)
             before: FindingState | None = await c.scalar(select(FINDINGS.c.state).where(*where))
             if before is None:
                 raise UsageError(f"no finding {plain(fingerprint)} in run {plain(run_id)}")
@@ -60,7 +62,8 @@ class Findings(Part):
     async def claim_posting(self, run_id: str, fingerprint: str) -> bool:
         """Move a judged finding into the outbox, unless another run has the same one there at this moment.
 
-        Ask `posted` after a True: what was there before may have been posted in between.
+        Ask `posted` after a True: what was there before may have been posted in between. LostRun when a
+        peer keeps the run.
         """
         mine, other = FINDINGS, FINDINGS.alias()
         busy = select(other.c.finding_id).where(
@@ -72,7 +75,21 @@ class Findings(Part):
             .values(state="posting")
             .returning(mine.c.finding_id)
         )
-        return await self._db.write("finding.claim", lambda c: c.scalar(statement)) is not None
+
+        async def work(c: Connection) -> bool:
+            await self._fence(c, run_id)
+            return await c.scalar(statement) is not None
+
+        return await self._db.write("finding.claim", work)
+
+    async def move_entry(self, run_id: str, fingerprint: str, index: int) -> None:
+        """A reorganisation moved the entry of a posted finding: a fact of the chain, and not fenced."""
+        statement = (
+            update(FINDINGS)
+            .where(*_is(run_id, fingerprint), FINDINGS.c.state == "posted")
+            .values(index=index)
+        )
+        await self._db.write("finding.move", lambda c: c.execute(statement))
 
     async def findings(
         self, run_id: str | None = None, states: Collection[FindingState] = ()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, insert, select, update
 
+from fleet.store.database import Connection
 from fleet.store.part import Part, plain
 from fleet.store.schema import HISTORY, META
 
@@ -75,11 +76,16 @@ class Facts(Part):
         over = update(META).where(META.c.key == row["key"], META.c.value == old).values(value=row["value"])
         return await self._db.write("meta.swap", lambda c: c.scalar(over.returning(META.c.key))) is not None
 
-    async def put(self, key: str, value: str) -> None:
-        """Keep a small fact; ValueError for the journal's own key."""
+    async def put(self, key: str, value: str, *, run: str = "") -> None:
+        """Keep a small fact; ValueError for the journal's own key, LostRun for a `run` that a peer keeps."""
         if key == "schema":
             raise ValueError("the schema version is the journal's own")
         row = {"key": plain(key), "value": plain(value)}
         statement = self._db.insert(META).values(row)
         statement = statement.on_conflict_do_update(index_elements=[META.c.key], set_={"value": row["value"]})
-        await self._db.write("meta.put", lambda c: c.execute(statement))
+
+        async def work(c: Connection) -> None:
+            await self._fence(c, run)
+            await c.execute(statement)
+
+        await self._db.write("meta.put", work)

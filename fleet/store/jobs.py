@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Self
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import psycopg
@@ -20,10 +21,22 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from fleet.errors import TryAgain
+from fleet.store.session import SESSION, link
 
-RESCUE, SCHEMA = 7163399, 7163400
-"""Advisory locks: one rescuer, one maker of tables at a time."""
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7163400)"
+"""The tables are made once: while the transaction lasts that makes them."""
+_RESCUE = """
+WITH stalled AS (
+    SELECT id FROM procrastinate_jobs
+     WHERE id = %(job)s AND status = 'doing' AND worker_id IS NOT DISTINCT FROM %(worker)s FOR UPDATE
+)
+SELECT procrastinate_retry_job_v2(id, now(), NULL, %(queue)s, NULL) FROM stalled
+"""
+"""The library's own, but only while the job is still of the worker that was looked at."""
 _TASK = "run"
+_THERE = "SELECT to_regclass('procrastinate_jobs')"
+LOCK_S = 5
+"""Seconds that a statement of the queue waits for a lock; its own transactions are over in milliseconds."""
 _KNOWN = "SELECT id FROM procrastinate_workers WHERE id = %(worker)s"
 _AWAY = (ConnectorException, psycopg.OperationalError, PoolTimeout, PoolClosed)
 
@@ -33,7 +46,14 @@ class Jobs:
 
     def __init__(self, url: str, platform: str) -> None:
         self._platform = platform
-        self._connector = PsycopgConnector(conninfo=url, min_size=1, max_size=4, timeout=5.0)
+        self._connector = PsycopgConnector(
+            conninfo=url,
+            min_size=1,
+            max_size=4,
+            timeout=5.0,
+            kwargs=link(dict(parse_qsl(urlsplit(url).query))),
+            configure=_limited,
+        )
         self._app = App(connector=self._connector)
         self._manager = self._app.job_manager
         self._task = self._app.task(name=_TASK)(_nothing)
@@ -45,9 +65,7 @@ class Jobs:
         with _reached():
             await self._app.open_async()
         try:
-            async with self.alone(SCHEMA, wait=True):
-                if not await self._manager.check_connection_async():
-                    await self._app.schema_manager.apply_schema_async()
+            await self._make_tables()
             with _reached():
                 self._worker = await self._manager.register_worker()
             yield self
@@ -104,6 +122,12 @@ class Jobs:
         with _reached(), _unless_gone():
             await self._manager.finish_job(job, Status.SUCCEEDED, delete_job=True)
 
+    async def rescue(self, job: Job) -> None:
+        """`put_back` a job that was `stalled`, unless a peer has done so meanwhile."""
+        query = {"job": job.id, "worker": job.worker_id, "queue": self._queue()}
+        with _reached():
+            await self._connector.execute_query_all_async(_RESCUE, **query)
+
     async def put_back(self, job: Job) -> None:
         """Whoever looks next may have it."""
         with _reached(), _unless_gone():
@@ -139,14 +163,14 @@ class Jobs:
         ours = [job for job in found if job.queue in (self._queue(), self._queue(run_of(job)))]
         return [job for job in ours if job.worker_id != self._worker]
 
-    @asynccontextmanager
-    async def alone(self, lock: int, *, wait: bool) -> AsyncIterator[bool]:
-        """Hold an advisory lock; False when somebody else does and it was not to `wait`."""
-        query = f"SELECT pg_{'' if wait else 'try_'}advisory_xact_lock(%s)"
+    async def _make_tables(self) -> None:
+        """One transaction waits for its turn, looks, and makes them: its lock ends with its connection."""
         with _reached():
             async with self._connector.pool.connection() as connection, connection.transaction():
-                row = await (await connection.execute(query.encode(), (lock,))).fetchone()
-                yield bool(row and row[0] is not False)
+                await connection.execute(_ONE_AT_A_TIME)
+                found = await (await connection.execute(_THERE)).fetchone()
+                if found is None or found[0] is None:
+                    await connection.execute(self._app.schema_manager.get_schema())
 
     def _queue(self, hand: str = "") -> str:
         return f"{self._platform}:{hand}" if hand else self._platform
@@ -175,8 +199,14 @@ def _unless_gone() -> Iterator[None]:
             raise
 
 
+async def _limited(connection: psycopg.AsyncConnection[Any]) -> None:
+    """A session that stands still in a transaction is ended by the server, and its locks with it."""
+    await connection.execute(SESSION.encode(), (f"{LOCK_S * 1000}ms",))
+    await connection.commit()
+
+
 async def _nothing(run_id: str) -> None:
     """Never called: no worker of the library runs these jobs."""
 
 
-__all__ = ["RESCUE", "Job", "Jobs", "run_of"]
+__all__ = ["Job", "Jobs", "run_of"]

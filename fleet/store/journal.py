@@ -32,17 +32,25 @@ class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts, 
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.
 
     Raises FleetError only: ConfigError (damaged, read-only, newer), TryAgain (locked, disk full),
-    UsageError (unknown run), BudgetExceeded; ValueError and TypeError are the caller's bugs.
+    UsageError (unknown run), LostRun, BudgetExceeded; ValueError and TypeError are the caller's bugs.
     """
 
     @classmethod
-    async def open(cls, place: Path | str, *, clock: Clock | None = None, busy_s: float = BUSY_S) -> Self:
+    async def open(
+        cls,
+        place: Path | str,
+        *,
+        clock: Clock | None = None,
+        busy_s: float = BUSY_S,
+        keeper: str | None = None,
+    ) -> Self:
         """Open or create the journal: a file, or `postgresql://user@host/database` for several daemons.
 
         `MEMORY` is one that nobody else sees and nothing keeps. A write waits `busy_s` seconds for another
-        process or for a server that restarts, then raises TryAgain.
+        process or for a server that restarts, then raises TryAgain. `keeper` is the daemon that this is for:
+        what it writes about a run that another one keeps is refused with LostRun.
         """
-        return cls(await _database(place, busy_s), clock or SystemClock())
+        return cls(await _database(place, busy_s), clock or SystemClock(), keeper)
 
     @property
     def shared(self) -> bool:

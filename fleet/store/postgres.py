@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import uuid4
@@ -25,6 +25,7 @@ from fleet.errors import ConfigError, FleetError, TryAgain
 from fleet.store import receipts
 from fleet.store.database import BUSY_S, AnyRow, Database, Work
 from fleet.store.postgres_errors import is_lost, translate
+from fleet.store.session import SESSION, link
 from fleet.store.versions import settle_version
 
 T = TypeVar("T")
@@ -32,24 +33,6 @@ T = TypeVar("T")
 CONNECTIONS = 5
 """Most connections that one daemon keeps; whoever comes later waits for one."""
 
-_LINK: Mapping[str, str] = {
-    "connect_timeout": "5",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "20000",  # ms: a peer that vanished is noticed, not waited for
-    "application_name": "qa-fleet",
-    "client_encoding": "utf8",
-}
-"""libpq's words; the URL may say otherwise."""
-
-_SESSION = """
-SELECT set_config('statement_timeout', '30s', false),
-       set_config('idle_in_transaction_session_timeout', '30s', false),
-       set_config('lock_timeout', %s, false),
-       set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-           WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)
-"""
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(7163398)")  # "qafleet" on a phone's keys, cut
 
 
@@ -92,7 +75,7 @@ class PostgresDatabase(Database):
             pool_pre_ping=True,  # a connection of before a restart is noticed before the work, not in it
             hide_parameters=True,  # they hold signed transactions: never in an error text
             use_native_hstore=False,
-            connect_args={key: value for key, value in _LINK.items() if key not in parsed.query},
+            connect_args=link(parsed.query),
         )
         event.listen(engine.sync_engine, "connect", _prepare(busy_s))
         database = cls(engine, _where(parsed), busy_s)
@@ -218,7 +201,7 @@ def _prepare(busy_s: float) -> Any:
     def prepare(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
         try:
-            cursor.execute(_SESSION, (f"{max(1, int(busy_s * 1000))}ms",))
+            cursor.execute(SESSION, (f"{max(1, int(busy_s * 1000))}ms",))
         finally:
             cursor.close()
         connection.commit()

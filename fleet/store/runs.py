@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from sqlalchemy import Executable, Insert, bindparam, select, update
+from sqlalchemy import Insert, Update, bindparam, or_, select, update
 
 from fleet.errors import UsageError
 from fleet.store.database import AnyRow, Connection, Work
@@ -87,7 +87,8 @@ class Runs(Part):
     async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "") -> bool:
         """Queued to running, by compare-and-set: exactly one caller gets True, ever."""
         owner = {"pid": pid, "pid_start": pid_start, "daemon": daemon}
-        return await self._move("run.claim", run_id, ("queued",), "running", **owner, started=self._now())
+        values = {"of_run": run_id, "state": "running", **owner, "started": self._now()}
+        return await self._db.write("run.claim", lambda c: c.scalar(_from(("queued",)), values)) is not None
 
     async def adopt(self, run_id: str, *, daemon: str) -> bool:
         """Take over the open run of a process that is gone; should it live after all, it sees that.
@@ -103,20 +104,38 @@ class Runs(Part):
         return await self._db.write("run.adopt", lambda c: c.scalar(statement)) is not None
 
     async def start_settling(self, run_id: str) -> bool:
-        """Running to settling: no more acting, only looking and cleaning up. True when it is settling now."""
-        return await self._move("run.settle", run_id, OPEN_RUNS, "settling")
+        """Running to settling: no more acting, only looking and cleaning up. True when it is settling now.
+
+        LostRun when a peer keeps it, or has ended it.
+        """
+
+        async def work(c: Connection) -> bool:
+            await self._fence(c, run_id)
+            return await c.scalar(_from(OPEN_RUNS), {"of_run": run_id, "state": "settling"}) is not None
+
+        return await self._db.write("run.settle", work)
 
     async def finish(self, run_id: str, outcome: str, detail: str = "") -> bool:
-        """Record the one outcome of a run; False, and nothing changed, when it has one already."""
-        states: tuple[RunState, ...] = ("queued", *OPEN_RUNS)
-        values = {"outcome": plain(outcome), "detail": plain(detail), "ended": self._now()}
-        return await self._move("run.finish", run_id, states, "ended", **values)
+        """Record the one outcome of a run.
 
-    async def _move(
-        self, step: str, run_id: str, before: tuple[RunState, ...], after: RunState, **values: Any
-    ) -> bool:
-        values |= {"of_run": run_id, "state": after}
-        return await self._db.write(step, lambda c: c.scalar(_from(before), values)) is not None
+        False, and nothing changed, when it has one already, or when another daemon keeps it.
+        """
+        values = {
+            "of_run": run_id, "state": "ended", "outcome": plain(outcome), "detail": plain(detail),
+            "ended": self._now(),
+        }  # fmt: skip
+        statement = _from(("queued", *OPEN_RUNS))
+        if self._keeper is not None:
+            statement, values = _END_OWN, values | {"of_keeper": self._keeper}
+        return await self._db.write("run.finish", lambda c: c.scalar(statement, values)) is not None
+
+    async def tend(self, run_id: str) -> None:
+        """Keep an ended run, to clean up what it left; whoever kept it before loses its writes."""
+        statement = (
+            update(RUNS).where(RUNS.c.run_id == run_id, RUNS.c.state == "ended").values(daemon=self._keeper)
+        )
+        if self._db.shared and self._keeper is not None:
+            await self._db.write("run.tend", lambda c: c.execute(statement))
 
     async def run(self, run_id: str) -> RunRow:
         """One run; UsageError when the journal does not know it."""
@@ -142,10 +161,15 @@ class Runs(Part):
 
 
 @cache
-def _from(states: tuple[RunState, ...]) -> Executable:
+def _from(states: tuple[RunState, ...]) -> Update:
     """Change a run that is in one of these states; made once for each, because making it is slow."""
     mine = (RUNS.c.run_id == bindparam("of_run"), RUNS.c.state.in_(states))
     return update(RUNS).where(*mine).returning(RUNS.c.run_id)
+
+
+_END_OWN = _from(("queued", *OPEN_RUNS)).where(
+    or_(RUNS.c.state == "queued", RUNS.c.daemon == bindparam("of_keeper"))
+)
 
 
 def run_row(row: AnyRow) -> RunRow:

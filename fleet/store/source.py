@@ -34,8 +34,14 @@ class Source(Protocol):
     async def begin(self, run_id: str) -> bool:
         """Claim one run that was triggered by hand; False when its persona is at work elsewhere."""
 
-    async def take(self, waiting: Mapping[str, int], busy: Collection[str]) -> RunRow | None:
-        """Claim the next run that may start. `waiting` counts by persona; of `busy` ones none starts."""
+    async def take(
+        self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
+    ) -> RunRow | None:
+        """Claim the next run that may start. `waiting` counts by persona; of `busy` ones none starts.
+
+        `at_work` are runs that something in this process still has in hand, its own or not: none of them is
+        taken back from a peer before that has let go, or it could go on from what is no longer true.
+        """
 
     async def left(self) -> list[RunRow]:
         """Runs without an outcome that this process answers for: those in flight, and those to settle."""
@@ -63,7 +69,9 @@ class Embedded:
     async def begin(self, run_id: str) -> bool:
         return await self._journal.claim(run_id, **self._owner._asdict())
 
-    async def take(self, waiting: Mapping[str, int], busy: Collection[str]) -> RunRow | None:
+    async def take(
+        self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
+    ) -> RunRow | None:
         if not waiting.keys() - set(busy):
             return None
         return await self._journal.claim_next(self._platform, **self._owner._asdict(), apart=busy)

@@ -1,133 +1,135 @@
-"""Bytes that were signed before a crash go out again only when STOP and the dial permit it at that moment."""
+"""What is signed in place of an earlier intent excludes it: its maker may live, and still send it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
-from fleet.chain import abi
-from fleet.chain.judge import Fences, Judge
-from fleet.chain.keys import address_of
-from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Unsigned
-from fleet.config import ChainSection
-from fleet.errors import Unreachable
-from tests.chain.conftest import Chain, Kit, LossyRpc, make_kit
+from fleet.chain.keys import address_of, fresh
+from fleet.chain.ports import TxRequest
+from fleet.chain.tx import parse, sign
+from fleet.devnet import node
+from fleet.errors import LostRun, RpcError, TryAgain, TxFailed, Unreachable
+from tests.chain.conftest import ETHER, Chain, Kit, LossyRpc, make_kit
 
-pytestmark = pytest.mark.anyio
-
-DIAMOND, SPONSOR, OTHER = ("0x" + pair * 20 for pair in ("d1", "5a", "ee"))
-NOT_AGAIN = ("failed", "never reached the chain, not sent again")
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 
 
-class Turning(LossyRpc):
-    """Turns the dial while the question `at` is being answered, and counts what is sent."""
-
-    at = ""
-    word = "stop"
-    kit: Kit
-    sent = 0
-
-    def _turn(self, method: str) -> None:
-        self.sent += method == "eth_sendRawTransaction"
-        if method == self.at:
-            self.kit.dial.word = self.word
-
-    async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
-        self._turn(method)
-        return await super().call(method, params)
-
-    async def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
-        for method, _ in calls:
-            self._turn(method)
-        return await super().batch(calls)
+def finding(kit: Kit, text: str) -> TxRequest:
+    """What a run writes to the log."""
+    return replace(kit.post(text), run="ab12")
 
 
-@pytest.fixture
-async def turning(chain: Chain) -> AsyncIterator[Turning]:
-    async with Turning(chain.rpc.url) as rpc:
-        rpc.kit = await make_kit(chain, rpc)
-        yield rpc
+async def refused(kit: Kit, text: str) -> bytes:
+    """Bytes that the node has refused once: their sender could not pay then, and can now."""
+    address = address_of(kit.identity)
+    await kit.rpc.call("anvil_setBalance", [address, "0x0"])
+    with pytest.raises(RpcError, match=r"(?i)insufficient funds"):
+        await kit.signer.submit(finding(kit, text))
+    await node.fund(kit.chain.rpc, address, ETHER)
+    return bytes(kit.journal.intents[1]["raw"])
 
 
-async def lost(rpc: Turning, text: str) -> bytes:
-    """Journalled bytes of a post that the node never got."""
-    rpc.drop = 99
-    with pytest.raises(Unreachable):
-        await rpc.kit.signer.submit(rpc.kit.post(text))
-    rpc.drop, rpc.sent = 0, 0
-    (intent,) = rpc.kit.journal.open()
-    raw: bytes = intent["raw"]
-    return raw
+async def test_the_replacement_has_the_nonce_of_what_it_replaces(chain: Chain) -> None:
+    """Once it is mined the node refuses the earlier bytes."""
+    async with LossyRpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc)
+        earlier = await refused(kit, "once")
+        await kit.signer.submit(finding(kit, "once"))
+        nonces = [parse(intent["raw"])[0].nonce for intent in kit.journal.intents.values()]
+        assert nonces == [0, 0]
+        assert await kit.signer.is_dead(earlier)
+        assert isinstance(
+            (await rpc.batch([("eth_sendRawTransaction", ["0x" + earlier.hex()])]))[0], RpcError
+        )
+        assert await kit.log.find("once", address_of(kit.identity)) is not None
 
 
-@pytest.mark.devnet
-@pytest.mark.parametrize(
-    "during", ["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getTransactionCount"]
-)
-async def test_a_stop_that_comes_during_the_look_up_keeps_the_bytes_here(
-    turning: Turning, during: str
+async def test_a_nonce_that_waits_in_the_pool_is_not_passed_over(chain: Chain) -> None:
+    """The node counts what waits: without the rule the same entry would get the nonce after it."""
+    async with LossyRpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, deadline_s=0.3)
+        rpc.drop = 99
+        with pytest.raises(Unreachable):
+            await kit.signer.submit(finding(kit, "twice"))
+        rpc.drop = 0
+        earlier = bytes(kit.journal.intents[1]["raw"])
+        await kit.journal.tx_done(1, "failed", {"reason": "given up"})
+        await chain.mining(False)
+        try:
+            await rpc.batch([("eth_sendRawTransaction", ["0x" + earlier.hex()])])  # its maker lives
+            with pytest.raises(TxFailed, match="in no block yet"):
+                await kit.signer.submit(finding(kit, "twice"))
+        finally:
+            await chain.mining(True)
+            await chain.mine()
+        texts = [entry.text for entry in await kit.log.range(0, 10_000)]
+        assert texts.count("twice") == 1
+        assert {parse(intent["raw"])[0].nonce for intent in kit.journal.intents.values()} == {0}
+
+
+async def test_what_another_transaction_displaces_is_looked_at_again(chain: Chain) -> None:
+    async with LossyRpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, deadline_s=0.3)
+        rpc.drop = 99
+        with pytest.raises(Unreachable):
+            await kit.signer.submit(finding(kit, "mine"))
+        rpc.drop = 0
+        raw = bytes(kit.journal.intents[1]["raw"])
+        unsigned = parse(raw)[0]
+        other = sign(
+            replace(unsigned, data=kit.post("other").data, max_fee=unsigned.max_fee * 2), kit.identity
+        )
+        await chain.mining(False)
+        try:
+            await rpc.batch([("eth_sendRawTransaction", ["0x" + other.raw.hex()])])
+            assert (await kit.signer.settle_raw(raw)).state == "pending"
+        finally:
+            await chain.mining(True)
+            await chain.mine()
+        settled = await kit.signer.settle_raw(raw)
+        assert (settled.state, settled.reason) == ("failed", "another transaction used its nonce")
+
+
+async def test_a_nonce_counts_as_used_once_its_block_does(chain: Chain) -> None:
+    async with LossyRpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, deadline_s=0.3, confirmations=2)
+        rpc.drop = 99
+        with pytest.raises(Unreachable):
+            await kit.signer.submit(finding(kit, "mine"))
+        rpc.drop = 0
+        raw = bytes(kit.journal.intents[1]["raw"])
+        other = sign(replace(parse(raw)[0], data=kit.post("other").data), kit.identity)
+        await rpc.batch([("eth_sendRawTransaction", ["0x" + other.raw.hex()])])
+        assert (await kit.signer.settle_raw(raw)).state == "pending"
+        for _ in range(2):
+            await chain.mine()
+        assert (await kit.signer.settle_raw(raw)).state == "failed"
+
+
+async def test_bytes_are_dead_when_their_sender_cannot_pay(chain: Chain) -> None:
+    async with LossyRpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc)
+        unsigned = parse(await refused(kit, "poor"))[0]
+        assert await kit.signer.is_dead(sign(unsigned, fresh()).raw)
+        assert not await kit.signer.is_dead(sign(unsigned, kit.identity).raw)
+
+
+@pytest.mark.parametrize(("again", "error"), [(LostRun("gone"), LostRun), (None, TryAgain)])
+async def test_an_intent_of_long_ago_is_not_sent(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, again: Exception | None, error: type[Exception]
 ) -> None:
-    raw = await lost(turning, f"STOP during {during}")
-    turning.at = during
-    settled = await turning.kit.signer.settle_raw(raw)
-    assert (settled.state, settled.reason) == NOT_AGAIN
-    assert turning.sent == 0
-    turning.at, turning.kit.dial.word = "", "observe"
-    assert (await turning.kit.signer.settle_raw(raw)).state == "mined"  # a report is sent at every rung
+    """The process stood still between its intent and the broadcast; and the journal answers too late."""
+    times = iter(range(0, 10_000, 60))
 
+    async def still_open(effect: int) -> None:
+        if again is not None:
+            raise again
 
-@pytest.mark.devnet
-async def test_a_stop_that_comes_before_the_signature_signs_nothing(turning: Turning) -> None:
-    turning.at = "eth_getBlockByNumber"  # the last look before it
-    with pytest.raises(Exception, match="STOP is set"):
-        await turning.kit.signer.submit(turning.kit.post("too late"))
-    assert (turning.kit.journal.intents, turning.sent) == ({}, 0)
-
-
-@pytest.mark.devnet
-async def test_what_is_not_wanted_any_more_is_only_looked_up(turning: Turning) -> None:
-    raw = await lost(turning, "not wanted")
-    settled = await turning.kit.signer.settle_raw(raw, rebroadcast=False)
-    assert ((settled.state, settled.reason), turning.sent) == (NOT_AGAIN, 0)
-    assert await turning.kit.log.find("not wanted", address_of(turning.kit.identity)) is None
-
-
-def data(name: str) -> bytes:
-    function = abi.FUNCTIONS[name]
-    return function.selector + bytes(64)
-
-
-RESENT = {
-    "a report": (DIAMOND, data("submitFeedback"), {"observe", "exercise", "propose", "EXERCISE", "raises"}),
-    "a release": (DIAMOND, data("releaseName"), {"observe", "exercise", "propose", "EXERCISE", "raises"}),
-    "a cleared main": (DIAMOND, data("clearMain"), {"observe", "exercise", "propose", "EXERCISE", "raises"}),
-    "a sweep": (SPONSOR, b"", {"observe", "exercise", "propose", "EXERCISE", "raises"}),
-    "a stipend": (OTHER, b"", {"exercise", "propose"}),
-    "a mint": (DIAMOND, data("register"), {"exercise", "propose"}),
-    "a payment with words": (SPONSOR, data("register"), {"exercise", "propose"}),
-    "what is never signed": (DIAMOND, data("setMetadata"), set[str]()),
-}
-
-
-@pytest.mark.parametrize("kind", RESENT)
-async def test_what_goes_out_again_at_which_rung(kind: str) -> None:
-    to, payload, rungs = RESENT[kind]
-    section = ChainSection(rpc="http://127.0.0.1:1", id=31337, diamond=DIAMOND)
-    unsigned = Unsigned(chain_id=31337, nonce=0, tip=0, max_fee=1, gas=21_000, to=to, data=payload)
-    abroad = Unsigned(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to=to, data=payload)
-    rung = ""
-
-    def word() -> str:
-        if rung == "raises":
-            raise OSError("gone")
-        return rung
-
-    never = frozenset([abi.FUNCTIONS["setMetadata"].selector])
-    async with Rpc(section.rpc) as rpc:
-        judge = Judge(rpc, section, Fences(rung=word, never=never), SPONSOR)
-        for rung in ("stop", "observe", "exercise", "propose", "EXERCISE", "raises"):
-            assert (judge.may_resend(unsigned), rung) == (rung in rungs, rung)
-            assert not judge.may_resend(abroad)
+    monkeypatch.setattr("fleet.chain.signer.clock_gettime", lambda clock: next(times))
+    monkeypatch.setattr(kit.journal, "still_open", still_open)
+    with pytest.raises(error):
+        await kit.signer.submit(finding(kit, "late"))
+    assert len(kit.journal.open()) == 1
+    assert await kit.log.find("late", address_of(kit.identity)) is None

@@ -17,6 +17,7 @@ import anyio
 
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.rpc import Rpc
+from fleet.cli.lock import holder
 from fleet.clock import SystemClock
 from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
@@ -64,6 +65,11 @@ class Home:
     @property
     def log(self) -> str:
         return (self.state / "child.log").read_text()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that is at work here; 0 when there is none."""
+        return holder(self.state)
 
     @property
     def identity(self) -> str:
@@ -157,10 +163,10 @@ class Farm:
         shutil.copytree(home.state, state)
         return Home(state, home.place)
 
-    async def live(self, home: Home, crash_at: str = "") -> tuple[int, list[str]]:
+    async def live(self, home: Home, crash_at: str = "", **stop: str) -> tuple[int, list[str]]:
         """One process over this home: exit code (negative: the signal), and the journal steps it took."""
         async with self.zygotes.idle() as zygote:
-            life = {"state": str(home.state), "way": self.way, "crash_at": crash_at}
+            life = {"state": str(home.state), "way": self.way, "crash_at": crash_at} | stop
             code, steps = await anyio.to_thread.run_sync(zygote.live, life)
         self.kills += code == -signal.SIGKILL
         return code, steps

@@ -97,12 +97,14 @@ def good(state: Path) -> dict[str, LoadedPersona]:
 WAYS = {"hand": by_hand, "daemon": as_daemon}
 
 
-def child(state: Path, way: str, crash_at: str, steps: int) -> None:
+def child(life: dict[str, str], steps: int) -> None:
+    state, way, crash_at = Path(life["state"]), life["way"], life["crash_at"]
     with (state / "child.log").open("ab") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     os.environ["CONFIGURATION_DIRECTORY"] = str(state / "config")
     os.environ["QA_CRASH_COUNT"] = f"/proc/self/fd/{steps}"
+    os.environ |= {name: life[name] for name in ("QA_STOP_AT", "QA_STOP_TRACE") if life.get(name)}
     if crash_at.startswith("b"):
         os.environ["QA_CRASH_BEFORE"] = crash_at[1:]
     elif crash_at:
@@ -123,7 +125,7 @@ def main() -> None:
         reader, writer = os.pipe()  # what is in it outlives the child
         pid = os.fork()
         if pid == 0:
-            child(Path(life["state"]), life["way"], life["crash_at"], writer)
+            child(life, writer)
         _, status = os.waitpid(pid, 0)
         os.close(writer)
         os.set_blocking(reader, False)

@@ -75,7 +75,7 @@ class Shop:
             World,
             SimpleNamespace(
                 journal=self.journal, source=self.source, state=self.state, clock=SystemClock(), asked={},
-                platform=SimpleNamespace(name="devnet"), names=MemoryNames(self.chain),
+                platform=SimpleNamespace(name="devnet"), gates={}, names=MemoryNames(self.chain),
             ),
         )  # fmt: skip
         self.executor = Executor(

@@ -8,8 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from fleet.chain.abi import FUNCTIONS
 from fleet.chain.codec import Entry
+from fleet.chain.keys import fresh
 from fleet.chain.ports import Posted
+from fleet.chain.tx import Unsigned, sign
 from fleet.errors import Unreachable
 from fleet.events.stream import Stream
 from fleet.runs.report import report_all
@@ -149,5 +152,26 @@ async def test_what_is_held_until_the_node_is_back_stays_out_of_the_outbox() -> 
         assert rig.log.texts == []
         await rig.confirmed("second", held=False)
         assert await rig.report("second") == "posted"
+
+    await _with(scene)
+
+
+async def test_what_a_daemon_posted_before_it_was_stopped_is_recorded_with_its_transaction() -> None:
+    async def scene(rig: Rig) -> None:
+        await rig.confirmed("first")
+        assert await rig.journal.claim_posting("first", FP)
+        text = f"{FP} by first"
+        unsigned = Unsigned(
+            chain_id=1, nonce=0, tip=0, max_fee=1, gas=1, to=US, data=FUNCTIONS["submitFeedback"].encode(text)
+        )
+        sent = sign(unsigned, fresh())
+        effect = await rig.journal.intend(
+            "first", "tx", sent.hash, {"purpose": "post", "raw": sent.raw.hex()}
+        )
+        await rig.journal.resolve(effect, "done", {"status": 1, "block": 1})
+        rig.log.texts.append(text)
+        assert await rig.report("first") == "posted"
+        assert [(row.tx, row.index) for row in await rig.journal.findings("first")] == [(sent.hash, 0)]
+        assert rig.log.texts == [text]
 
     await _with(scene)

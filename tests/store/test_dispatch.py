@@ -18,7 +18,9 @@ import anyio
 import pytest
 
 from fleet.errors import ConfigError
+from fleet.jail.process import proc_stat
 from fleet.store.dispatch import Dispatcher, _ended
+from fleet.store.jobs import Jobs, run_of
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import RunRow
 from fleet.store.source import Owner
@@ -45,11 +47,12 @@ def start(place: str) -> Iterator[Start]:
     children: list[subprocess.Popen[str]] = []
 
     def start(
-        me: str, *, ticks: int = 0, seconds: float = 0.0, stalled_s: float = 2.0
+        me: str, *, ticks: int = 0, seconds: float = 0.0, stalled_s: float = 2.0, **environment: str
     ) -> subprocess.Popen[str]:
         child = subprocess.Popen(
             [sys.executable, str(WORKER), place, me, str(ticks), str(seconds), str(stalled_s)],
-            text=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(WORKER.parents[2])},
+            text=True, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(WORKER.parents[2]), **environment},
         )  # fmt: skip
         children.append(child)
         return child
@@ -151,6 +154,63 @@ async def test_the_living_settles_what_the_dead_began(journal: Journal, start: S
     assert (row.outcome, row.detail) == ("interrupted", "living")
     assert list((await _exercised(journal)).values()) == [1]
     assert time.monotonic() - began < 15
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(300)
+async def test_a_rescuer_that_stops_stops_nobody(journal: Journal, start: Start) -> None:
+    """SIGSTOP in the middle of a rescue: its session lives on, and the others rescue all the same."""
+    dying = start("dying", ticks=1, seconds=60)
+    _said(dying, "ready")
+    _said(dying, "triggered")
+    await _begun(journal)
+    stopping = start("stopping", QA_STOP_AT="queue.rescue#1")
+    _said(stopping, "ready")
+    dying.kill()
+    with anyio.fail_after(60):
+        while (stat := proc_stat(stopping.pid)) is None or stat.state != "T":  # noqa: ASYNC110 -- another process
+            await anyio.sleep(0.05)
+    _said(start("living"), "ready")
+    (row,) = await _all_ended(journal, 1, within=120)
+    assert (row.outcome, row.detail) == ("interrupted", "living")
+    stopping.send_signal(signal.SIGCONT)
+    stopping.send_signal(signal.SIGTERM)
+    assert await anyio.to_thread.run_sync(stopping.wait, 30) == 0
+    assert list((await _exercised(journal)).values()) == [1]
+
+
+async def test_a_stalled_job_is_put_back_once(cluster: Cluster, journal: Journal, place: str) -> None:
+    """Two see it stalled; the second finds it with a third, who has just begun, and lets it be."""
+    async with _made(journal, place, "gone", stalled_s=60).open() as gone:
+        await _queue(gone, "r1")
+        await _until_taken(gone)
+        async with Jobs(place, "d").open() as one, Jobs(place, "d").open() as two:
+            cluster.do("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'", place)
+            await one.beat()
+            await two.beat()
+            (seen,), (also,) = await one.stalled(60), await two.stalled(60)
+            await one.rescue(seen)
+            assert (await two.fetch()) is not None
+            await one.rescue(also)
+            assert [run_of(job) for job in await two.own()] == ["r1"]
+
+
+async def test_a_run_that_something_here_still_has_in_hand_is_not_taken_back(
+    journal: Journal, place: str
+) -> None:
+    """What had it before a peer did could go on from what is no longer true: that ends first."""
+    async with _made(journal, place, "one", stalled_s=60).open() as one:
+        await _queue(one, "r1")
+        await _until_taken(one)
+        async with _made(journal, place, "peer", stalled_s=60).open() as peer:
+            (job,) = await one._jobs.own()
+            await one._jobs.put_back(job)
+            assert (await _until_left(peer)).daemon == "peer"
+        for _ in range(3):
+            assert await one.take({}, (), {"r1"}) is None
+            assert (await journal.run("r1")).daemon == "peer"
+        assert await one.take({}, (), ()) is None
+        assert (await journal.run("r1")).daemon == "one"
 
 
 async def test_both_go_on_after_a_restart_of_the_server(

@@ -1,0 +1,52 @@
+"""Signed bytes on their way to the node, and what its answers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+
+from fleet.chain.receipts import Receipts
+from fleet.chain.rpc import Rpc
+from fleet.errors import RpcError, Unreachable
+
+SEND_TRIES = 3
+"""Attempts to reach the node with bytes that are journalled already."""
+
+_KNOWN = ("already known", "already imported", "already exists", "known transaction")
+_TAKEN = ("nonce too low", "replacement transaction underpriced", "could not replace")
+
+
+class Broadcast:
+    """Sends to one node; the bytes are journalled by whoever calls."""
+
+    def __init__(self, rpc: Rpc, receipts: Receipts) -> None:
+        self._rpc, self._receipts = rpc, receipts
+
+    async def send(self, raws: Sequence[bytes]) -> list[object]:
+        """The node's answers. The same bytes may be sent again safely: a lost answer ends nothing."""
+        calls = [("eth_sendRawTransaction", ["0x" + raw.hex()]) for raw in raws]
+        for attempt in range(1, SEND_TRIES):
+            try:
+                return await self._rpc.batch(calls)
+            except Unreachable as error:
+                if not error.retryable:
+                    raise
+                await anyio.sleep(0.1 * attempt)
+        return await self._rpc.batch(calls)
+
+    async def accepted(self, answer: object, tx: str) -> bool:
+        """True when the node has these bytes, whatever it said about them."""
+        if answer == tx or _says(answer, _KNOWN):
+            return True
+        return is_taken(answer) and await self._receipts.known(tx)
+
+
+def is_taken(answer: object) -> bool:
+    """Whether the node has another transaction with this nonce."""
+    return _says(answer, _TAKEN)
+
+
+def _says(answer: object, phrases: Sequence[str]) -> bool:
+    text = str(answer).lower()
+    return isinstance(answer, RpcError) and any(phrase in text for phrase in phrases)
