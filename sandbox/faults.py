@@ -24,6 +24,7 @@ CLASSES = (
     "http",
     "disk_full",
     "busy",
+    "cannot_start",
     "internal",
 )
 """Every word that `error_class` of a result can hold."""

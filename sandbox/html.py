@@ -5,10 +5,16 @@ Rule ids are axe-core's. A rule fires only on markup that is certainly wrong, so
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 Attrs = dict[str, str]
+
+CPU_S = 1.0
+"""Processor time for one page: about 3 MB of ordinary markup."""
 
 _UNLABELLED_TYPES = ("hidden", "submit", "reset", "button", "image")
 _NAMED = {"button": "button-name", "a": "link-name"}
@@ -39,14 +45,41 @@ class _Seen:
 
 
 def analyse(markup: str, canary: str = "") -> Analysis:
-    """Rules broken and the canary's fate; never raises, whatever the markup."""
+    """Rules broken and the canary's fate; never raises, whatever the markup.
+
+    Nothing is said of a page that costs more than `CPU_S`: html.parser is worse than quadratic on what is
+    never closed (20 kB of `<a ` were over 12 s), and that page's status and secrets must still be seen.
+    """
     page = _Page(canary)
     try:
-        page.feed(markup)
-        page.close()
+        with _limited(CPU_S):
+            page.feed(markup)
+            page.close()
+            return page.result()
+    except _Costly:
+        return Analysis()
     except (AssertionError, ValueError, RecursionError):  # html.parser's own on malformed declarations
-        pass
-    return page.result()
+        return page.result()
+
+
+class _Costly(Exception):
+    """The page's share of processor time is spent."""
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise _Costly after this much processor time of this process; for the main thread, as a guest's is."""
+
+    def spent(_signal: int, _frame: object) -> None:
+        raise _Costly
+
+    before = signal.signal(signal.SIGVTALRM, spent)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 class _Page(HTMLParser):

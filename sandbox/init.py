@@ -177,26 +177,32 @@ def _reap(guest: int) -> int | None:
 def _over(limits: dict[str, int]) -> bool:
     """Whether the jail holds more memory or tmpfs inodes than it may: what no rlimit counts (jail.md 5)."""
     mine = ("/box", "/tmp", "/dev/shm") if limits["box"] else ("/tmp", "/dev/shm")  # 0: a host directory
-    for path in mine:
-        room = os.statvfs(path)
-        if room.f_files and room.f_files - room.f_ffree > limits["inodes"]:
-            return True
-    # a fork shares what this process had before it: counted in each, it would make a crowd look like a hog
-    own = _resident("1")
-    held = sum(max(0, _resident(name) - own) for name in os.listdir("/proc") if name.isdigit())
+    try:
+        for path in mine:
+            room = os.statvfs(path)
+            if room.f_files and room.f_files - room.f_ffree > limits["inodes"]:
+                return True
+        # a fork shares what this process had before it: counted in each, a crowd would look like a hog
+        own = _resident("1")
+        held = sum(max(0, _resident(name) - own) for name in os.listdir("/proc") if name.isdigit())
+    except (OSError, ValueError, MemoryError):
+        return True  # what cannot be seen is over the limit
     return held > limits["memory"]
 
 
 def _resident(pid: str) -> int:
-    """Bytes of anonymous and shared memory mapped in one process; its file pages belong to everyone."""
+    """Bytes of anonymous and shared memory mapped in one process; its file pages belong to everyone.
+
+    0 for one that has ended; every other error is the caller's.
+    """
     total = 0
     try:
         with open(f"/proc/{pid}/status", "rb") as status:
             for line in status:
                 if line.startswith((b"RssAnon:", b"RssShmem:")):
                     total += int(line.split()[1]) << 10
-    except (OSError, ValueError):
-        return 0  # it ended meanwhile
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
     return total
 
 

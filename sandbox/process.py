@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sandbox import usage
-from sandbox.faults import Broken
+from sandbox.faults import Failure
 from sandbox.hang import Spent
+from sandbox.starts import library_path, not_started
 from sandbox.usage import Usage
 
 MEMORY = 512 << 20
@@ -58,7 +59,7 @@ class Ended:
 
 
 def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> Ended:
-    """Run `argv` in its own process group; Broken when it cannot be started at all.
+    """Run `argv` in its own process group; Failure `cannot_start` when it did not even begin.
 
     It is stopped when it and its descendants have used `cpu_s` seconds of processor time, or after `wall_s`.
     """
@@ -72,6 +73,8 @@ def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.in
     # a child's peak starts at what this process held when it forked: only above that it is the child's own
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak = used.ru_maxrss << 10 if used.ru_maxrss > own else 0
+    if not hung and not child.flooded and (why := not_started(argv, code, bytes(child.stderr))):
+        raise Failure("cannot_start", why)
     ending = Ending.HANG if hung else _judge(code, peak, bool(child.stderr.strip()))
     if child.flooded:
         ending = Ending.CRASH
@@ -105,7 +108,8 @@ class _Child:
         except OSError as error:
             for fd in (out_r, err_r, in_w):
                 os.close(fd)
-            raise Broken(f"cannot start {argv[0] if argv else 'nothing'}: {error.strerror}") from None
+            why = f"{argv[0] if argv else 'no program'} cannot be started here: {error.strerror}"
+            raise Failure("cannot_start", why) from None
         finally:
             for fd in (in_r, out_w, err_w):
                 os.close(fd)
@@ -205,7 +209,7 @@ def _spawn(argv: Sequence[str], stdin: int, stdout: int, stderr: int) -> int:
     pid = os.posix_spawn(
         argv[0],
         list(argv),
-        _ENV,
+        _ENV | library_path(argv),
         file_actions=[
             *((os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((stdin, stdout, stderr))),
             *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),

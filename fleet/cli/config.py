@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fleet.cli.fence import SPOOL, image, programs
 from fleet.cli.roster import roster
-from fleet.cli.shell import Json, make_app, note, put, state
+from fleet.cli.shell import Json, make_app, note, put, run, state
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
 from fleet.drivers.model.factory import model_driver
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
+from fleet.jail.toolcheck import try_programs
 from fleet.store.place import shown, store_place
 from fleet.triggers.hook import unfired
 from fleet.triggers.hook_secret import hook_secrets, sink_secret
@@ -45,7 +48,7 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read every file the fleet would read and say what is wrong; touches no network."""
+    """Read every file the fleet would read, try the compiler in a jail, say what is wrong; no network."""
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     found, errors = roster()
@@ -72,7 +75,24 @@ def check(
         "journal": shown(store_place(config.store, state())),
         "model": config.model.name if config.model else "",
         "personas": sorted(found),
+        "programs": run(lambda: _tried(profile, path)),
     }
     by = data["model"] or "their playbooks, no model is configured"
     text = f"ok: {profile.name} ({path}), {len(found)} personas driven by {by}"
+    for name, seen in data["programs"].items():
+        text += f"\n{name}: {seen}"
     put(data, as_json=as_json, text=lambda: print(text))
+
+
+async def _tried(profile: Platform, path: Path) -> dict[str, str]:
+    """What came of the platform's programs in a jail, by name; ConfigError for one that does not work."""
+    spool = state() / SPOOL
+    spool.mkdir(mode=0o700, exist_ok=True)
+    tried = await try_programs(image(profile, path), programs(profile), spool=spool)
+    for one in tried:
+        if not one.ok and one.jailed:
+            raise ConfigError(
+                f"{path}: compiler.{'command' if one.name == 'compiler' else one.name}: {one.seen}",
+                remedy="see `fleet doctor`; every path of it is one inside the jail, where `root` is /opt/tc",
+            )
+    return {one.name: one.seen if one.jailed else f"not checked: {one.seen}" for one in tried}

@@ -167,6 +167,7 @@ async def wired(
             check=lambda: _check(rpc, profile, tier),
             offered=lambda: offered(rpc, profile.chain.diamond),
             node=partial(_ask, profile.chain.rpc),
+            cannot_start=fence.cannot_start,
         )
         yield world
 

@@ -11,7 +11,7 @@ import typer
 
 from fleet.chain.keys import load_key
 from fleet.chain.rpc import Rpc
-from fleet.cli.fence import image
+from fleet.cli.fence import SPOOL, image, programs
 from fleet.cli.journal import known_journal
 from fleet.cli.roster import roster
 from fleet.cli.shell import Json, make_app, put, run, state, table
@@ -20,6 +20,7 @@ from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
+from fleet.jail.toolcheck import try_programs
 from fleet.runs.lost import keys_without_runs
 from fleet.store.place import shown, store_place
 
@@ -35,7 +36,7 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check this machine: jail, target, keys, personas, state directory, journal, dial."""
+    """Check this machine: jail, compiler, target, keys, personas, state directory, journal, dial."""
     rows = run(lambda: examine(platform))
     data = {
         "ok": all(good for _, good, _ in rows),
@@ -95,8 +96,7 @@ async def _keys(_: str | None) -> list[Row]:
 
 
 async def _jail(platform: str | None) -> list[Row]:
-    spool = state() / "jails"
-    spool.mkdir(mode=0o700, exist_ok=True)
+    spool = _spool()
     try:
         shown = image(*load_platform(platform or load_fleet().platform, state()))
     except FleetError:
@@ -108,6 +108,19 @@ async def _jail(platform: str | None) -> list[Row]:
         await jail.aclose()
     head: Row = ("jail", tier.ok, f"{tier.backend}, {tier.tier}")
     return [head, *((f"jail: {name}", good, seen) for name, good, seen in tier.checks)]
+
+
+def _spool() -> Path:
+    spool = state() / SPOOL
+    spool.mkdir(mode=0o700, exist_ok=True)
+    return spool
+
+
+async def _programs(platform: str | None) -> list[Row]:
+    """The compiler on the profile's sample, the loader on its module; a platform without them has no line."""
+    profile, path = load_platform(platform or load_fleet().platform, state())
+    tried = await try_programs(image(profile, path), programs(profile), spool=_spool())
+    return [(one.name, one.ok, ("could not look: " if one.ours else "") + one.seen) for one in tried]
 
 
 async def _store(_: str | None) -> list[Row]:
@@ -131,6 +144,7 @@ CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "store": _store,
     "personas": _personas,
     "jail": _jail,
+    "programs": _programs,
     "platform": _target,
     "keys": _keys,
 }

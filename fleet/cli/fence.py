@@ -20,7 +20,9 @@ from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image, Tier
 from fleet.jail.reap import reap_stale
 from fleet.jail.selfcheck import require
+from fleet.jail.toolcheck import Programs, try_programs
 
+SPOOL = "jails"
 POOL = 2
 """Jails that wait with their imports done: one per core of the smallest machine."""
 
@@ -33,6 +35,7 @@ class Fence:
     config: FleetConfig
     platform: Platform
     jail: BwrapJail
+    shown: Image
     _proof: asyncio.Task[Tier]
 
     async def proven(self) -> Tier:
@@ -40,6 +43,17 @@ class Fence:
         tier = await self._proof
         require(tier)
         return tier
+
+    async def cannot_start(self) -> str:
+        """Why the platform's compiler or loader cannot be tried here; "" when they can, and without any."""
+        tried = await try_programs(self.shown, programs(self.platform), spool=self.state / SPOOL)
+        return "; ".join(f"{one.name}: {one.seen}" for one in tried if one.ours)
+
+
+def programs(platform: Platform) -> Programs:
+    """The platform's programs, and what they are tried on."""
+    section = platform.compiler
+    return Programs(compiler=section.command, loader=section.loader, sample=section.sample)
 
 
 def image(platform: Platform, profile: Path) -> Image:
@@ -58,13 +72,14 @@ async def fenced(state: Path, platform: str | None = None) -> AsyncIterator[Fenc
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state)
     with only_one(state):
-        spool = state / "jails"
+        spool = state / SPOOL
         spool.mkdir(mode=0o700, exist_ok=True)
         reap_stale(spool)
-        jail = BwrapJail(image(profile, path), pool=POOL, spool=spool)
+        shown = image(profile, path)
+        jail = BwrapJail(shown, pool=POOL, spool=spool)
         proof = asyncio.create_task(jail.probe())
         try:
-            yield Fence(state, config, profile, jail, proof)
+            yield Fence(state, config, profile, jail, shown, proof)
         finally:
             proof.cancel()
             with anyio.CancelScope(shield=True):

@@ -80,6 +80,9 @@ class CompilerSection(Section):
     """argv inside the jail that takes a module on stdin and prints its entry point."""
     language: str = ""
     """What it compiles, e.g. `rustlite`: probes that hold programs of another language are not applicable."""
+    sample: str = ""
+    """A source that must compile to a module with an entry: tried in a jail by `doctor`, `config check` and
+    before each run. Without it all that is tried is whether the programs start."""
     publish_cap: int = Field(default=16_384, gt=0)
     """Largest module the platform publishes, in bytes."""
 

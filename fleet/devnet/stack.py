@@ -65,6 +65,8 @@ guide_p95_ms = 20.0
 """
 """The part of a devnet's profile that is the same for each: what probes point at, what it promises, its figures."""
 COMPILER = Path(__file__).with_name("compiler")
+SAMPLE = "fn frame(t: i32) -> i32 { t + 1 }"
+"""Compiles whatever is seeded."""
 
 
 class Devnet:
@@ -153,6 +155,7 @@ root = "{COMPILER}"
 command = [{tool}, "--defects", "{defects}"]
 loader = [{tool}, "--defects", "{defects}", "--entry"]
 language = "rustlite"
+sample = "{SAMPLE}"
 
 {STATED}"""
 

@@ -10,12 +10,23 @@ from fleet.drivers.template import Bindings
 from fleet.unanswered import GATEWAY
 
 OUR_FAILURES = frozenset(
-    {"refused", "internal", "unreachable", "timeout", "busy", "too_large", "disk_full", "bad_request"}
+    {
+        "refused",
+        "internal",
+        "unreachable",
+        "timeout",
+        "busy",
+        "too_large",
+        "disk_full",
+        "cannot_start",
+        "bad_request",
+    }
 )
 """error_class words that say "could not look": never a statement about the platform.
 
 `unreachable` and `timeout` may be an outage, which is a finding of its own (runs/outage.py) and not one of
-whatever was asked; `busy`: this machine was too slow to tell.
+whatever was asked; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile does not
+run here.
 """
 
 PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})

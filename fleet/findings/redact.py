@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from sandbox.secret_patterns import SECRETS
+
 MIN_SECRET = 8
 """Shorter registered values would mask half of any text; registering one is a mistake."""
 
@@ -42,25 +44,6 @@ _HEX64 = r"(?<![0-9a-fA-F])(?:0[xX])?[0-9a-fA-F]{64}(?![0-9a-fA-F])"
 _HASH_LABEL = r"\b(?:tx|txn|transaction|sha-?256|hash|digest|block)(?:[ \t]*[:=][ \t]*|[ \t]+)[\"'(]?"
 _PUBLIC_HASH = re.compile(rf"(?i){_HASH_LABEL}({_HEX64})")
 _HASH_VALUE = re.compile(r"\A(?:0x|sha256:)?[0-9a-fA-F]{64}\Z")
-_PEM = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----)){0,16384}(?:-----END [A-Z ]{0,40}-----)?"
-_TOKEN = r"[A-Za-z0-9._~+/=-]"
-_WORD = rf"(?![a-z]{{1,20}}(?:[.]?\s|[.]?\Z|(?!{_TOKEN}).))"  # "bearer tokens" is prose
-_LABEL = r"(?:x-goog-api-key|x-api-key|authorization|cookie|api[-_]?key|private[-_]?key|password|mnemonic)"
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("private-key", re.compile(_PEM)),
-    ("call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}")),
-    ("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*")),
-    ("bearer", re.compile(rf"\b(?i:bearer)[ \t:=]+{_WORD}{_TOKEN}{{6,}}")),
-    ("api-key", re.compile(r"\bsk[-_][A-Za-z0-9_-]{6,}")),
-    ("api-key", re.compile(r"\bAIza[0-9A-Za-z_-]{6,}")),
-    ("api-key", re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|npm_)[A-Za-z0-9_-]{8,}")),
-    ("password", re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)")),
-    (
-        "private",
-        re.compile(rf"(?i)(?<=[-\"' \t,;{{(]){_LABEL}[\"']?[ \t]*[:=][ \t]*[\"']?(?!\[)[^\s\"',;]{{6,}}"),
-    ),
-    ("private", re.compile(rf"(?i)\A{_LABEL}[\"']?[ \t]*[:=][ \t]*[\"']?(?!\[)[^\s\"',;]{{6,}}")),
-)
 _KEY64 = re.compile(_HEX64)
 _WORDS = re.compile(r"(?<![A-Za-z])[a-zA-Z]{3,8}(?:[\s,]+(?:\d{1,2}[.)]\s*)?[a-zA-Z]{3,8}){11,}(?![A-Za-z])")
 
@@ -99,8 +82,8 @@ class Redactor:
         """The text with every registered secret and everything that looks like one masked."""
         if self._exact is not None:
             text = self._exact.sub(mask("secret"), text)
-        for kind, pattern in _PATTERNS:
-            text = pattern.sub(mask(kind), text)
+        for secret in SECRETS:
+            text = secret.hide(text, mask(secret.kind))
         public = {match.span(1) for match in _PUBLIC_HASH.finditer(text)}
         text = _KEY64.sub(lambda m: m[0] if m.span() in public else mask("private-key"), text)
         return _WORDS.sub(_mask_mnemonic, text)

@@ -22,7 +22,7 @@ class Interpreter:
 
     prefix: Path | None
     inside: str
-    library_path: str  # for an interpreter whose libpython is found by an absolute run path
+    library_path: str  # where libpython lies inside: its run path, or the host's cache, names another place
 
 
 def find_bwrap(search_path: str | None = None) -> str:
@@ -50,11 +50,33 @@ def find_interpreter() -> Interpreter:
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not (prefix / "bin" / name).exists():
         raise JailError(f"no {name} in {prefix / 'bin'}", remedy="use a CPython that has a bin/ folder")
+    library = loaded_library(Path("/proc/self/maps").read_text())
     if prefix.is_relative_to("/usr"):
-        return Interpreter(prefix=None, inside=str(prefix / "bin" / name), library_path="")
-    shared = any((prefix / "lib").glob("libpython*.so*"))
-    libraries = "/opt/py/lib" if shared else ""
-    return Interpreter(prefix=prefix, inside=f"/opt/py/bin/{name}", library_path=libraries)
+        return Interpreter(None, str(prefix / "bin" / name), seen_inside(library, None))
+    return Interpreter(prefix, f"/opt/py/bin/{name}", seen_inside(library, prefix))
+
+
+def loaded_library(maps: str) -> Path | None:
+    """The libpython of a process, from its `/proc/<pid>/maps`; None for an interpreter of one piece."""
+    for line in maps.splitlines():
+        place = line.partition("/")[2]
+        if place.rpartition("/")[2].startswith("libpython"):
+            return Path("/", place.removesuffix(" (deleted)"))
+    return None
+
+
+def seen_inside(library: Path | None, prefix: Path | None) -> str:
+    """The folder of libpython as a jail sees it, "" when there is none; JailError for one it cannot see."""
+    if library is None:
+        return ""
+    if prefix is not None and library.is_relative_to(prefix):
+        return str("/opt/py" / library.parent.relative_to(prefix))
+    if library.is_relative_to("/usr"):
+        return str(library.parent)
+    raise JailError(
+        f"the interpreter's library {library} lies outside of {prefix or '/usr'}",
+        remedy="use a Python whose libpython is in its own prefix or in /usr",
+    )
 
 
 @cache

@@ -23,6 +23,8 @@ _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _TYPE_MASK, _STREAM, _SEQPACKET = 0xF, 1, 5
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _NEW_TIME = 0x80
+_FIRST = 1  # the jail's PID 1
+_PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 1  # the other kinds, a group or a user, hold PID 1 as well
 _NEW_ANY = 0x7E020000
 """CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}; CLONE_NEWTIME shares its bit with the exit signal of `clone`."""
 
@@ -56,8 +58,20 @@ def seccomp_filter(machine: str = "") -> bytes:
     ops += _unless(number["socket"], 0, [_AF_INET, _AF_INET6], errno.EAFNOSUPPORT)
     ops += _unless(number["socketpair"], 0, [_AF_UNIX], errno.EAFNOSUPPORT)
     ops += _unless(number["socketpair"], 1, [_STREAM, _SEQPACKET], errno.EPERM, mask=_TYPE_MASK)
+    ops += _spare_the_first_process(number)
     ops.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("<HBBI", *op) for op in ops)
+
+
+def _spare_the_first_process(number: dict[str, int]) -> list[_Op]:
+    """PID 1 is of the guest's user: no limit, processor or priority of it may be set from inside."""
+    first = [(_EQUAL, _FIRST)]
+    ops = _when(number["prlimit64"], 0, first, errno.EPERM)
+    ops += _when(number["sched_setaffinity"], 0, first, errno.EPERM)
+    for call, process in (("setpriority", _PRIO_PROCESS), ("ioprio_set", _IOPRIO_WHO_PROCESS)):
+        ops += _unless(number[call], 0, [process], errno.EPERM)
+        ops += _when(number[call], 1, first, errno.EPERM)
+    return ops
 
 
 def _numbers(table: dict[str, tuple[int | None, int | None]], target: Machine) -> list[int]:

@@ -31,6 +31,10 @@ Line = tuple[str, bool, str]
 
 _DEADLINE_S = 10.0
 _ANSWER = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+_MEMORY = (
+    "watched from inside, no cgroup: memory of the kernel for the jail (socket buffers, page tables) and "
+    "shared memory that is no longer mapped are not counted"
+)
 _CAPABILITIES = ("CapEff", "CapBnd", "CapAmb")
 _REFUSED = frozenset({"EPERM", "EACCES", "ENOSYS", "ENOSPC", "EAFNOSUPPORT", "EROFS"})
 
@@ -86,6 +90,14 @@ _FACTS = (
         "the first process can be written to: is another /proc mounted over it?",
     ),
     _Check(
+        "reins of the first process", lambda f: all(seen in _REFUSED for seen in f["reins"].values()),
+        "reins", "the system call filter is not in force",
+    ),
+    _Check(
+        "inotify", lambda f: f["inotify"] in _REFUSED, "inotify",
+        "the system call filter is not in force",
+    ),
+    _Check(
         "read-only root", lambda f: f["root"] in _REFUSED, "root",
         "use a bubblewrap that honours --remount-ro",
     ),
@@ -111,7 +123,7 @@ async def prove(image: Image, *, bwrap: str, spool: Path) -> Tier:
         for name, check in _CHECKS.items():
             group.start_soon(note, name, check)
     checks = [line for name in _CHECKS for line in results[name]]
-    checks.append(("memory", True, "watched from inside, no cgroup"))
+    checks.append(("memory", True, _MEMORY))
     ok = all(passed for _, passed, _ in checks)
     return Tier(backend="bwrap", tier="standard", ok=ok, checks=tuple(checks))
 

@@ -32,6 +32,10 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "name_to_handle_at": (303, 264),
     "fanotify_init": (300, 262),
     "fanotify_mark": (301, 263),
+    # counted for the host's user: a jail could take every instance of its own daemon
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
     # the keyrings are not namespaced: the caller's session keyring would be in reach
@@ -119,5 +123,9 @@ CHECKED: dict[str, tuple[int, int]] = {
     "ioctl": (16, 29),
     "socket": (41, 198),
     "socketpair": (53, 199),
+    "prlimit64": (302, 261),
+    "sched_setaffinity": (203, 122),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
 }
 """Decided by an argument; the rules are in `fleet.jail.seccomp`."""

@@ -36,6 +36,8 @@ DRIVING = 0.75
 """Share of a run's time that its driver has; the rest is for proofs of what it saw."""
 DRIVERS = ("auto", "playbook")
 """What a persona may ask for without a model: then `auto` is the playbook."""
+PROGRAMS = frozenset({"qa_compile", "qa_publish", "qa_fuzz"})
+"""Tools that start the platform's compiler or loader."""
 
 
 def drivers(world: World) -> tuple[str, ...]:
@@ -157,6 +159,10 @@ class Drive:
             self.exercise.stream.emit(CheckFailed(reason=reason))
             if self.persona.persona.policy.fail_fast.on_health_check_error:
                 raise RunOver("failed", f"health check: {reason}") from None
+        if PROGRAMS & set(self.persona.persona.tools) and (why := await self.world.cannot_start()):
+            # recorded, and no more: what needs them answers `cannot_start` itself, and the rest can look
+            reason = self.world.redactor.text(line(f"could not look at the compiler: {why}", 500))
+            self.exercise.stream.emit(CheckFailed(reason=reason))
 
     async def _checked(self, watch: Watch) -> None:
         try:

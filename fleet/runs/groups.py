@@ -33,9 +33,9 @@ PATIENCE_S = 15.0
 """How long a target that does not answer is waited for, from its first failure in a row, within one run."""
 RETRY_S = 5.0
 """A target that was withdrawn gets one call more after this long, doubled each time: it may be back."""
-FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full"})
-"""error_class words of a tool or a target that is broken itself. A refusal, a mistake in the arguments, an error of
-the platform and an empty answer are answers."""
+FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full", "cannot_start"})
+"""error_class words of a tool or a target that is broken itself. A refusal, a mistake in the arguments, an error
+of the platform and an empty answer are answers."""
 
 
 def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:

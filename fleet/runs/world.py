@@ -48,6 +48,11 @@ async def unlisted() -> frozenset[str] | None:
     return None
 
 
+async def untried() -> str:
+    """The check of the programs of a world that has none."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """One platform, one state directory, one process. `gates` are those of the runs in flight."""
@@ -91,6 +96,9 @@ class World:
     patience_s: float = PATIENCE_S
     """How long a target that does not answer is waited for within one run."""
 
+    cannot_start: Callable[[], Awaitable[str]] = untried
+    """Tries the platform's compiler and loader: why they cannot be started here, our trouble, or ""."""
+
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""
         return self.state / "runs" / run
@@ -118,6 +126,7 @@ class World:
             keys=dict(keys),
             compiler=compiler.command,
             loader=compiler.loader,
+            sample=compiler.sample,
             gas=self.platform.gas.model_dump(),
             publish_cap=compiler.publish_cap,
             deadline_s=deadline_s,

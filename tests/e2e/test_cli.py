@@ -83,6 +83,50 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
     got = {row["check"]: row["ok"] for row in said.data["checks"]}
     assert [got[name] for name in ("jail", "platform", "keys", "personas")] == [True] * 4
     assert len([name for name in got if name.startswith("jail: ")]) >= 7
+    seen = {row["check"]: row["seen"] for row in said.data["checks"]}
+    assert seen["compiler"] == "[compiler] sample: accepted"
+    assert seen["loader"] == "the module of [compiler] sample: accepted"
+
+
+def profile_with(shared: Path, name: str, old: str, new: str) -> None:
+    """The devnet's profile under another name, with one thing changed."""
+    text = (shared / "devnet" / "devnet.toml").read_text()
+    assert text.count(old) >= 1
+    changed = text.replace('name = "devnet"', f'name = "{name}"').replace(old, new)
+    (shared / "devnet" / f"{name}.toml").write_text(changed)
+
+
+def test_a_compiler_that_cannot_start_is_told_as_ours(devnet: Fleet, shared: Path) -> None:
+    profile_with(shared, "lost", "/opt/tc/rustlite", "/opt/tc/nowhere")
+    said = devnet("doctor", "--json", "--platform", "lost")
+    assert said.code == 4
+    bad = {row["check"]: row["seen"] for row in said.data["checks"] if not row["ok"]}
+    assert set(bad) == {"compiler", "loader"}
+    assert bad["compiler"].startswith("could not look: ")
+    assert "can't open file '/opt/tc/nowhere'" in bad["compiler"]
+    said = devnet("config", "check", "--platform", "lost")
+    assert said.code == 3
+    assert "lost.toml: compiler.command: " in said.err
+
+
+def test_config_check_tries_the_sample(devnet: Fleet, shared: Path) -> None:
+    said = devnet("config", "check", "--json")
+    assert said.code == 0, said.err
+    assert said.data["programs"]["compiler"] == "[compiler] sample: accepted"
+    profile_with(shared, "unsound", "fn frame(t: i32)", "fn frame(t: i32")
+    said = devnet("config", "check", "--platform", "unsound")
+    assert said.code == 3
+    assert "[compiler] sample was expected to be accepted: clean_error: LH" in said.err
+
+
+def test_without_a_jail_config_check_says_what_it_did_not_check(devnet: Fleet, shared: Path) -> None:
+    tools = shared / "bin"
+    tools.mkdir()
+    (tools / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+    (tools / "bwrap").chmod(0o755)
+    said = devnet("config", "check", "--json", env={"PATH": f"{tools}:/usr/bin:/bin"})
+    assert said.code == 0, said.err
+    assert said.data["programs"]["compiler"].startswith("not checked: no jail could be made")
 
 
 def test_doctor_without_a_platform_says_what_is_missing(fleet: Fleet) -> None:

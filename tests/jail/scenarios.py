@@ -167,6 +167,12 @@ async def shared_memory(yard: Yard) -> Verdict:
     return ended(outcome, End.SIGNALED, signal.SIGKILL)
 
 
+async def blinded(yard: Yard) -> Verdict:
+    """R04: the same from a guest that first takes what it can from the process that watches."""
+    outcome = await yard.act("blind", bytes=1 << 30, deadline_s=20)
+    return ended(outcome, End.SIGNALED, signal.SIGKILL)
+
+
 async def crowded(yard: Yard) -> Verdict:
     """R02: eight processes, each below its own limit."""
     outcome = await yard.act("crowd", bytes=yard.image.limits.data * 3, deadline_s=20)
@@ -274,6 +280,7 @@ SCENARIOS: dict[str, Callable[[Yard], Awaitable[Verdict]]] = {
     "J01 I02": neighbours,
     "R02-crowd": crowded,
     "R04": shared_memory,
+    "R04-blind": blinded,
     "R05-sibling": bomb_and_sibling,
     "R08": many_inodes,
     "R09": flooding,

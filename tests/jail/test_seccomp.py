@@ -124,3 +124,30 @@ def test_threads_and_processes_can_be_made() -> None:
 def test_an_unknown_machine_is_refused() -> None:
     with pytest.raises(JailError, match="riscv64"):
         seccomp_filter("riscv64")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("call", "process"),
+    [("prlimit64", None), ("sched_setaffinity", None), ("setpriority", 0), ("ioprio_set", 1)],
+)
+@given(which=st.integers(0, 5), who=st.integers(0, 3) | st.integers(0, 2**32 - 1), high=HIGH)
+def test_the_first_process_is_out_of_reach(
+    machine: str, call: str, process: int | None, which: int, who: int, high: int
+) -> None:
+    """By its number, and by a group or a user that may hold it; `process`: the kind that names a process."""
+    number = CHECKED[call][MACHINES[machine].column]
+    words = (high | who,) if process is None else (high | which, high | who)
+    wanted = EPERM if who == 1 or (process is not None and which != process) else ALLOW
+    assert verdict(machine, number, *words) == wanted
+
+
+def test_the_numbers_of_what_reaches_another_process() -> None:
+    """By hand, from the kernel's tables: a wrong number in the table above would refuse another call."""
+    by_hand = {
+        "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "setpriority": (141, 140),
+        "ioprio_set": (251, 30),
+    }  # fmt: skip
+    assert {name: CHECKED[name] for name in by_hand} == by_hand
+    inotify = {"inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27)}
+    assert {name: DENIED[name] for name in inotify} == inotify

@@ -28,6 +28,8 @@ GOOD: dict[str, Any] = {
     "vsock": "EAFNOSUPPORT",
     "environ": "EACCES",
     "memory": "EACCES",
+    "reins": {"limits": "EPERM", "processors": "EPERM", "priority of the user": "EPERM"},
+    "inotify": "EPERM",
     "root": "EROFS",
     "broker": "HTTP/1.1 403 Forbidden",
 }
@@ -40,6 +42,8 @@ BAD: dict[str, Callable[[dict[str, Any]], object]] = {
     "vsock": lambda f: f.update(vsock="open"),
     "environment": lambda f: f.update(environ="open"),
     "first process": lambda f: f.update(memory="open"),
+    "reins of the first process": lambda f: f["reins"].update(processors="open"),
+    "inotify": lambda f: f.update(inotify="open"),
     "read-only root": lambda f: f.update(root="open"),
     "way out": lambda f: f.update(broker="ConnectionRefusedError"),
 }
@@ -53,6 +57,7 @@ async def test_this_machine_has_a_working_jail(tmp_path: Path) -> None:
     assert (tier.backend, tier.tier, tier.ok) == ("bwrap", "standard", True)
     assert {name for name, _, _ in tier.checks} == {*BAD, "host directory", "kill", "memory"}
     assert os.listdir(tmp_path) == []
+    assert "socket buffers, page tables" in next(seen for name, _, seen in tier.checks if name == "memory")
     require(tier)
 
 

@@ -32,7 +32,7 @@ from fleet.runs.exercise import Exercise
 from fleet.runs.hand import PLAYBOOK, Hand
 from fleet.runs.session import RunSession
 from fleet.runs.wallet import Wallet
-from fleet.runs.world import World, answers, unchecked
+from fleet.runs.world import World, answers, unchecked, untried
 from sandbox.contract import VIEWS
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
@@ -142,6 +142,7 @@ async def seated(
     patience_s: float = 0.0,
     platform: Platform = PLATFORM,
     node: Callable[[float], Awaitable[str]] = answers,
+    cannot_start: Callable[[], Awaitable[str]] = untried,
 ) -> AsyncIterator[Table]:
     """A run of `one` that has been claimed, and not begun."""
     state = root / "state"
@@ -154,7 +155,8 @@ async def seated(
             state=state, config=FleetConfig(), platform=platform, journal=journal, source=source, jail=jail,
             tier=await jail.probe(), signer=missing, sponsor=missing, names=missing, log=missing,
             identity="", redactor=Redactor(), clock=clock, egress=lambda port: missing,
-            personas={one.persona.name: one}, check=check, node=node, spread_s=0.0, patience_s=patience_s,
+            personas={one.persona.name: one}, check=check, node=node, cannot_start=cannot_start,
+            spread_s=0.0, patience_s=patience_s,
         )  # fmt: skip
         name = one.persona.name
         await source.trigger(

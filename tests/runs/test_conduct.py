@@ -504,6 +504,21 @@ async def test_with_fail_fast_off_it_is_recorded_and_the_run_goes_on(tmp_path: P
         assert len(table.said("check.failed")) == 1
 
 
+@pytest.mark.parametrize(("tool", "said"), [("qa_compile", 1), ("qa_fetch", 0)])
+async def test_a_compiler_that_cannot_start_is_recorded_where_it_is_needed(
+    tmp_path: Path, tool: str, said: int
+) -> None:
+    """Our trouble: the run goes on, since what needs no compiler can look."""
+
+    async def missing() -> str:
+        return "compiler: /opt/tc/rustlitec cannot be started here"
+
+    async with seated(tmp_path, persona(look("a"), tools=(tool, "qa_fetch")), cannot_start=missing) as table:
+        assert await table.drive() == ""
+        reasons = [event.reason for event in table.said("check.failed")]
+        assert reasons == ["could not look at the compiler: " + await missing()] * said
+
+
 @pytest.mark.parametrize(
     "error", [ProviderFailed("429 again and again"), BudgetExceeded("no tokens are left")]
 )

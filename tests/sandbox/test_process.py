@@ -12,7 +12,7 @@ import pytest
 
 from sandbox import process
 from sandbox.compiler import compile_source, load_module, span
-from sandbox.faults import Broken, Deadline
+from sandbox.faults import Broken, Deadline, Failure
 from sandbox.process import Ending
 from sandbox.spec import Context
 
@@ -125,7 +125,7 @@ def test_no_descriptors_are_lost() -> None:
     before = len(os.listdir("/proc/self/fd"))
     for code in ("pass", "sys.exit(1)", "time.sleep(9)"):
         process.run(python(code), b"x", 0.5)
-    with pytest.raises(Broken):
+    with pytest.raises(Failure):
         process.run(("/nowhere/compiler",), b"", 1)
     assert len(os.listdir("/proc/self/fd")) == before
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import json
 import mmap
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -95,6 +97,21 @@ def share(request: Request) -> None:
     for at in range(0, request["bytes"], 4096):
         page[at] = 1
     time.sleep(10)
+
+
+def blind(request: Request) -> None:
+    """Take from the first process what it needs to see; then what it would have seen."""
+    attacks: tuple[Callable[[], object], ...] = (
+        lambda: resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0)),
+        lambda: resource.prlimit(1, resource.RLIMIT_NPROC, (0, 0)),
+        lambda: os.setpriority(os.PRIO_USER, 0, 19),
+        lambda: os.setpriority(os.PRIO_PROCESS, 1, 19),
+        lambda: os.sched_setaffinity(1, {min(os.sched_getaffinity(0))}),
+    )
+    for attack in attacks:
+        with contextlib.suppress(OSError):
+            attack()
+    share(request)
 
 
 def crowd(request: Request) -> None:
@@ -202,7 +219,7 @@ def exchange(request: Request) -> None:
 ACTS: dict[str, Callable[[Request], int | None]] = {
     act.__name__: act
     for act in (
-        leave, echo, crash, fail, sleep, flood, lines, linger, stop, spin, share, crowd, inodes, connect,
-        arrive, reconnect, meet, wreck, exchange,
+        leave, echo, crash, fail, sleep, flood, lines, linger, stop, spin, share, blind, crowd, inodes,
+        connect, arrive, reconnect, meet, wreck, exchange,
     )
 }  # fmt: skip

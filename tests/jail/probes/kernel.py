@@ -89,6 +89,13 @@ def userfaultfd(facts: Facts) -> str:
     return refused("EPERM", call, "userfaultfd", 1)
 
 
+@probe("K14")
+def inotify(facts: Facts) -> str:
+    """Its instances are counted for the host's user."""
+    refused("EPERM", call, "inotify_init1", 0)
+    return refused("EPERM", call, "inotify_add_watch", 0, b"/box", 2)
+
+
 @probe("K09")
 def add_key(facts: Facts) -> str:
     return refused("EPERM", call, "add_key", b"user", b"qa", b"x", 1, 2**64 - 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ except OSError as error:
     print(error.errno)
 """
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_HIGH = 1 << 40
 
 
 def _read(path: str) -> bytes:
@@ -94,6 +96,40 @@ def first_process(facts: Facts) -> str:
     refused("EACCES EPERM", os.listdir, "/proc/1/fd")
     refused("EPERM", call, "ptrace", _PTRACE_SEIZE, 1, 0, 0)
     return refused("EACCES EPERM", os.open, "/proc/1/environ", os.O_RDONLY)
+
+
+@probe("P07-limits", destructive=True)
+def limits_of_first_process(facts: Facts) -> str:
+    """It is of the guest's user: with no descriptors or no seconds left it could not watch."""
+    for what in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU):
+        refused("EPERM", resource.prlimit, 1, what)
+        refused("EPERM", resource.prlimit, 1, what, (0, 0))
+        refused("EPERM", call, "prlimit64", _HIGH | 1, what, b"\0" * 16, 0)
+    own = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return require(resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE, own) == own, own)
+
+
+@probe("P07-priority", destructive=True)
+def priority_of_first_process(facts: Facts) -> str:
+    """By number, by group and by user; of itself a guest may set it."""
+    group = os.getpgid(1)
+    for which, who in ((0, 1), (1, 0), (1, 1), (1, group), (2, 0), (2, os.getuid()), (0, _HIGH | 1)):
+        refused("EPERM", call, "setpriority", which, who, 19)
+    for which, who in ((1, 1), (2, 0), (2, 1), (2, group), (3, 0), (3, os.getuid()), (1, _HIGH | 1)):
+        refused("EPERM", call, "ioprio_set", which, who, 3 << 13)
+    for policy in (os.SCHED_IDLE, os.SCHED_BATCH):
+        refused("EPERM", os.sched_setscheduler, 1, policy, os.sched_param(0))
+    os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))
+    return require(call("ioprio_set", 1, 0, 0) == 0, "its own alone")
+
+
+@probe("P07-processors", destructive=True)
+def processors_of_first_process(facts: Facts) -> str:
+    one = {min(os.sched_getaffinity(0))}
+    refused("EPERM", os.sched_setaffinity, 1, one)
+    refused("EPERM", call, "sched_setaffinity", _HIGH | 1, 8, b"\1" + b"\0" * 7)
+    os.sched_setaffinity(0, os.sched_getaffinity(0))
+    return "its own alone"
 
 
 @probe("P07-guest")

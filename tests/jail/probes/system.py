@@ -14,6 +14,12 @@ NUMBERS = {
     for name, pair in {
         "ioctl": (16, 29),
         "clone": (56, 220),
+        "setpriority": (141, 140),
+        "sched_setaffinity": (203, 122),
+        "ioprio_set": (251, 30),
+        "inotify_add_watch": (254, 27),
+        "inotify_init1": (294, 26),
+        "prlimit64": (302, 261),
         "ptrace": (101, 117),
         "shmget": (29, 194),
         "personality": (135, 92),

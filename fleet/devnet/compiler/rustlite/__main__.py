@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from importlib import import_module
 
 JAIL_SITE = "/opt/site"
 """Where a jail has the packages; elsewhere the interpreter's own path is right."""
@@ -10,9 +11,6 @@ JAIL_SITE = "/opt/site"
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 if os.path.isdir(JAIL_SITE):
     sys.path.append(JAIL_SITE)
-__package__ = "rustlite"
 gc.disable()  # one short job on a capped input; collecting is 10 % of its time
-
-from .cli import main  # noqa: E402
-
-sys.exit(main(sys.argv[1:]))
+# by its name: a relative import would need another `__package__`, and Python 3.12 warns about that on stderr
+sys.exit(import_module("rustlite.cli").main(sys.argv[1:]))

@@ -39,6 +39,9 @@ def _defects(text: str) -> frozenset[str]:
 def _compile(source: bytes, defects: frozenset[str]) -> int:
     try:
         return _report(source, defects)
+    except ImportError as error:  # it was not installed whole: that is no answer about a source
+        print(f"rustlite: {error}", file=sys.stderr)
+        return 127
     except Exception as error:  # a compiler's own failure is a panic, whatever it is
         import traceback  # measured: 5 ms, and a good run never panics
 

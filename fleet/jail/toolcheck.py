@@ -1,0 +1,103 @@
+"""Do the platform's compiler and loader work in a jail here? Tried, before a run relies on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fleet.errors import JailError
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.model import End, Image
+from fleet.text import line
+
+_DEADLINE_S = 45.0
+_PROGRAMS = ("compiler", "loader")
+
+
+class _Unshown(JailError):
+    """The jail would do, and the profile names a folder that is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """What a profile says of the platform's programs; `sample` is a source that must compile."""
+
+    compiler: Sequence[str] = ()
+    loader: Sequence[str] = ()
+    sample: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One program: `ours` when it could not be tried, so that nothing was learnt about it.
+
+    `jailed` is false when there was not even a jail, or no time for it.
+    """
+
+    name: str
+    ok: bool
+    ours: bool
+    seen: str
+    jailed: bool = True
+
+
+async def try_programs(
+    image: Image, programs: Programs, *, spool: Path, bwrap: str = ""
+) -> tuple[Tried, ...]:
+    """Compile the sample and load its module in one fresh jail of this image; empty without any program."""
+    if not (programs.compiler or programs.loader):
+        return ()
+    request = {name: list(getattr(programs, name)) for name in _PROGRAMS} | {"sample": programs.sample}
+    try:
+        answer = await _ask(replace(image, guest="sandbox.toolcheck"), request, spool, bwrap)
+    except JailError as error:
+        seen = f"{error}; {error.remedy}" if error.remedy else str(error)
+        jailed = isinstance(error, _Unshown)
+        return tuple(Tried(name, False, True, seen, jailed) for name in _PROGRAMS if request[name])
+    return judged(answer, bool(programs.sample))
+
+
+async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str) -> Mapping[str, Any]:
+    for path, _ in image.mounts:
+        if not path.is_dir():
+            raise _Unshown(
+                f"[compiler] root {path} is not a folder", remedy="name the folder that holds them"
+            )
+    jail = BwrapJail(image, pool=0, spool=spool, bwrap=bwrap or None)
+    try:
+        outcome = await jail.call(json.dumps(request).encode() + b"\n", deadline_s=_DEADLINE_S)
+    finally:
+        await jail.aclose()
+    try:
+        if outcome.end is End.EXITED and outcome.code == 0:
+            answer: dict[str, Any] = json.loads(outcome.stdout)
+            return answer
+    except ValueError:
+        pass
+    said = outcome.stderr.decode(errors="replace").strip()[-200:]
+    raise JailError(f"the check of the programs ended {outcome.end} {outcome.code}: {said}")
+
+
+def judged(answer: Mapping[str, Any], has_sample: bool) -> tuple[Tried, ...]:
+    """Without a sample all that is known is that a program starts."""
+    try:
+        return tuple(_judged(name, answer[name], has_sample) for name in _PROGRAMS if name in answer)
+    except (KeyError, TypeError, AttributeError):
+        return (Tried("compiler", False, True, "the check of the programs answered nonsense"),)
+
+
+def _judged(name: str, seen: Mapping[str, str], has_sample: bool) -> Tried:
+    ended = line(f"{seen['ending']}: {seen['said']}".removesuffix(": "), 300)
+    if seen["ours"]:
+        return Tried(name, False, True, line(seen["ours"], 300))
+    if seen["ending"] == "unknown":
+        return Tried(name, False, True, "could not tell: this machine is too busy", jailed=False)
+    if not has_sample or seen.get("module") == "":
+        return Tried(name, True, False, f"it starts ({ended}); no module of a [compiler] sample was tried")
+    what = "[compiler] sample" if name == "compiler" else "the module of [compiler] sample"
+    if seen["ending"] == "accepted":
+        return Tried(name, True, False, f"{what}: accepted")
+    return Tried(name, False, False, f"{what} was expected to be accepted: {ended}")

@@ -1,0 +1,49 @@
+"""The guest that tries the platform's compiler and loader before a run believes anything about them.
+
+`{"compiler": [...], "loader": [...], "sample": "..."}` in; per program that there is `{"ours": why it could
+not be tried, "ending": how it ended, "said": its diagnostic}` out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+from sandbox.compiler import Compiled, compile_source, load_module
+from sandbox.faults import Broken, Deadline, Failure
+from sandbox.spec import Context
+from sandbox.text import clean
+
+DEADLINE_S = 20.0
+Seen = dict[str, str]
+
+
+def main() -> int:
+    """Try each program once: the compiler on the sample, the loader on what came of it."""
+    request = json.loads(sys.stdin.readline())
+    compiler, loader = tuple(request["compiler"]), tuple(request["loader"])
+    context = Context(run="check", prefix="qa-check-", compiler=compiler, loader=loader)
+    print(json.dumps(tried(context, request["sample"])))
+    return 0
+
+
+def tried(context: Context, sample: str) -> dict[str, Seen]:
+    """What came of it, by program; one that the platform does not have is left out."""
+    seen: dict[str, Seen] = {}
+    module = b""
+    if context.compiler:
+        done, seen["compiler"] = _attempt(lambda limit: compile_source(sample, context, limit))
+        module = done.module if done else b""
+    if context.loader:
+        _, seen["loader"] = _attempt(lambda limit: load_module(module, context, limit))
+        seen["loader"]["module"] = "sample" if module else ""
+    return seen
+
+
+def _attempt(act: Callable[[Deadline], Compiled]) -> tuple[Compiled | None, Seen]:
+    try:
+        done = act(Deadline(DEADLINE_S))
+    except (Failure, Broken, OSError) as error:
+        return None, {"ours": clean(str(error)), "ending": "", "said": ""}
+    return done, {"ours": "", "ending": done.ending.value, "said": clean(done.diagnostic, 200)}

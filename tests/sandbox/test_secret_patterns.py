@@ -1,0 +1,92 @@
+"""The one table of secrets: what it finds, what it only masks, and that no page makes it slow."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fleet.findings import redact
+from fleet.findings.redact import Redactor
+from sandbox.secret_patterns import SECRETS, Secret
+from sandbox.text import mask
+from tests.sandbox.steps import matches, steps
+
+ROWS = [*SECRETS, *(Secret("", one) for one in (redact._PUBLIC_HASH, redact._KEY64, redact._WORDS))]
+HEAD = "-----BEGIN PRIVATE KEY-----"
+UNITS = (
+    HEAD, f"{HEAD}\n", "-----BEGIN ", f"{HEAD}-----END ", "-", "a", "0x", "abc ", "bearer ", "bearer\t=",
+    "eyJaaaaaa-", "eyJaaaaaa.", "eyJaaaaaa.aaaa.", "sk-", "sk-aaaaaaaaaaaaaaaa", "AIza", "ghp_", "://a:a",
+    "cookie: ", "tx ", "private key is ", "privatekey", "sponsor\n", "a1.) ",
+)  # fmt: skip
+PATIENCE = 2.5
+"""Twice the text may cost twice the steps, and a little for the ends; a quadratic search costs four times."""
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_twice_the_page_is_twice_the_work(unit: str) -> None:
+    short, long = (unit * (size // len(unit)) for size in (400, 800))
+    for row in ROWS:
+        assert work(row, long) <= PATIENCE * work(row, short), row.pattern.pattern
+
+
+def work(row: Secret, text: str) -> int:
+    """Steps of the search, and of the judgement of all that it finds."""
+    if row.certain is None:
+        return steps(row.pattern, text)
+    found = [match[match.lastindex or 0] for match in row.pattern.finditer(text)]
+    return steps(row.pattern, text) + sum(steps(row.certain, one, once=True) for one in found)
+
+
+def test_the_counter_counts_what_grows() -> None:
+    """The pattern that this table had: each head was searched for an end, up to 8192 characters away."""
+    old = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]{0,8192}?-----END [A-Z ]*PRIVATE KEY-----")
+    assert steps(old, HEAD * 40) > 3.5 * steps(old, HEAD * 20)
+
+
+LEAKS = (
+    ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "private-key"),
+    ("sk-ABCDEFGHIJKLMNOPQRST", "api-key"),
+    ("sk-proj-abcDEF0123456789", "api-key"),
+    ("sk_live_0123456789abcdefghij", "api-key"),
+    ("AIzaSyA1234567890abcdefghijklmnopqrstu", "api-key"),
+    ("ghp_0123456789abcdefghijABCDEFGHIJ012345", "api-key"),
+    ("github_pat_" + "11ABCDEFG0" * 5, "api-key"),
+    ("glpat-abcdefghij0123456789", "api-key"),
+    ("xoxb-123456789012-abcdefghijklmnopqrst", "api-key"),
+    ("AKIAABCDEFGHIJKLMNOP", "api-key"),
+    ("npm_" + "a1B2" * 9, "api-key"),
+    ("Bearer abcdefghijklmnop1234", "bearer"),
+    ("private key: 0x" + "ab" * 32, "private-key"),
+)
+SHOWN_BY_RIGHT = (
+    "sk-folding-cube-container", "AKIAIOSFODNN7EXAMPLE", "npm_config_registry_of_the_project",
+    "Bearer YOUR_ACCESS_TOKEN_HERE", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+    "http://user:hunter22@host/", "cookie: abcdefgh", f"0x{'ab' * 20}:1781259648:0x{'12' * 65}",
+    "-----BEGIN PRIVATE KEY-----\n...",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind"), LEAKS)
+def test_what_the_finder_reports_the_redactor_masks(text: str, kind: str) -> None:
+    page = f"before {text} after"
+    masked, kinds = mask(page)
+    assert kinds == (kind,)
+    assert f"[{kind}]" in masked
+    shown = Redactor().text(page)
+    assert f"[redacted:{kind}]" in shown
+    assert text not in shown
+
+
+@pytest.mark.parametrize("text", SHOWN_BY_RIGHT)
+def test_what_a_page_may_show_is_masked_and_never_reported(text: str) -> None:
+    page = f"before {text} after"
+    assert mask(page) == (page, ())
+    assert "[redacted:" in Redactor().text(page)
+
+
+@pytest.mark.parametrize("text", [text for text, _ in LEAKS] + list(SHOWN_BY_RIGHT))
+def test_the_counter_matches_what_the_engine_matches(text: str) -> None:
+    for row in ROWS:
+        ends = [match.end() for match in row.pattern.finditer(text)]
+        assert matches(row.pattern, text) == ends, row.pattern.pattern
