@@ -1,4 +1,5 @@
-"""A diamond's facets: which functions it offers, and one hash that says whether anything but their order changed.
+"""A diamond's facets: which functions it offers, and one hash that says whether anything but their order
+changed.
 
 Own reader because eth_abi costs 0.3 s and 20 MB, which an idle daemon must not pay. The answer is a
 stranger's: every offset and length is checked, and no part may be counted twice.

@@ -54,7 +54,8 @@ def run_persona(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Fire one persona now; exit 1 when it found something, 0 when all that applies was looked at and is well."""
+    """Fire one persona now; exit 1 when it found something, 0 when all that applies was looked at and is
+    well."""
     folder = state()
     if follow and queue:
         raise UsageError("--follow is for a run in this process", remedy="fleet runs follow RUN")
@@ -96,7 +97,8 @@ async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> 
 
 
 def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities) -> list[dict[str, Any]]:
-    """Each probe, whether it applies to the platform, and whether the dial would let all of its calls through."""
+    """Each probe, whether it applies to the platform, and whether the dial would let all of its calls
+    through."""
     rows, words = [], {True: "yes", False: f"no: the dial is at {rung}"}
     for probe in persona.persona.probe:
         tools = [step.tool for step in probe.steps]

@@ -131,8 +131,8 @@ class Platform(Section):
     call_targets: tuple[str, ...] = ()
     """Standing agents that `qa_call` may talk to besides the run's own names."""
     targets: dict[Role, Annotated[str, StringConstraints(min_length=1, max_length=500)]] = {}
-    """What probes point at, by role: a name, or a URL that may begin with `{site}` or `{proxy}`; `{target:ROLE}`
-    in a probe. A role that is left out makes its probes not applicable."""
+    """What probes point at, by role: a name, or a URL that may begin with `{site}` or `{proxy}`;
+    `{target:ROLE}` in a probe. A role that is left out makes its probes not applicable."""
     facts: dict[Fact, bool | int | float | str] = {}
     """What this platform promises, e.g. `call_price_wei`; `facts.NAME` in an expectation."""
     history: dict[str, float] = {}

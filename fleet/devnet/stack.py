@@ -63,7 +63,8 @@ face_control_p95_ms = 20.0
 site_p95_ms = 20.0
 guide_p95_ms = 20.0
 """
-"""The part of a devnet's profile that is the same for each: what probes point at, what it promises, its figures."""
+"""The part of a devnet's profile that is the same for each: what probes point at, what it promises, its
+figures."""
 COMPILER = Path(__file__).with_name("compiler")
 SAMPLE = "fn frame(t: i32) -> i32 { t + 1 }"
 """Compiles whatever is seeded."""

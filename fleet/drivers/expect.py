@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 VARIABLES = ("result", "results", "history", "facts")
-"""The last step's result, every step's result in order, figures of earlier runs by metric, and what the profile
-promises."""
+"""The last step's result, every step's result in order, figures of earlier runs by metric, and what the
+profile promises."""
 
 
 LARGEST = 1 << 20

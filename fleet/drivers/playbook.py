@@ -13,6 +13,7 @@ from fleet.drivers.desk import RUN_PROBE, Desk
 from fleet.drivers.expect import ExpectationError, Values, check, holds
 from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
+from fleet.machine import pressure
 from fleet.personas.model import Probe
 from fleet.personas.needs import needs_of
 
@@ -28,8 +29,8 @@ class Attempt:
     """One execution of a probe. `inconclusive` means it could not be looked at, and says why.
 
     `denied` is the gate's rule when a call was not permitted, `cause` the error_class of a call that could
-    not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform has nothing there to
-    look at.
+    not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform has nothing there
+    to look at.
     """
 
     state: State
@@ -103,7 +104,8 @@ def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
     first = _first_look(probe, figures)
     try:
         if probe.control and not first and not holds(probe.control, values):
-            reason = "could not tell: what it is compared with is off as well: this machine, or the way there, is busy"
+            busy = pressure() or "this machine may be busy"
+            reason = f"could not tell: what it is compared with is off as well; {busy}"
             return replace(seen, reason=reason, cause="busy")
         if first:
             return replace(seen, state="healthy", reason=f"a first look: it begins the history of {first}")

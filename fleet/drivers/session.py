@@ -25,8 +25,8 @@ OUR_FAILURES = frozenset(
 """error_class words that say "could not look": never a statement about the platform.
 
 `unreachable` and `timeout` may be an outage, which is a finding of its own (runs/outage.py) and not one of
-whatever was asked; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile does not
-run here.
+whatever was asked; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile does
+not run here.
 """
 
 PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
@@ -34,7 +34,8 @@ PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
 
 
 def cause_of(result: Mapping[str, Any]) -> str:
-    """The error_class of a result, `unreachable` for an answer that only a gateway gave, "" when all is well."""
+    """The error_class of a result, `unreachable` for an answer that only a gateway gave, "" when all is
+    well."""
     return "unreachable" if result.get("status") in GATEWAY else str(result.get("error_class", ""))
 
 
@@ -71,8 +72,8 @@ class Session(Protocol):
     async def call(
         self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False
     ) -> Answer:
-        """One gated, jailed call; RunOver when a fence ends the run. A `proof` is never withheld for what failed
-        before it."""
+        """One gated, jailed call; RunOver when a fence ends the run. A `proof` is never withheld for what
+        failed before it."""
 
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
         """Back off before another look at what this call points at; False when its patience is over."""

@@ -34,7 +34,8 @@ class Bindings:
     targets: Mapping[str, str] = field(default_factory=dict)
 
     def pointed(self, value: Any) -> Any:
-        """The same structure with the profile's targets in place: what a repro says, the same in every run."""
+        """The same structure with the profile's targets in place: what a repro says, the same in every
+        run."""
         return mapped(value, lambda text: _TARGET.sub(lambda hit: self.targets.get(hit[1], hit[0]), text))
 
     def text(self, value: str) -> str:

@@ -1,9 +1,9 @@
 """When two findings are the same one.
 
 Version 2, of what the fleet finds now: the surface and the signature of what was seen (sighting.py), with the
-normalised repro where the signature alone does not name the defect. Version 1, of older entries of the log and of
-strangers' ones: surface and normalised repro, or title where there is no repro. A finding of version 2 carries
-the version 1 that its calls had, so that it is known where an older entry has it already.
+normalised repro where the signature alone does not name the defect. Version 1, of older entries of the log
+and of strangers' ones: surface and normalised repro, or title where there is no repro. A finding of version
+2 carries the version 1 that its calls had, so that it is known where an older entry has it already.
 """
 
 from __future__ import annotations

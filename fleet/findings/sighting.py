@@ -32,7 +32,8 @@ _BLANKS = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """`whole`: the signature names the defect by itself; else the calls that show it are part of its identity."""
+    """`whole`: the signature names the defect by itself; else the calls that show it are part of its
+    identity."""
 
     title: str
     signature: str
@@ -41,7 +42,8 @@ class Sighting:
 
 
 def template(message: str) -> str:
-    """A message without what differs: names, hex, quoted texts and numbers; a place in a source file stays."""
+    """A message without what differs: names, hex, quoted texts and numbers; a place in a source file
+    stays."""
     places = [f"{found[1]}:{found[2]}" for found in _PLACE.finditer(message)]
     for pattern, word in ((_PLACE, "{place}"), (_NAME, "{name}"), (_HEX, "{hex}"), (_QUOTED, "{text}")):
         message = pattern.sub(word, message)

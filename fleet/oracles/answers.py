@@ -1,9 +1,9 @@
 """The oracles: what may be said of one answer of any healthy platform, whatever it was asked. Pure.
 
 Each judges one answer of one tool, by anybody: a probe, a model, an outside agent. It may only say what no
-choice of arguments can make false on a healthy platform, so what a caller can put there itself (a secret in its
-own page, a text that is echoed, a deadline of its own) is taken out first. A violation is named by what was
-seen, and its signature is the defect's identity.
+choice of arguments can make false on a healthy platform, so what a caller can put there itself (a secret in
+its own page, a text that is echoed, a deadline of its own) is taken out first. A violation is named by what
+was seen, and its signature is the defect's identity.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _OWN = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b|\{name\}")
 class Violation:
     """One answer that no healthy platform gives. `fields` are those of the result that show it.
 
-    `forgeable`: a driver that means ill could have put there what it shows (as a name's greeting, say), so that a
-    person looks at it where a driver chose the calls.
+    `forgeable`: a driver that means ill could have put there what it shows (as a name's greeting, say), so
+    that a person looks at it where a driver chose the calls.
     """
 
     oracle: str
@@ -97,7 +97,8 @@ def _server_error(args: Args, result: Args) -> Iterator[Violation]:
 
 
 def _secret(args: Args, result: Args) -> Iterator[Violation]:
-    """A private key in a public answer; not in a page of a name that a run minted, where its driver may put one."""
+    """A private key in a public answer; not in a page of a name that a run minted, where its driver may put
+    one."""
     kinds = result.get("secrets", ())
     if "private-key" not in kinds or any(_OWN.search(text) for text in strings(args)) or _long_hex(args):
         return
@@ -164,4 +165,4 @@ ORACLES: Mapping[str, tuple[Judge, ...]] = {
     "qa_call": (_paid_refusal, _call_trace),
     "qa_publish": (_lost_publish,),
 }
-"""By tool; the wide set is docs/decisions/0010-oracles.md's list of what is still to come."""
+"""By tool."""

@@ -1,7 +1,7 @@
 """What a program prints when it breaks inside: a dictionary by language, kept as data. Pure.
 
-An answer that refuses must not hold any of it: a stack trace, a panic, an error of the operating system or of a
-database tells a user nothing and a stranger too much.
+An answer that refuses must not hold any of it: a stack trace, a panic, an error of the operating system or
+of a database tells a user nothing and a stranger too much.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ TRACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
         ("a Rust panic", r"thread '[^'\n]{1,80}' (?:\(\d{1,9}\) )?panicked at"),
-        ("an operating-system error", r"\(os error \d{1,5}\)|\bE(?:NOENT|ACCES|PERM|CONNREFUSED|PIPE|ISDIR): "),
-        ("an operating-system error", r"\[Errno \d{1,5}\]"),
+        ("an operating-system error", r"\(os error \d{1,5}\)|\[Errno \d{1,5}\]"),
+        ("an operating-system error", r"\bE(?:NOENT|ACCES|PERM|CONNREFUSED|PIPE|ISDIR): "),
         ("a Python traceback", r"Traceback \(most recent call last\):"),
         ("a Go panic", r"(?m)^(?:panic: |goroutine \d{1,9} \[)"),
         ("a JavaScript stack", r"(?m)^\s{0,16}at [\w.$<>\[\] ]{1,120} \((?:file://|node:|/)[^)\n]{1,300}:\d{1,7}:\d{1,7}\)"),
         ("a Java stack", r"(?m)^\s{0,16}at [\w.$]{1,200}\([\w$]{1,80}\.(?:java|kt|scala):\d{1,7}\)"),
         ("a PHP error", r"(?:Fatal error|Uncaught \w{1,60}): [^\n]{1,300} in /[^\n]{1,200} on line \d{1,7}"),
-        ("a .NET stack", r"(?m)^\s{0,16}at [\w.<>`\[\], ]{1,200}\([^)\n]{0,200}\) in [^\n]{1,200}:line \d{1,7}"),
+        ("a .NET stack", r"(?m)^\s{0,16}at [\w.<>`\[\], ]{1,200}\([^)\n]{0,200}\) in [^\n]{1,200}:line \d"),
         ("an SQL error", r"SQLSTATE\[\w{5}\]|\bORA-\d{5}\b|You have an error in your SQL syntax"),
         ("an SQL error", r"(?:sqlite3\.OperationalError|psycopg\w{0,8}\.errors|pq: syntax error)"),
     )

@@ -39,7 +39,8 @@ class Probe(Section):
     """CEL that must hold for the answer to say anything, over the same names: of the paired measurement of
     another page, say. False: could not tell, this machine or the way to the platform is busy."""
     finding: Annotated[str, StringConstraints(min_length=8, max_length=300)]
-    """What the author had in mind. A finding's title says what was seen; this stands below it as the intent."""
+    """What the author had in mind. A finding's title says what was seen; this stands below it as the
+    intent."""
     note: dict[str, str] = {}
     """Figures that a healthy attempt adds to the history: metric -> CEL number, e.g. `result.p95_ms`."""
 

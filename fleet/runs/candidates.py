@@ -1,7 +1,7 @@
 """What a look has brought to light: each thing seen becomes a candidate, named by what was seen. Pure.
 
-Every answer is judged by the oracles, whoever asked for it; a probe's own expectation adds what it alone knows.
-Where both speak of the same field of the same look there is one candidate, in the oracle's words.
+Every answer is judged by the oracles, whoever asked for it; a probe's own expectation adds what it alone
+knows. Where both speak of the same field of the same look there is one candidate, in the oracle's words.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from sandbox.tools import TOOLS
 
 ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 URGENT = frozenset({"critical", "high"})
-"""Severities whose unproven candidates are shown in the worklist's own section and proven at the next chance."""
+"""Severities whose unproven candidates are shown in the worklist's own section and proven at the next
+chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One thing seen. `probe` holds the steps that show it; `oracle` is empty where only its expectation says so."""
+    """One thing seen. `probe` holds the steps that show it; `oracle` is empty where only its expectation
+    says so."""
 
     probe: Probe
     sighting: Sighting
@@ -151,7 +153,8 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
 
 
 def _led(steps: Sequence[Step], index: int) -> tuple[int, ...]:
-    """Which steps an answer depends on: what acted before it, and its own; a computation stands for itself."""
+    """Which steps an answer depends on: what acted before it, and its own; a computation stands for
+    itself."""
     if TOOLS[steps[index].tool].effect is Effect.COMPUTE:
         return (index,)
     return (*(at for at in range(index) if TOOLS[steps[at].tool].effect is Effect.ACT), index)

@@ -1,4 +1,5 @@
-"""What a platform has, held against what a probe needs: by its profile, and by its diamond's own word. Pure."""
+"""What a platform has, held against what a probe needs: by its profile, and by its diamond's own word.
+Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _SELECTORS = {name: one.selector for table in (VIEWS, WRITES) for name, one in t
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """`selectors` (`0x` and 8 digits) are what the diamond offers; None when it cannot say: then each call does."""
+    """`selectors` (`0x` and 8 digits) are what the diamond offers; None when it cannot say: then each call
+    does."""
 
     platform: Platform
     selectors: frozenset[str] | None = None

@@ -58,12 +58,12 @@ class Coverage:
 
 
 def exit_code(run: Mapping[str, Any]) -> int:
-    """What `fleet run` ends with, of a run's data as JSON: 0 says that something was looked at, and that nothing
-    that applies at this rung was left out.
+    """What `fleet run` ends with, of a run's data as JSON: 0 says that something was looked at, and that
+    nothing that applies at this rung was left out.
 
-    1 findings; 3 nothing of the persona applies to this platform; 4 it could not be reached; 5 all that applies
-    is refused by the dial or the gate, or everything is paused; 75 something was left out that another run may
-    reach.
+    1 findings; 3 nothing of the persona applies to this platform; 4 it could not be reached; 5 all that
+    applies is refused by the dial or the gate, or everything is paused; 75 something was left out that
+    another run may reach.
     """
     coverage, findings = run.get("coverage", {}), run.get("findings", ())
     if any(row["state"] in FOUND for row in findings):

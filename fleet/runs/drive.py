@@ -209,7 +209,8 @@ async def _driven(hand: Hand, desk: Conductor) -> str:
 
 
 def coverage(folder: Path, run: str, outcome: str) -> dict[str, list[dict[str, str]]]:
-    """What a run looked at and what it did not, as it wrote it down; nothing for one that was never driven."""
+    """What a run looked at and what it did not, as it wrote it down; nothing for one that was never
+    driven."""
     file = StateFile(folder, run)
     try:
         plan = file.load().plan if file.path.exists() else Plan(())

@@ -1,4 +1,5 @@
-"""Groups of tools and what they point at: what fails again and again is left alone for a while, the rest goes on."""
+"""Groups of tools and what they point at: what fails again and again is left alone for a while, the rest
+goes on."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ PATIENCE_S = 15.0
 RETRY_S = 5.0
 """A target that was withdrawn gets one call more after this long, doubled each time: it may be back."""
 FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full", "cannot_start"})
-"""error_class words of a tool or a target that is broken itself. A refusal, a mistake in the arguments, an error
-of the platform and an empty answer are answers."""
+"""error_class words of a tool or a target that is broken itself. A refusal, a mistake in the arguments, an
+error of the platform and an empty answer are answers."""
 
 
 def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -66,7 +67,8 @@ class _Row:
 
 
 class Strikes:
-    """Counts the failures in a row of each target and cause of one run; an answer forgets a target's failures.
+    """Counts the failures in a row of each target and cause of one run; an answer forgets a target's
+    failures.
 
     What was withdrawn gets another call every RETRY_S, and a proof is not asked here at all: a target that is
     back is used again, and nothing that was seen already waits for something else.

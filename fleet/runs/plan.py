@@ -24,7 +24,8 @@ STATES: tuple[State, ...] = get_args(State)
 LOOKED: frozenset[State] = frozenset({"healthy", "finding"})
 
 _MARKS: dict[State, str] = {
-    "pending": " ", "healthy": "x", "finding": "!", "skipped": "-", "inconclusive": "?", "not_applicable": "~",
+    "pending": " ", "healthy": "x", "finding": "!", "skipped": "-", "inconclusive": "?",
+    "not_applicable": "~",
 }  # fmt: skip
 
 

@@ -41,7 +41,8 @@ _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_e
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """For what a call is made: a probe, the proof of what was seen, or (`looks_s`) to see whether it answers."""
+    """For what a call is made: a probe, the proof of what was seen, or (`looks_s`) to see whether it
+    answers."""
 
     probe: str
     call_id: str
@@ -101,7 +102,8 @@ class RunSession:
         return (await self.capabilities()).missing(needs)
 
     async def capabilities(self) -> Capabilities:
-        """What the platform has: its diamond is asked once a run; one that cannot be asked now is asked again."""
+        """What the platform has: its diamond is asked once a run; one that cannot be asked now is asked
+        again."""
         if self._capabilities is None:
             try:
                 self._capabilities = Capabilities(self._world.platform, await self._world.offered())

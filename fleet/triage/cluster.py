@@ -4,9 +4,9 @@ Two entries belong together when surface and normalised repro agree, or surface 
 no repro: when their own computed fingerprint is the same. An `fp=` in a header is a second key, but only
 from a trusted sender; a stranger's is ignored, so nobody can join, rename or raise what is not theirs.
 
-An entry of ours with `was=` names its defect by what was seen (fingerprint version 2): then `fp=` alone is its
-key, since one repro can show two defects. What it was called before joins it with older entries, and only the
-first of those that were called the same.
+An entry of ours with `was=` names its defect by what was seen (fingerprint version 2): then `fp=` alone is
+its key, since one repro can show two defects. What it was called before joins it with older entries, and
+only the first of those that were called the same.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Answer):
-    """`charged` is creditOf before less after, in wei, 0 on a platform without credits; `caller` whom the platform says it saw.
+    """`charged` is creditOf before less after, in wei, 0 on a platform without credits; `caller` whom the
+    platform says it saw.
 
     `stream_ok` is true of a stream whose framing, UTF-8, JSON and finish reason all hold.
     """

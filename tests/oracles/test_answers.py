@@ -10,6 +10,7 @@ from fleet.oracles.answers import ORACLES, judge
 
 TRACE = "Traceback (most recent call last):\n  File x"
 URL = {"url": "{site}/x"}
+ECHO = {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}
 
 
 @pytest.mark.parametrize(
@@ -18,9 +19,9 @@ URL = {"url": "{site}/x"}
         ("qa_compile", {"source": "x"}, {"outcome": "panic", "exit_code": 101}, "compiler-broken"),
         ("qa_compile", {"module_hex": "00"}, {"outcome": "crash", "exit_code": -6}, "compiler-broken"),
         ("qa_compile", {"source": "x"}, {"outcome": "hang"}, "compiler-endless"),
-        ("qa_compile", {"source": "x", "timeout_s": 0.5}, {"outcome": "hang"}, ""),  # the caller's own deadline
+        ("qa_compile", {"source": "x", "timeout_s": 0.5}, {"outcome": "hang"}, ""),  # its own deadline
         ("qa_compile", {"source": "x"}, {"outcome": "accepted", "valid": False}, "module-invalid"),
-        ("qa_compile", {"module_hex": "00"}, {"outcome": "accepted", "valid": False}, ""),  # the caller's bytes
+        ("qa_compile", {"module_hex": "00"}, {"outcome": "accepted", "valid": False}, ""),  # its own bytes
         ("qa_compile", {"source": "x"}, {"outcome": "accepted", "valid": True}, ""),
         ("qa_compile", {"source": "x"}, {"outcome": "clean_error"}, ""),
         ("qa_compile", {"source": "x"}, {"error_class": "internal"}, ""),
@@ -31,9 +32,9 @@ URL = {"url": "{site}/x"}
         ("qa_fetch", URL, {"status": 404, "text": TRACE}, "trace"),
         ("qa_fetch", URL, {"status": 500, "text": TRACE}, "trace"),
         ("qa_fetch", URL, {"status": 200, "text": "(os error 2)"}, "trace"),
-        ("qa_fetch", URL, {"status": 200, "text": TRACE, "content_type": "text/html"}, ""),  # it may explain one
+        ("qa_fetch", URL, {"status": 200, "text": TRACE, "content_type": "text/html"}, ""),  # a document
         ("qa_fetch", URL, {"status": 200, "text": TRACE + " " * 2_000}, ""),
-        ("qa_fetch", {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}, {"status": 404, "text": TRACE}, ""),
+        ("qa_fetch", ECHO, {"status": 404, "text": TRACE}, ""),
         ("qa_fetch", URL, {"status": 200, "secrets": ["private-key"]}, "secret"),
         ("qa_fetch", {"url": "{face:{name}}"}, {"status": 200, "secrets": ["private-key"]}, ""),
         ("qa_fetch", {"url": "http://qa-abcd2345-1.f/"}, {"status": 200, "secrets": ["private-key"]}, ""),

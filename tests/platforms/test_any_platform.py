@@ -1,4 +1,5 @@
-"""Every shipped persona on platforms that nobody wrote it for: nothing false, nothing blind called healthy."""
+"""Every shipped persona on platforms that nobody wrote it for: nothing false, nothing blind called
+healthy."""
 
 from __future__ import annotations
 
