@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import tomli_w
 
-from fleet.cli.roster import load
+from fleet.cli.roster import load, one
 from fleet.cli.shell import who
 from fleet.clock import SystemClock
 from fleet.errors import FleetError, UsageError
@@ -34,12 +35,21 @@ class Claim:
 def claim_of(row: FindingRow) -> Claim:
     """UsageError for a finding that nobody has to decide about."""
     probe = kept(row)
-    if probe is None or row.state != "unverified":
+    if probe is None or row.state != "unverified" or "claim" not in row.data:
         raise UsageError(
             f"finding {row.fingerprint} is {row.state}: it waits for nobody",
             remedy="`fleet findings list` shows what is unverified; only a driver's claim can be adopted",
         )
     return Claim(row, probe)
+
+
+def adopted(claim: Claim) -> str:
+    """The persona file that holds this claim's probe already, "" when it was not adopted."""
+    with suppress(FleetError):
+        persona = one(claim.row.persona)
+        if any(probe.id == claim.probe.id for probe in persona.persona.probe):
+            return str(persona.path)
+    return ""
 
 
 def block(probe: Probe) -> str:

@@ -76,8 +76,15 @@ def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_
     if not dry_run:
         run(lambda: _dismiss(claim, reason))
     words = "would be dismissed" if dry_run else "is dismissed"
+    left = claims.adopted(claim)
     data = {"fingerprint": claim.row.fingerprint, "run": claim.row.run_id, "dismissed": not dry_run}
-    put(data, as_json=as_json, text=lambda: print(f"claim {claim.row.fingerprint} {words}"))
+    if left:
+        note(f"its probe {claim.probe.id} remains in {left}: remove it there, or the next run asks it again")
+    put(
+        data | {"probe_in": left},
+        as_json=as_json,
+        text=lambda: print(f"claim {claim.row.fingerprint} {words}"),
+    )
 
 
 async def _dismiss(claim: claims.Claim, reason: str) -> None:
@@ -131,6 +138,7 @@ def _print(row: FindingRow, bundle: dict[str, Any] | None, elsewhere: str) -> No
     print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
     print(f"{where}\nrepro: {row.repro}")
     if row.state == "unverified" and "claim" in row.data:
+        print(f"its driver's words: {clean(str(row.data['claim'].get('title', '')))}")
         print(f"its driver claims it: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")
     if elsewhere:
         print(f"evidence sha256:{row.evidence} is on the host of the daemon {elsewhere}")

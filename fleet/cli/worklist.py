@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from fleet.cli.journal import known_journal
 from fleet.cli.outages import line_of, open_outages
 from fleet.cli.shell import Json, make_app, note, put, run, state, table
 from fleet.config import read_text
+from fleet.text import clean
+from fleet.triage.unproven import unproven
 
 app = make_app()
 
@@ -17,27 +20,32 @@ COLUMNS = ("#", "severity", "surface", "finding", "count", "state", "score", "fi
 
 @app.command()
 def worklist(as_json: Json = False) -> None:
-    """The ranked worklist, as triage wrote it last, and the outages that are open now."""
+    """The ranked worklist, as triage wrote it last, the outages that are open, and what is not proven yet."""
     path = state() / "worklist.json"
     data: dict[str, Any] = {"items": []}
     if path.exists():
         data = json.loads(read_text(path, limit=64 << 20))
     else:
         note("no worklist yet; `fleet run qa-triage` writes one")
-    data["outages"] = run(_outages)
+    data["outages"], data["unproven"] = run(_known)
     put(data, as_json=as_json, text=lambda: _print(data, written=path.exists()))
 
 
-async def _outages() -> list[dict[str, Any]]:
+async def _known() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the journal knows beside the log: open outages, and what is grave and not proven yet."""
     if (known := await known_journal(state())) is None:
-        return []
+        return [], []
     async with known as journal:
-        return await open_outages(journal)
+        left = unproven(await journal.findings())
+        return await open_outages(journal), [asdict(one) for one in left]
 
 
 def _print(data: dict[str, Any], *, written: bool) -> None:
     for outage in data["outages"]:
         print(f"outage    {line_of(outage)}")
+    for one in data["unproven"]:
+        words = f"{one['severity']}  {one['title']}  ({one['fingerprint']}, run {one['run']}: {one['why']})"
+        print(clean(f"unproven  {words}"))
     if written:
         show(data["items"])
 

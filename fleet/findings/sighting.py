@@ -17,7 +17,7 @@ from fleet.text import clean, line
 TITLE_CHARS = 220
 VALUE_CHARS = 60
 
-_MENTION = re.compile(r"\b(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})")
+_MENTION = re.compile(r"\b(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})(?![\w(])")
 _FREE = frozenset({"text", "reply", "error", "headers", "value", "sha256", "tx", "location", "diagnostic"})
 """Fields whose content is anybody's text: shown, but only their template is part of a signature."""
 _EXACT = frozenset({"status", "exit_code"})

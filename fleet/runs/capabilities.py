@@ -43,7 +43,7 @@ class Capabilities:
             "compiler": (compiler.command, "the profile names no compiler"),
             "compiler.loader": (compiler.loader, "the profile names no loader"),
             "target": (name in profile.targets, f"the profile has no target for {name!r}"),
-            "fact": (name in profile.facts, f"the profile does not state {name!r}"),
+            "fact": (profile.facts.get(name, False) is not False, f"the profile does not state {name!r}"),
             "language": (name == compiler.language, f"the compiler's language is not stated to be {name!r}"),
             "view": (self.offers(name), f"the diamond does not offer {name}"),
             "call": (self.offers(name), f"the diamond does not offer {name}"),

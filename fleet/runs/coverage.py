@@ -70,6 +70,8 @@ def exit_code(run: Mapping[str, Any]) -> int:
         return 1
     if run["outcome"] in ("stopped", "awaiting_human"):
         return 5
+    if run["outcome"] == "could_not_tell":
+        return 4
     reasons = [row["reason"] for row in coverage.get("could_not", ())]
     unproven = any(
         row["state"] in ("raised", "unverified") and not row["data"].get("claim") for row in findings

@@ -35,6 +35,7 @@ from fleet.runs.lost import take_back
 from fleet.runs.policy import ENDED_WELL
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.world import World
+from fleet.service.again import Again
 from fleet.service.keeper import Keeper
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
@@ -156,6 +157,7 @@ class Daemon:
     async def _fire(self) -> None:
         """Triggers, the folder, the janitor and the keeper: what stops as soon as the daemon drains."""
         keeper = Keeper(lambda: self.world, self.feed)
+        again = Again(self.world.journal, self.queue, self.world.clock)
         with self._firing:
             async with anyio.create_task_group() as tasks:
                 for name, run in self.triggers.sides:
@@ -163,6 +165,7 @@ class Daemon:
                 tasks.start_soon(side, "the watch over personas", self.roll.run)
                 tasks.start_soon(side, "the janitor", self.janitor.run)
                 tasks.start_soon(side, "the keeper", keeper.run)
+                tasks.start_soon(side, "the next chance", again.run)
 
     async def _execute(self, row: RunRow, persona: LoadedPersona) -> object:
         """With the configuration as it is now."""

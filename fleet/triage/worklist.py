@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from fleet.findings.files import write_atomic
 from fleet.text import markdown, markdown_code
+from fleet.triage.unproven import Unproven
 
 State = Literal["verified", "flaky", "unverified", "needs-repro", "untrusted"]
 
@@ -55,13 +56,14 @@ def digest(items: Sequence[WorklistItem]) -> str:
     return hashlib.sha256(_dump([asdict(item) for item in items], indent=None)).hexdigest()
 
 
-def to_json(items: Sequence[WorklistItem], changed_at: str) -> bytes:
-    """`worklist.json`: ends with a newline, keys in a fixed order."""
+def to_json(items: Sequence[WorklistItem], changed_at: str, left: Sequence[Unproven] = ()) -> bytes:
+    """`worklist.json`: ends with a newline, keys in a fixed order. `left` are not on the log."""
     record = {
         "schema": SCHEMA,
         "digest": digest(items),
         "changed_at": changed_at,
         "items": [asdict(item) for item in items],
+        "unproven": [asdict(one) for one in left],
     }
     return _dump(record, indent=1) + b"\n"
 
@@ -70,12 +72,13 @@ def _dump(value: Any, *, indent: int | None) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8")
 
 
-def to_markdown(items: Sequence[WorklistItem], changed_at: str) -> bytes:
+def to_markdown(items: Sequence[WorklistItem], changed_at: str, left: Sequence[Unproven] = ()) -> bytes:
     """`worklist.md`: a table for the eye, then one section per item with its why and its repro."""
     proven = sum(item.state in ("verified", "flaky") for item in items)
     lines = ["# Worklist", "", f"{len(items)} open, {proven} proven. Changed {changed_at or 'never'}.", ""]
+    lines += _left(left)
     if not items:
-        return "\n".join([*lines, "Nothing to do.", ""]).encode()
+        return "\n".join([*lines, "Nothing to do." if not left else "Nothing is proven.", ""]).encode()
     lines += ["| # | severity | surface | finding | count | state | score |", "|--:|---|---|---|--:|---|--:|"]
     lines += [_row(item) for item in items[:SHOWN]]
     for item in items[:SHOWN]:
@@ -83,6 +86,19 @@ def to_markdown(items: Sequence[WorklistItem], changed_at: str) -> bytes:
     if len(items) > SHOWN:
         lines += ["", f"{len(items) - SHOWN} more in `worklist.json`."]
     return ("\n".join(lines) + "\n").encode()
+
+
+def _left(left: Sequence[Unproven]) -> list[str]:
+    """What is grave and could not be proven: apart from the ranked items, and before them."""
+    if not left:
+        return []
+    lines = [f"## Not proven yet: {len(left)}", ""]
+    lines += [
+        f"- {one.severity}, {markdown(one.surface)}: {markdown(one.title)} (`{one.fingerprint}`, "
+        f"run {markdown(one.run)} of {markdown(one.persona)}: {markdown(one.why)})"
+        for one in left[:SHOWN]
+    ]
+    return [*lines, ""]
 
 
 def _row(item: WorklistItem) -> str:
@@ -114,7 +130,7 @@ def _section(item: WorklistItem) -> list[str]:
     return lines
 
 
-def save(folder: Path, items: Sequence[WorklistItem], changed_at: str) -> None:
+def save(folder: Path, items: Sequence[WorklistItem], changed_at: str, left: Sequence[Unproven] = ()) -> None:
     """Both files, each whole or not at all; raises TryAgain when the disk is full."""
-    write_atomic(folder / "worklist.json", to_json(items, changed_at))
-    write_atomic(folder / "worklist.md", to_markdown(items, changed_at))
+    write_atomic(folder / "worklist.json", to_json(items, changed_at, left))
+    write_atomic(folder / "worklist.md", to_markdown(items, changed_at, left))

@@ -81,7 +81,7 @@ class House:
         roll = {one.persona.name: one for one in personas}
         readers = (self.heard.append, *((watch,) if watch else ()))
         async with open_world(state, personas=roll, platform="devnet", watch=readers) as world:
-            yield world
+            yield replace(world, spread_s=0.0, patience_s=1.0)
 
     async def signed(self) -> list[Signed]:
         """Every transaction since the world was opened."""

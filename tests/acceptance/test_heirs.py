@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,7 +50,7 @@ async def _peer(house: House, root: Path, keys: Path, one: LoadedPersona) -> Asy
     state = await house.state(root)
     shutil.copytree(keys, state / "keys", dirs_exist_ok=True)
     async with open_world(state, personas={one.persona.name: one}, platform="devnet") as world:
-        yield world
+        yield replace(world, spread_s=0.0)
 
 
 async def _taken_over(peer: World) -> RunRow:

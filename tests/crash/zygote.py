@@ -12,6 +12,7 @@ import os
 import select
 import sys
 import traceback
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,7 +39,8 @@ LOOK_S = 0.05
 async def by_hand(state: Path) -> None:
     """What `fleet run` does: recover what is there; exercise while nothing has been."""
     personas = good(state)
-    async with open_world(state, personas=personas, platform="devnet") as world:
+    async with open_world(state, personas=personas, platform="devnet") as made:
+        world = replace(made, spread_s=0.0)
         reports = await recover(world)
         if all(row.outcome == "cancelled" for row in await world.journal.runs()):
             reports += [await fire(world, persona) for persona in personas.values()]
@@ -51,7 +53,8 @@ async def as_daemon(state: Path) -> None:
     Without its triggers: what they write down meanwhile would move the steps from trial to trial.
     """
     personas = good(state)
-    async with open_world(state, personas=personas, platform="devnet") as world:
+    async with open_world(state, personas=personas, platform="devnet") as made:
+        world = replace(made, spread_s=0.0)
         feed = Feed(state / "events.jsonl", clock=world.clock)
 
         async def see_through(row: RunRow, persona: LoadedPersona) -> object:

@@ -1,0 +1,104 @@
+"""A finding is named by what was seen: titles, signatures, and fingerprints of version 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.findings.fingerprint import fingerprint, identity
+from fleet.findings.repro import ReproCall
+from fleet.findings.sighting import Sighting, mentioned, of_probe, template
+
+FETCH = {"tool": "qa_fetch", "args": {"url": "{site}/x"}}
+CALLS = (ReproCall("qa_fetch", {"url": "{site}/x"}),)
+INTENT = "what its author had in mind"
+
+
+def seen(expect: str, **result: Any) -> Sighting:
+    return of_probe(expect, [FETCH], [result], INTENT)
+
+
+def test_the_title_says_what_was_seen_and_the_authors_words_are_the_intent() -> None:
+    found = seen("result.status == 200 && !result.canary_executable", status=404, canary_executable=False)
+    assert found.title == "GET {site}/x: 404, canary_executable false"
+    assert found.body == f"intent: {INTENT}"
+    assert INTENT not in found.title
+
+
+def test_other_answers_of_one_probe_are_other_defects() -> None:
+    expect = "result.status == 200"
+    names = {identity("ux", seen(expect, status=status), CALLS) for status in (403, 404, 410)}
+    assert len(names) == 3
+
+
+@pytest.mark.parametrize(
+    ("expect", "one", "other"),
+    [
+        ("result.p95_ms < 5", {"p95_ms": 812.3}, {"p95_ms": 799.0}),
+        ("result.charged == 0", {"charged": 7}, {"charged": 10**16}),
+        ("result.reply != ''", {"reply": "one text"}, {"reply": "another"}),
+        ("result.caller == ''", {"caller": "0x" + "ab" * 20}, {"caller": "0x" + "cd" * 20}),
+        ("size(result.a11y) == 0", {"a11y": ["x", "y"]}, {"a11y": ["y", "x"]}),
+    ],
+)
+def test_what_differs_between_two_looks_is_no_part_of_it(
+    expect: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, second = (seen(expect, status=200, **result) for result in (one, other))
+    assert identity("ux", first, CALLS) == identity("ux", second, CALLS)
+
+
+@pytest.mark.parametrize(
+    ("expect", "one", "other"),
+    [
+        ("result.charged == 0", {"charged": 7}, {"charged": 0}),
+        ("result.reply != ''", {"reply": "x"}, {"reply": ""}),
+        ("size(result.a11y) == 0", {"a11y": ["x"]}, {"a11y": ["x", "y"]}),
+        ("result.ok", {"ok": True, "allow_origin": "a"}, {"ok": False}),
+        ("result.allow_origin == ''", {"allow_origin": "http://a"}, {"allow_origin": "null"}),
+    ],
+)
+def test_what_tells_two_defects_apart_is_part_of_it(
+    expect: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, second = (seen(expect, status=200, **result) for result in (one, other))
+    assert identity("ux", first, CALLS) != identity("ux", second, CALLS)
+
+
+def test_a_signature_that_names_the_defect_needs_no_calls() -> None:
+    others = (ReproCall("qa_fetch", {"url": "{site}/y"}),)
+    whole, part = Sighting("t", "s", whole=True), Sighting("t", "s")
+    assert identity("ux", whole, CALLS) == identity("ux", whole, others)
+    assert identity("ux", part, CALLS) != identity("ux", part, others)
+    assert identity("ux", whole, CALLS) != identity("perf", whole, CALLS)
+
+
+def test_the_two_versions_never_meet() -> None:
+    assert identity("ux", Sighting("t", ""), CALLS) != fingerprint("ux", CALLS, "t")
+
+
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        ("byte index 3 of 'größe'", "byte index {n} of {text}"),
+        ("at src/a.rs:12:5: no", "at {place}: no @ src/a.rs:12"),
+        ("name qa-abcd2345-1 by 0xdeadbeef", "name {name} by {hex}"),
+        ("a   b\nc", "a b c"),
+        ("", ""),
+    ],
+)
+def test_the_template_of_a_message(message: str, key: str) -> None:
+    assert template(message) == key
+
+
+def test_fields_that_an_expectation_speaks_of() -> None:
+    text = "results.all(r, r.ok) && results[1].value == 2 && result.secrets.exists(t, t == 'x')"
+    assert mentioned(text) == ("ok", "value", "secrets")
+
+
+def test_a_hostile_answer_stays_one_bounded_line() -> None:
+    found = seen("result.text == ''", status=200, text="\x1b[2J evil\n# head " * 999)
+    assert "\n" not in found.title
+    assert "\x1b" not in found.title
+    assert len(found.title) <= 220

@@ -1,0 +1,72 @@
+"""What a run looked at decides how its command ends: nothing blind is called healthy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.personas.model import Probe, Step
+from fleet.runs.coverage import Coverage, exit_code
+from fleet.runs.plan import Plan
+
+LOOK = (Step(tool="qa_fetch", args={}),)
+PLAN = Plan.of(
+    Probe(id=id_, severity="low", steps=LOOK, expect="true", finding="something") for id_ in "abcdef"
+)
+LOOKED = {"looked": [{"probe": "a", "reason": ""}]}
+
+
+def run(outcome: str = "done", detail: str = "", findings: Any = (), **coverage: list[str]) -> dict[str, Any]:
+    rows = {word: [{"probe": "p", "reason": why} for why in whys] for word, whys in coverage.items()}
+    return {"outcome": outcome, "detail": detail, "findings": list(findings), "coverage": rows}
+
+
+def found(state: str, **data: Any) -> dict[str, Any]:
+    return {"state": state, "data": data}
+
+
+def test_every_probe_is_somewhere_with_its_reason() -> None:
+    plan = (
+        PLAN.with_item("a", "healthy").with_item("b", "finding").with_item("c", "not_applicable", "no proxy")
+    )
+    plan = plan.with_item("d", "skipped", "dial").with_item("e", "inconclusive", "unreachable")
+    assert Coverage.of(plan, "deadline_exceeded").as_data() == {
+        "looked": [{"probe": "a", "reason": ""}, {"probe": "b", "reason": ""}],
+        "not_applicable": [{"probe": "c", "reason": "no proxy"}],
+        "refused": [{"probe": "d", "reason": "dial"}],
+        "could_not": [
+            {"probe": "e", "reason": "unreachable"},
+            {"probe": "f", "reason": "not tried: the run ended deadline_exceeded"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (run(looked=[""]), 0),
+        (run(looked=[""], not_applicable=["no proxy"], refused=["dial"]), 0),
+        (run(looked=[""], findings=[found("dropped")]), 0),
+        (run(looked=[""], findings=[found("posted")]), 1),
+        (run(looked=[""], findings=[found("repeated")]), 1),
+        (run("failed", findings=[found("confirmed")]), 1),
+        (run("blind", not_applicable=["no proxy"]), 3),
+        (run("blind", refused=["dial"]), 5),
+        (run("awaiting_human"), 5),
+        (run("stopped", looked=[""]), 5),
+        (run("blind", could_not=["qa_fetch: unreachable: site: connection refused"]), 4),
+        (run(looked=[""], could_not=["qa_fetch: timeout: late"]), 4),
+        (run(looked=[""], could_not=["qa_fetch: busy: slow"]), 75),
+        (run(looked=[""], could_not=["expectation cannot be decided"]), 75),
+        (run("jail_lost", looked=[""]), 75),
+        (run("failed", looked=[""]), 75),
+        (run("could_not_tell"), 4),
+        (run("failed", "health check: http://n: no whole answer within 5 s"), 4),
+        (run("iteration_budget", looked=[""]), 75),
+        (run(looked=[""], findings=[found("unverified")]), 75),
+        (run(looked=[""], findings=[found("unverified", claim={"review": True})]), 0),
+    ],
+)
+def test_exit_codes(data: dict[str, Any], code: int) -> None:
+    assert exit_code(data) == code

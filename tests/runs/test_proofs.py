@@ -1,0 +1,116 @@
+"""Proofs: three looks that could tell, of the same thing, in rounds; and what stands in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.drivers.desk import RUN_PROBE
+from fleet.runs.prove import judge
+from fleet.store.rows import FindingRow
+from tests.runs.table import RUN, Table, look, persona, seated, well
+from tests.runs.test_conduct import ANY, ask
+
+pytestmark = pytest.mark.anyio
+
+Say = Callable[[str, int], dict[str, Any]]
+
+
+def saying(say: Say) -> Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]:
+    """A platform that answers by page and by how often it was asked for it."""
+    counts: dict[str, int] = {}
+
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        page = str(args["url"]).rpartition("/")[2]
+        counts[page] = counts.get(page, 0) + 1
+        return await well(tool, args) | say(page, counts[page])
+
+    return answer
+
+
+async def proven(table: Table, *ids: str) -> list[FindingRow]:
+    for id_ in ids:
+        await ask(table.desk, RUN_PROBE, {"probe": id_})
+    await table.drive.exercise.prove_raised()
+    return await table.world.journal.findings(RUN)
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [
+        ("sss", "confirmed"),
+        ("shs", "flaky"),
+        ("hhh", "dropped"),
+        ("cscss", "confirmed"),
+        ("ccchh", "unverified"),
+        ("ccccc", "unverified"),
+        ("ss", "unverified"),
+    ],
+)
+async def test_the_verdict(seen: str, state: str) -> None:
+    words: dict[str, Any] = {"s": "shown", "h": "healthy", "c": "could_not"}
+    assert judge([words[one] for one in seen]).state == state
+
+
+async def test_candidates_are_proven_in_rounds_the_gravest_first(tmp_path: Path) -> None:
+    grave = look("b").model_copy(update={"severity": "critical"})
+    answer = saying(lambda page, count: {"status": 404})
+    async with seated(tmp_path, persona(look("a"), grave), hand=ANY, answer=answer) as table:
+        rows = await proven(table, "a", "b")
+        assert [row.state for row in rows] == ["confirmed", "confirmed"]
+        asked = [args["url"].rpartition("/")[2] for _, args in table.jail.calls]
+        assert asked == ["a", "b", "b", "a", "b", "a", "b", "a"]
+
+
+async def test_what_shows_something_else_proves_nothing(tmp_path: Path) -> None:
+    answer = saying(lambda page, count: {"status": 404 if count % 2 else 403})
+    async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a")
+        assert (row.state, row.confirmed, row.tries) == ("flaky", 1, 3)
+
+
+async def test_a_try_that_could_not_look_is_made_up_for(tmp_path: Path) -> None:
+    late = {"ok": False, "error_class": "timeout", "error": "late"}
+    answer = saying(lambda page, count: late if count == 3 else {"status": 404})
+    async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a")
+        assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
+
+
+async def test_what_cannot_be_looked_at_any_more_is_kept_with_its_reason(tmp_path: Path) -> None:
+    late = {"ok": False, "error_class": "timeout", "error": "late"}
+    answer = saying(lambda page, count: {"status": 404} if count == 1 else late)
+    async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a")
+        assert (row.state, row.data["why"]) == ("unverified", "qa_fetch: timeout: late")
+
+
+async def test_a_dead_page_does_not_stop_the_proof_of_what_was_seen_on_it(tmp_path: Path) -> None:
+    dead = {"ok": False, "error_class": "unreachable", "error": "gone"}
+    answer = saying(lambda page, count: {"status": 404} if page == "a" else dead)
+    pages = [look(id_) for id_ in "abcde"]
+    async with seated(tmp_path, persona(*pages), hand=ANY, answer=answer) as table:
+        rows = await proven(table, *"abcde")
+        assert table.desk.state.withdrawn == ("web site",)
+        assert [(row.probe, row.state) for row in rows] == [("a", "confirmed")]
+
+
+async def test_what_an_answer_showed_is_raised_though_a_later_step_could_not_look(tmp_path: Path) -> None:
+    dead = {"ok": False, "error_class": "unreachable", "error": "gone"}
+    answer = saying(lambda page, count: {"secrets": ["private-key"]} if page == "a" else dead)
+    two = look("a").model_copy(update={"steps": (*look("a").steps, *look("b").steps)})
+    async with seated(tmp_path, persona(two), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a")
+        assert (row.title, row.state) == ("GET {site}/a shows a private key", "confirmed")
+        assert row.repro == 'qa_fetch(url="{site}/a")'
+
+
+async def test_one_defect_met_by_two_probes_is_one_finding(tmp_path: Path) -> None:
+    answer = saying(lambda page, count: {"status": 500})
+    twin = look("b", "result.status < 300", url="{site}/a")
+    async with seated(tmp_path, persona(look("a"), twin), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a", "b")
+        assert (row.title, row.times, row.data["oracle"]) == ("GET {site}/a answers 500", 2, "server-error")

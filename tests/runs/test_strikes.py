@@ -1,0 +1,99 @@
+"""What fails again and again is left alone: by what it points at and why, and never for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.runs.groups import PATIENCE_S, RETRY_S, STRIKES, Strikes, target_of
+from tests.triggers.conftest import FakeClock
+
+DEAD = {"ok": False, "error_class": "unreachable"}
+LATE = {"ok": False, "error_class": "timeout"}
+GONE = {"ok": False, "error_class": "http", "status": 503}
+WELL = {"ok": True, "error_class": ""}
+SITE, PROXY = {"url": "http://site/a"}, {"url": "http://proxy:8080/b"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "target"),
+    [
+        ("qa_fetch", SITE, "web site"),
+        ("qa_fetch", PROXY, "web proxy:8080"),
+        ("qa_compile", {"source": "x"}, "compiler source"),
+        ("qa_compile", {"module_hex": "00"}, "compiler loader"),
+        ("qa_call", {"target": "a"}, "agent"),
+        ("qa_chain", {"function": "owner"}, "chain"),
+    ],
+)
+def test_what_a_call_points_at(tool: str, args: dict[str, Any], target: str) -> None:
+    assert target_of(tool, args) == target
+
+
+def test_one_host_that_is_dead_does_not_stop_calls_to_another() -> None:
+    strikes = Strikes(FakeClock())
+    assert [strikes.count("qa_fetch", SITE, DEAD) for _ in range(STRIKES)] == ["", "", "web site"]
+    assert not strikes.permits("qa_fetch", SITE)
+    assert strikes.permits("qa_fetch", PROXY)
+    assert strikes.offers("qa_fetch")
+
+
+def test_a_missing_loader_does_not_stop_the_compiler() -> None:
+    strikes = Strikes(FakeClock())
+    for _ in range(STRIKES):
+        strikes.count("qa_compile", {"module_hex": "00"}, {"error_class": "cannot_start"})
+    assert not strikes.permits("qa_compile", {"module_hex": "00"})
+    assert strikes.permits("qa_compile", {"source": "x"})
+    assert strikes.offers("qa_compile")
+
+
+def test_a_group_with_one_target_is_no_longer_on_offer() -> None:
+    strikes = Strikes(FakeClock())
+    for _ in range(STRIKES):
+        strikes.count("qa_chain", {}, DEAD)
+    assert not strikes.offers("qa_chain")
+    assert strikes.offers("qa_call")
+
+
+def test_causes_are_counted_apart_and_an_answer_forgets_them_all() -> None:
+    strikes = Strikes(FakeClock())
+    for result in (DEAD, DEAD, LATE, LATE):
+        assert strikes.count("qa_fetch", SITE, result) == ""
+    strikes.count("qa_fetch", SITE, WELL)
+    assert [strikes.count("qa_fetch", SITE, one) for one in (DEAD, LATE, DEAD, LATE)] == [""] * 4
+    assert strikes.count("qa_fetch", SITE, DEAD) == "web site"
+
+
+def test_a_gateways_word_is_a_failure_of_what_stands_behind_it() -> None:
+    strikes = Strikes(FakeClock())
+    assert [strikes.count("qa_fetch", SITE, GONE) for _ in range(STRIKES)] == ["", "", "web site"]
+
+
+def test_what_was_withdrawn_is_tried_again_after_a_while_and_comes_back() -> None:
+    clock = FakeClock()
+    strikes = Strikes(clock)
+    for _ in range(STRIKES):
+        strikes.count("qa_fetch", SITE, DEAD)
+    clock.advance(RETRY_S - 1)
+    assert not strikes.permits("qa_fetch", SITE)
+    clock.advance(1)
+    assert strikes.permits("qa_fetch", SITE)
+    strikes.count("qa_fetch", SITE, DEAD)  # the pause doubles
+    clock.advance(RETRY_S)
+    assert not strikes.permits("qa_fetch", SITE)
+    clock.advance(RETRY_S)
+    assert strikes.permits("qa_fetch", SITE)
+    strikes.count("qa_fetch", SITE, WELL)
+    assert (strikes.withdrawn, strikes.permits("qa_fetch", SITE)) == ((), True)
+
+
+def test_patience_is_counted_from_the_first_failure_and_permits_one_call_each_time() -> None:
+    clock = FakeClock()
+    strikes = Strikes(clock)
+    for _ in range(STRIKES):
+        strikes.count("qa_fetch", SITE, DEAD)
+    assert strikes.waits("qa_fetch", SITE)
+    assert [strikes.permits("qa_fetch", SITE) for _ in range(2)] == [True, False]
+    clock.advance(PATIENCE_S)
+    assert not strikes.waits("qa_fetch", SITE)

@@ -1,0 +1,66 @@
+"""What is grave and not proven is neither forgotten nor mixed with what is."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from fleet.service.again import AFTER, TIMES, Again
+from fleet.store.rows import FindingRow
+from fleet.triage.unproven import unproven
+from fleet.triage.worklist import to_json, to_markdown
+from fleet.triggers.model import Recorder
+from tests.triggers.conftest import FakeClock
+
+AT = "2026-11-21T10:00:00Z"
+
+
+def row(run: str, fp: str = "f" * 12, state: Any = "unverified", **more: Any) -> FindingRow:
+    values: dict[str, Any] = {"severity": "critical", "persona": "qa-x", "title": "a key", "at": AT} | more
+    return FindingRow(run_id=run, fingerprint=fp, state=state, **values)
+
+
+def test_the_latest_run_decides() -> None:
+    assert [(one.run, one.runs) for one in unproven([row("1"), row("2")])] == [("2", 2)]
+    assert unproven([row("1"), row("2", state="dropped")]) == ()
+    assert unproven([row("1"), row("2", state="posted")]) == ()
+    assert [one.run for one in unproven([row("1", state="posted"), row("2")])] == ["2"]
+
+
+def test_only_what_is_grave_and_waits_for_nobody() -> None:
+    assert unproven([row("1", severity="medium")]) == ()
+    assert unproven([row("1", data={"claim": {"review": True}})]) == ()
+    high = row("1", "a" * 12, severity="high", at="2026-11-21T09:00:00Z")
+    assert [one.severity for one in unproven([high, row("2")])] == ["critical", "high"]
+
+
+def test_it_stands_in_a_section_of_its_own() -> None:
+    left = unproven([row("r1", data={"why": "the | proxy"})])
+    shown = to_markdown((), "", left).decode()
+    assert "## Not proven yet: 1" in shown
+    assert "Nothing to do." not in shown
+    assert "the \\| proxy" in shown
+    assert json.loads(to_json((), "", left))["unproven"][0]["title"] == "a key"
+    assert "Not proven" not in to_markdown((), "").decode()
+
+
+class Journal:
+    def __init__(self, *rows: FindingRow) -> None:
+        self.rows = rows
+
+    async def findings(self, run: str | None = None, states: Any = ()) -> list[FindingRow]:
+        return [one for one in self.rows if not states or one.state in states]
+
+
+@pytest.mark.anyio
+async def test_it_is_looked_at_again_soon_and_a_few_times() -> None:
+    clock, sink = FakeClock(), Recorder()
+    just = (clock.now() - AFTER + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    runs = [row(str(number)) for number in range(TIMES + 1)]
+    for rows in (runs[:1], runs[:1], runs[:2], runs, [row("1", at=just)], [row("1", state="posted")]):
+        await Again(cast(Any, Journal(*rows)), sink, clock).look()
+    assert sink.keys == [f"qa-x@unproven:{'f' * 12}:1", f"qa-x@unproven:{'f' * 12}:2"]
+    assert sink.fired[0].why == "not proven yet: a key"
