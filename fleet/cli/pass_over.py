@@ -6,6 +6,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.outage_book import book_of
 from fleet.runs.world import World
 from fleet.triage.run import TriageResult, triage
+from fleet.triage.unproven import unproven
 
 
 async def pass_over(world: World, persona: LoadedPersona) -> TriageResult:
@@ -16,7 +17,10 @@ async def pass_over(world: World, persona: LoadedPersona) -> TriageResult:
     trusted = frozenset(address.lower() for address in (*world.config.trusted, world.identity))
     weights = persona.persona.weights
     book = await book_of(world.journal, world.platform.name)
-    result = await triage(world.log, world.journal, trusted, weights, world.state, world.clock, book.ended)
+    left = unproven(await world.journal.findings())
+    result = await triage(
+        world.log, world.journal, trusted, weights, world.state, world.clock, book.ended, left
+    )
     for text in result.over:
         await world.log.post(text)
     if result.meta_text is not None:

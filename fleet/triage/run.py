@@ -17,11 +17,13 @@ from fleet.triage.cluster import cluster, read_log
 from fleet.triage.mirror import LogMirror, LogReader, follow
 from fleet.triage.rank import rank
 from fleet.triage.resolve import Resolution, apply, read_resolutions, write_resolutions
+from fleet.triage.unproven import Unproven
 from fleet.triage.worklist import WorklistItem, digest, save
 
 RESOLUTIONS = "triage.resolutions"
 DIGEST = "triage.digest"
 CHANGED_AT = "triage.changed_at"
+LEFT = "triage.unproven"
 FILES = ("worklist.json", "worklist.md")
 
 
@@ -56,20 +58,25 @@ async def triage(
     state_dir: Path,
     clock: Clock,
     ended: Sequence[Ended] = (),
+    left: Sequence[Unproven] = (),
 ) -> TriageResult:
     """One pass; running it again without news changes nothing and says so.
 
     Trust is the sender's address in `trusted`, never what a text says about its source. The list is about
-    the current epoch of the log; older ones stay in the mirror. `ended` are outages that are over.
+    the current epoch of the log; older ones stay in the mirror. `ended` are outages that are over,
+    `left` what is grave and not proven: neither is of the log.
     """
     followed = await follow(log, journal)
     entries = await journal.entries(followed.epoch)
     resolutions = read_resolutions(await journal.get(RESOLUTIONS))
     items, summary = await to_thread.run_sync(decide, entries, trusted, weights, resolutions, ended)
     changed = digest(items) != await journal.get(DIGEST)
-    if changed or not all((state_dir / name).is_file() for name in FILES):
+    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in left)
+    moved = mark != (await journal.get(LEFT) or "")
+    if changed or moved or not all((state_dir / name).is_file() for name in FILES):
         at = iso(clock.now()) if changed else await journal.get(CHANGED_AT) or ""
-        await to_thread.run_sync(save, state_dir, items, at)
+        await to_thread.run_sync(save, state_dir, items, at, left)
+        await journal.put(LEFT, mark)
         if changed:
             await journal.put(CHANGED_AT, at)
             await journal.put(DIGEST, digest(items))

@@ -63,8 +63,7 @@ def to_json(items: Sequence[WorklistItem], changed_at: str, left: Sequence[Unpro
         "digest": digest(items),
         "changed_at": changed_at,
         "items": [asdict(item) for item in items],
-        "unproven": [asdict(one) for one in left],
-    }
+    } | ({"unproven": [asdict(one) for one in left]} if left else {})
     return _dump(record, indent=1) + b"\n"
 
 
