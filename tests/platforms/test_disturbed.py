@@ -1,0 +1,94 @@
+"""The clean devnet on a bad day: whatever stands in the way of a run, nothing false is posted.
+
+And the seeded one under the same: what was seen is proven, or stands as unproven with its reason.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet.gate.model import Rung
+from tests.platforms.firing import fire, home
+from tests.platforms.full import full
+from tests.platforms.served import burning, restarting
+from tests.platforms.stand import DISTURBED, Stand
+from tests.platforms.test_any_platform import PERSONAS
+
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(3600)]
+
+TIMES = int(os.environ.get("PLATFORM_TIMES", "1"))
+FULL = TIMES > 1
+HERE = PERSONAS if FULL else ("qa-smoke", "qa-fuzz")
+
+Weather = Callable[[Stand], AbstractAsyncContextManager[None]]
+
+
+@asynccontextmanager
+async def busy(stand: Stand) -> AsyncIterator[None]:
+    with burning(4):
+        yield
+
+
+@asynccontextmanager
+async def restarted(stand: Stand) -> AsyncIterator[None]:
+    async with restarting(stand.web, every_s=6.0, down_s=1.0):
+        yield
+
+
+DAYS: dict[str, tuple[dict[str, Any], Weather]] = {
+    "busy": ({}, busy),
+    "far": ({"fronts": DISTURBED}, lambda stand: nullcontext()),
+    "restarts": ({}, restarted),
+    "slow-compiler": ({"compiler_start_s": 2.0, "burn": True}, lambda stand: nullcontext()),
+}
+DAYS_HERE = tuple(DAYS) if FULL else ("busy", "far")
+
+
+@pytest.mark.parametrize("day", DAYS_HERE)
+async def test_a_clean_platform_stays_clean(tmp_path: Path, day: str) -> None:
+    options, weather = DAYS[day]
+    posted: list[str] = []
+    async with full(tmp_path / "devnet", **options) as stand:
+        at = await home(tmp_path / "fleet", stand)
+        for persona in HERE:
+            async with weather(stand):
+                fired = await fire(persona, stand, at, rung=Rung.EXERCISE)
+            print(
+                persona,
+                day,
+                fired.code,
+                fired.data["outcome"],
+                {k: len(v) for k, v in fired.data["coverage"].items()},
+            )
+            rows = [
+                row
+                for row in fired.data["findings"]
+                if row["state"] not in ("dropped", "unverified", "flaky")
+            ]
+            posted += [entry.text for entry in fired.entries] + [row["title"] for row in rows]
+    assert posted == []
+
+
+@pytest.mark.skipif(not FULL, reason="takes minutes: make platforms")
+@pytest.mark.parametrize("day", DAYS)
+async def test_nothing_that_was_seen_is_lost(tmp_path: Path, day: str) -> None:
+    options, weather = DAYS[day]
+    lost = []
+    async with full(
+        tmp_path / "devnet", defects=("sponsor-key-exposed", "compiler-panic", "invalid-wasm"), **options
+    ) as stand:
+        at = await home(tmp_path / "fleet", stand)
+        for persona in ("qa-security", "qa-fuzz"):
+            for _ in range(2):
+                async with weather(stand):
+                    fired = await fire(persona, stand, at, rung=Rung.EXERCISE)
+                print(persona, day, [(row["title"], row["state"]) for row in fired.data["findings"]])
+                states = {row["state"] for row in fired.data["findings"]}
+                lost += [persona] if states & {"dropped", "raised"} else []
+    assert lost == []
