@@ -6,6 +6,7 @@ Rule ids are axe-core's. A rule fires only on markup that is certainly wrong, so
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,8 +24,11 @@ _URL_ATTRS = ("href", "src", "action", "formaction", "data")
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
+    """`judged` is false of a page that was too costly: then the other fields say nothing."""
+
     a11y: tuple[str, ...] = ()
     canary_executable: bool = False
+    judged: bool = True
 
 
 @dataclass(slots=True)
@@ -57,7 +61,7 @@ def analyse(markup: str, canary: str = "") -> Analysis:
             page.close()
             return page.result()
     except _Costly:
-        return Analysis()
+        return Analysis(judged=False)
     except (AssertionError, ValueError, RecursionError):  # html.parser's own on malformed declarations
         return page.result()
 
@@ -68,7 +72,11 @@ class _Costly(Exception):
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise _Costly after this much processor time of this process; for the main thread, as a guest's is."""
+    """Raise _Costly after this much processor time of this process; without a limit in any but the main
+    thread, which a guest's is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def spent(_signal: int, _frame: object) -> None:
         raise _Costly

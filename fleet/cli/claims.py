@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import tomli_w
 
-from fleet.cli.roster import load, one
+from fleet.cli.roster import load
 from fleet.cli.shell import who
 from fleet.clock import SystemClock
 from fleet.errors import FleetError, UsageError
@@ -44,11 +44,11 @@ def claim_of(row: FindingRow) -> Claim:
 
 
 def adopted(claim: Claim) -> str:
-    """The persona file that holds this claim's probe already, "" when it was not adopted."""
-    with suppress(FleetError):
-        persona = one(claim.row.persona)
-        if any(probe.id == claim.probe.id for probe in persona.persona.probe):
-            return str(persona.path)
+    """The persona file that holds this claim's probe since it was adopted, "" when none does."""
+    path = Path(str(claim.row.data.get("adopted", "")))
+    with suppress(FleetError, OSError):
+        if path.is_file() and any(one.id == claim.probe.id for one in load(path).persona.probe):
+            return str(path)
     return ""
 
 

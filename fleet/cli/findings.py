@@ -64,6 +64,7 @@ def adopt(
     toml = claims.block(claim.probe)
     if not dry_run:
         claims.adopt(claim, path, state(), reason)
+        run(lambda: _remember(claim.row, path))
         note(f"wrote probe {claim.probe.id} into {path}; `fleet run {path.stem}` proves it")
     data = {"fingerprint": claim.row.fingerprint, "file": str(path), "written": not dry_run, "toml": toml}
     put(data, as_json=as_json, text=lambda: print("\n".join(clean(line, 2000) for line in toml.splitlines())))
@@ -85,6 +86,15 @@ def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_
         as_json=as_json,
         text=lambda: print(f"claim {claim.row.fingerprint} {words}"),
     )
+
+
+async def _remember(row: FindingRow, path: Path) -> None:
+    """Where the probe went: who dismisses the claim later is told that it remains there."""
+    journal = await known_journal(state())
+    assert journal is not None  # the claim came from it
+    async with journal:
+        data = row.data | {"adopted": str(path.absolute())}
+        await journal.set_finding(row.run_id, row.fingerprint, data=data)
 
 
 async def _dismiss(claim: claims.Claim, reason: str) -> None:

@@ -19,7 +19,7 @@ from fleet.cli.queued import queue as ask_for
 from fleet.cli.roster import one, roster
 from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
 from fleet.config import load_fleet, load_platform
-from fleet.errors import FleetError, Refused, TryAgain, Unreachable, UsageError
+from fleet.errors import ConfigError, FleetError, Refused, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
@@ -86,7 +86,13 @@ def run_persona(
 
 async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> list[dict[str, Any]]:
     """With what the platform has: its diamond is asked what it offers, and nothing else is."""
-    profile, _ = load_platform(platform or load_fleet().platform, state())
+    try:
+        profile, _ = load_platform(platform or load_fleet().platform, state())
+    except (ConfigError, UsageError) as error:
+        if platform:
+            raise
+        note(f"{clean(str(error))}: what the platform has is not known")
+        return planned(persona, rung, None)
     selectors = None
     try:
         async with Rpc(profile.chain.rpc) as rpc:
@@ -96,7 +102,7 @@ async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> 
     return planned(persona, rung, Capabilities(profile, selectors))
 
 
-def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities) -> list[dict[str, Any]]:
+def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities | None) -> list[dict[str, Any]]:
     """Each probe, whether it applies to the platform, and whether the dial would let all of its calls
     through."""
     rows, words = [], {True: "yes", False: f"no: the dial is at {rung}"}
@@ -104,7 +110,7 @@ def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities) -> l
         tools = [step.tool for step in probe.steps]
         acts = any(TOOLS[tool].effect is Effect.ACT for tool in tools)
         allowed = not acts or rung.height >= Rung.EXERCISE.height
-        missing = capabilities.missing(needs_of(probe))
+        missing = capabilities.missing(needs_of(probe)) if capabilities else ""
         rows.append(
             {
                 "probe": probe.id,

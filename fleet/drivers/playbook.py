@@ -13,9 +13,12 @@ from fleet.drivers.desk import RUN_PROBE, Desk
 from fleet.drivers.expect import ExpectationError, Values, check, holds
 from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
+from fleet.findings.sighting import mentioned
 from fleet.machine import pressure
 from fleet.personas.model import Probe
 from fleet.personas.needs import needs_of
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
 
 State = Literal["healthy", "finding", "inconclusive", "not_applicable"]
 
@@ -46,7 +49,8 @@ class Attempt:
 
 
 RESTARTS = 2
-"""How often an attempt begins anew, under a fresh name, because a jail was killed after it had acted."""
+"""How often an attempt that has acted begins anew, under a fresh name: a jail was killed, a target was
+away."""
 
 
 async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Attempt:
@@ -66,10 +70,14 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
             continue
         if seen.lost or seen.cause not in PASSING or not seen.calls:
             return seen
-        last = seen.calls[-1]
-        if not await session.wait_for(last["tool"], last["args"], tries):
+        last, acted = seen.calls[-1], any(_acts(call["tool"]) for call in seen.calls)
+        if (acted and tries >= RESTARTS) or not await session.wait_for(last["tool"], last["args"], tries):
             return seen
         tries += 1
+
+
+def _acts(tool: str) -> bool:
+    return TOOLS[tool].effect is Effect.ACT
 
 
 async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
@@ -99,6 +107,11 @@ async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
 
 def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
     """The expectation's word, once the control says that there is something to judge."""
+    blank = {name for result in seen.results for name in result.get("unjudged", ())}
+    if missed := sorted(blank & set(mentioned(probe.expect))):
+        return replace(
+            seen, reason=f"nothing can be said of {', '.join(missed)}: the page was too costly to judge"
+        )
     figures = session.history()
     values = Values(seen.results, figures, session.facts())
     first = _first_look(probe, figures)

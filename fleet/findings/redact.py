@@ -30,7 +30,7 @@ entry error error_class events exit_code expect face_read_back finish_reason fun
 gas_limit gas_quote gas_used has_entry headers hint index latency_ms location main_unset max_ms message
 module_hex name ok origin outcome owner p50_ms p95_ms published ratio raw read_back repeat reply samples
 secrets sha256 size source span_end span_start status stream stream_error stream_ok target text timeout_s
-tool tool_calls turns tx unsigned url valid value
+tool tool_calls turns tx unjudged unsigned url valid value
 """
 PUBLIC = frozenset(_PUBLIC.split())
 """Names of tool arguments and result fields that may be kept in evidence; their values are still masked."""

@@ -31,6 +31,9 @@ GUEST_S = 20.0
 """A guest's own deadline; the jail's is a little later, so that the guest's words still get out."""
 MARGIN_S = 2.0
 MAX_RETRIES = 5
+WRITES = frozenset({"qa_create", "qa_publish"})
+"""What may have sent a transaction when it fails: it is looked at when the run is settled, never tried
+again."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 4.0
 """Back-off before another look at a target that did not answer, doubled each time."""
 RETRIES = 2
@@ -112,7 +115,7 @@ class RunSession:
         return self._capabilities
 
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
-        if tries >= MAX_RETRIES or not self.strikes.waits(tool, args):
+        if tries >= MAX_RETRIES or tool in WRITES or not self.strikes.waits(tool, args):
             return False
         await anyio.sleep(min(FIRST_PAUSE_S * 2**tries, LONGEST_PAUSE_S))
         return True

@@ -63,6 +63,8 @@ class Result(Answer):
     canary_executable: bool = False
     a11y: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    """Fields that say nothing, because the page was too costly to look at."""
     p50_ms: float = 0.0
     p95_ms: float = 0.0
     max_ms: float = 0.0
@@ -158,6 +160,7 @@ def _result(measured: _Measured, canary: str) -> Result:
         canary_executable=page.canary_executable,
         a11y=page.a11y,
         secrets=secrets,
+        unjudged=() if page.judged else ("a11y", "canary_executable"),
         p50_ms=percentile(latencies, 50),
         p95_ms=percentile(latencies, 95),
         max_ms=max(latencies),

@@ -130,6 +130,16 @@ async def test_a_control_that_does_not_hold_says_that_nothing_can_be_told() -> N
 
 
 @pytest.mark.anyio
+async def test_a_page_that_was_too_costly_to_judge_is_not_healthy() -> None:
+    said = {"status": 200, "a11y": [], "unjudged": ["a11y", "canary_executable"], "error_class": ""}
+    got = await attempt(Scripted(Answer(said)), probe(LOOK, expect="size(result.a11y) == 0"))
+    assert got.state == "inconclusive"
+    assert (
+        await attempt(Scripted(Answer(said)), probe(LOOK, expect="result.status == 200"))
+    ).state == "healthy"
+
+
+@pytest.mark.anyio
 async def test_a_first_look_begins_the_history_it_compares_with() -> None:
     noted = probe(LOOK, expect="result.p95_ms <= history.new * 3.0")
     noted = noted.model_copy(update={"note": {"new": "result.p95_ms"}})

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from fleet.cli.roster import load
+from fleet.config.platform import CompilerSection
 from fleet.personas.model import Probe, Step
 from fleet.runs.decisions import NAME
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
-from tests.runs.table import RUN, persona, seated
+from tests.runs.table import PLATFORM, RUN, persona, seated
 
 pytestmark = pytest.mark.anyio
 
@@ -124,14 +125,16 @@ async def test_an_adopted_probe_is_proven_like_any_other(state: Path, tmp_path: 
     probe = load(state.parent / "qa-mine.md").persona.probe[-1]
 
     async def answer(_tool: str, _args: dict[str, Any]) -> dict[str, Any]:
-        return {"ok": True, "outcome": "accepted", "has_entry": False}
+        return {"ok": True, "outcome": "accepted", "valid": True, "has_entry": False}
 
-    async with seated(tmp_path, persona(probe, tools=["qa_compile"]), answer=answer) as table:
+    one = PLATFORM.model_copy(update={"compiler": CompilerSection(command=("cc",))})
+    async with seated(tmp_path, persona(probe, tools=["qa_compile"]), answer=answer, platform=one) as table:
         assert await table.drive() == ""
         await table.drive.exercise.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
         assert (row.state, row.confirmed, row.tries, row.surface) == ("confirmed", 3, 3, "compiler")
-        assert "is wrong; a right one was expected" in row.title
+        assert row.title == "the compiler: accepted, has_entry false"
+        assert "is wrong; a right one was expected" in row.envelope
 
 
 @pytest.mark.parametrize(
@@ -166,10 +169,20 @@ async def test_what_waits_for_nobody_is_neither_adopted_nor_dismissed(state: Pat
     assert not (state / NAME).exists()
 
 
+async def test_who_dismisses_an_adopted_claim_is_told_that_its_probe_remains(state: Path) -> None:
+    path = state.parent / "qa-mine.md"
+    assert adopt(state).returncode == 0
+    said = fleet(state, "dismiss", "0123", "--dry-run")
+    assert f"its probe x-0123456789ab remains in {path}" in said.stderr
+    path.write_text(TEXT)
+    assert "remains" not in fleet(state, "dismiss", "0123").stderr
+
+
 async def test_a_dismissed_claim_waits_no_longer(state: Path) -> None:
     assert "would be dismissed" in fleet(state, "dismiss", "0123", "--dry-run").stdout
     said = fleet(state, "dismiss", "0123", "--reason", "418 is for teapots", "--json")
-    assert json.loads(said.stdout) == {"fingerprint": "0123456789ab", "run": "r1", "dismissed": True}
+    told = {"fingerprint": "0123456789ab", "run": "r1", "dismissed": True, "probe_in": ""}
+    assert json.loads(said.stdout) == told
     async with await Journal.open(state / "fleet.db") as journal:
         states = {row.fingerprint: row.state for row in await journal.findings("r1")}
     assert states == {"0123456789ab": "dropped", "ffff456789ab": "unverified"}

@@ -95,8 +95,11 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
     assert {event.rule for event in events if isinstance(event, GateDenied)} >= {"scope", "arguments"}
     findings = devnet("findings", "list", "--json").data
     mine = {row["title"]: row["state"] for row in findings if row["run_id"] == run["run_id"]}
-    assert mine.pop("the guide says GET /api/persona; it answers 405") == "posted"
-    assert mine == {"the guide cannot be had at all": "unverified"}
+    posted = {title for title, state in mine.items() if state == "posted"}
+    assert [title for title in posted if "GET {site}/api/persona?name=docs: 405" in title] == list(posted)
+    assert {title: state for title, state in mine.items() if title not in posted} == {
+        "GET {site}/llms.txt: 200": "unverified"
+    }
     assert not (shared / "runs" / run["run_id"] / "keys").exists()
 
 
@@ -122,7 +125,7 @@ def test_an_agent_that_is_killed_leaves_a_run_that_ends(devnet: Fleet, shared: P
         assert json.loads(server.stdout.readline())["id"] == 1
         os.killpg(server.pid, signal.SIGKILL)
     run = ended(devnet, before)
-    assert (run["outcome"], run["detail"]) == ("incomplete", "11 of 11 probes are open")
+    assert (run["outcome"], run["detail"]) == ("incomplete", "13 of 13 probes are open")
     assert [line for line in processes_of(shared) if " mcp " in line] == []
 
 

@@ -346,7 +346,8 @@ async def test_trouble_in_the_middle_of_any_run_is_looked_into(tmp_path: Path) -
     late = {"ok": False, "error_class": "timeout", "error": "no complete answer in time from site"}
     answer = silent("site", result=late)
     async with seated(tmp_path, persona(look("a", "true")), platform=QUICK, answer=answer) as table:
-        await table.drive()
+        with pytest.raises(RunOver, match="blind"):  # nothing was looked at
+            await table.drive()
         assert await rows(table) == [(WORD, "confirmed", "high")]
         assert TIMED_OUT in (await table.world.journal.findings(RUN))[0].title
 
@@ -355,7 +356,8 @@ async def test_trouble_in_the_middle_of_any_run_is_looked_into(tmp_path: Path) -
 async def test_what_answers_a_moment_later_was_no_outage(tmp_path: Path) -> None:
     answer = silent("site", times=2)
     async with seated(tmp_path, persona(look("a")), platform=QUICK, answer=answer) as table:
-        await table.drive()
+        with pytest.raises(RunOver, match="blind"):  # nothing was looked at
+            await table.drive()
         assert await rows(table) == []
         assert table.said("outage.noticed") == []
 
@@ -366,7 +368,8 @@ async def test_our_own_trouble_is_no_outage(tmp_path: Path, kind: str) -> None:
     ours = {"ok": False, "error_class": kind, "error": "ours"}
     answer = silent("site", result=ours)
     async with seated(tmp_path, watching(look("a")), platform=QUICK, answer=answer) as table:
-        await table.drive()
+        with pytest.raises(RunOver, match="blind"):  # nothing was looked at
+            await table.drive()
         assert await rows(table) == []
         assert (await book_of(table.world.journal, "quick")).open is None
 

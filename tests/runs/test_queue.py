@@ -10,6 +10,7 @@ import pytest
 from fleet.gate.budget import Unit
 from fleet.runs.queue import ROOM, Queue
 from fleet.store.journal import Journal
+from fleet.store.rows import RunRow
 from fleet.triggers.model import Skip
 from tests.runs.conftest import DUE, Shop, firing, persona
 
@@ -113,17 +114,17 @@ async def test_priority_first_then_the_longest_due(shop: Shop) -> None:
 async def test_two_claimers_never_get_two_runs_of_one_persona(shop: Shop) -> None:
     for number in range(4):
         await shop.queue.fire(firing("qa-a", f"manual:{number}"))
-    claimed = []
+    claimed: list[tuple[Journal, RunRow | None]] = []
 
     async def claim(journal: Journal) -> None:
-        claimed.append(await journal.claim_next("devnet", pid=1, pid_start=1))
+        claimed.append((journal, await journal.claim_next("devnet", pid=1, pid_start=1)))
 
-    async with await Journal.open(shop.place) as other, anyio.create_task_group() as tasks:
-        for journal in (shop.journal, other) * 4:
-            tasks.start_soon(claim, journal)
-    got = [row for row in claimed if row]
-    assert len(got) == 1
-    await shop.journal.start_settling(got[0].run_id)
+    async with await Journal.open(shop.place) as other:
+        async with anyio.create_task_group() as tasks:
+            for journal in (shop.journal, other) * 4:
+                tasks.start_soon(claim, journal)
+        ((keeper, row),) = [(journal, row) for journal, row in claimed if row]
+        await keeper.start_settling(row.run_id)
     assert await shop.journal.claim_next("devnet", pid=1, pid_start=1, apart=["qa-a"]) is None
     assert await shop.journal.claim_next("elsewhere", pid=1, pid_start=1) is None
 

@@ -119,5 +119,5 @@ def test_never_raises(markup: str, canary: str) -> None:
 @pytest.mark.parametrize("unit", ["<a ", "<a b='"])
 def test_a_page_that_is_made_to_be_slow_costs_its_share_and_no_more(unit: str) -> None:
     """Without a limit the first of them takes longer than this test may."""
-    assert analyse("<html>" + unit * 100_000, "canary") == Analysis()
+    assert analyse("<html>" + unit * 100_000, "canary") == Analysis(judged=False)
     assert analyse("<html>") == Analysis(("html-lang", "title"))
