@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail, pytest.ma
 PERSONAS = ("qa-smoke", "qa-security", "qa-fuzz", "qa-ux", "qa-perf")
 TIMES = int(os.environ.get("PLATFORM_TIMES", "1"))
 """How often each persona is fired; `make platforms` says ten."""
-PARTS_HERE = PARTS if TIMES > 1 else ("proxy", "compiler", "credits")
+PARTS_HERE = PARTS if TIMES > 1 else ("credits",)
 GUIDE = {"targets": {"guide": "{site}/llms.txt"}}
 
 
