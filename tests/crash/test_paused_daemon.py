@@ -1,7 +1,7 @@
 """A daemon that stops, is taken for dead, and goes on, at points of a run's end: nothing is posted twice.
 
-Here at every third point of the outbox; `make race` tries a hundred, at every point, and in half of them the peer
-that took over is stopped in its turn.
+Here at every third point of the outbox; `make race` tries a hundred, at every point, and in half of them the
+peer that took over is stopped in its turn.
 """
 
 from __future__ import annotations
