@@ -175,3 +175,22 @@ async def test_what_a_daemon_posted_before_it_was_stopped_is_recorded_with_its_t
         assert rig.log.texts == [text]
 
     await _with(scene)
+
+
+async def test_what_an_earlier_version_has_on_the_log_is_not_posted_under_its_new_name() -> None:
+    async def scene(rig: Rig) -> None:
+        await rig.confirmed("first")
+        assert await rig.report("first") == "posted"
+        await rig.journal.trigger(
+            "second", persona="qa-a", key="second", platform="devnet", trigger="", rung="", budget={}
+        )
+        for name, before in (("a" * 12, FP), ("b" * 12, "c" * 12)):
+            row = FindingRow(
+                run_id="second", fingerprint=name, state="confirmed", envelope=name, data={"before": before}
+            )
+            await rig.journal.add_finding(row)
+        await report_all(rig.world, "second", cast(Stream, SimpleNamespace(emit=_nothing)))
+        states = {row.fingerprint: row.state for row in await rig.journal.findings("second")}
+        assert states == {"a" * 12: "repeated", "b" * 12: "posted"}
+
+    await _with(scene)

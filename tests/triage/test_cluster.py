@@ -123,3 +123,21 @@ def test_the_order_of_clusters_and_of_their_reports_is_the_logs_over_its_epochs(
         found = cluster(reports)
         places = [[(report.epoch, report.index) for report in item.reports] for item in found]
         assert places == [[(0, 0)], [(0, 1), (1, 2)], [(0, 2), (1, 0)], [(1, 1)]]
+
+
+def test_one_repro_that_shows_two_defects_is_two_items() -> None:
+    one, other = (finding(run=run, seen=seen) for run, seen in (("r1", "a" * 12), ("r2", "b" * 12)))
+    assert counts(log(one, other)) == [1, 1]
+    assert counts(log(one, finding("other", run="r2", seen="a" * 12))) == [2]
+
+
+def test_an_older_entry_is_the_same_item_as_the_first_newer_one_with_its_name() -> None:
+    old, one, other = finding(run="r0"), finding(run="r1", seen="a" * 12), finding(run="r2", seen="b" * 12)
+    for entries in (log(old, one, other), log(one, old, other), log(one, other, old)):
+        found = {frozenset(report.run for report in item.reports) for item in clusters(entries)}
+        assert found == {frozenset({"r0", "r1"}), frozenset({"r2"})}
+
+
+def test_a_stranger_names_nothing_by_what_was_seen() -> None:
+    mine, theirs = finding(run="r1", seen="a" * 12), finding("theirs", run="r9", seen="a" * 12)
+    assert counts(log(mine, (HUMAN, theirs))) == [1, 1]

@@ -42,15 +42,17 @@ def finding(
     run: str = "r1",
     rate: tuple[int, int] | None = (3, 3),
     calls: bool = True,
+    seen: str = "",
 ) -> str:
-    """A canonical envelope as the fleet writes it."""
+    """A canonical envelope as the fleet writes it; `seen`: fingerprint version 2, of what was seen."""
     repro = (ReproCall("qa_compile", {"source": source}),) if calls else ()
     made = Envelope(
         source="qa-fuzz",
         sev=sev,
         surface=surface,
         run=run,
-        fp=fingerprint(surface, repro, title),
+        fp=seen or fingerprint(surface, repro, title),
+        was=fingerprint(surface, repro, title) if seen else "",
         rate=rate,
         ev=EV,
         title=title,
