@@ -122,11 +122,7 @@ async def wired(
         identity = load_key(key_file(config, "identity", state))
         sponsor = load_key(key_file(config, "sponsor", state))
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
-        try:
-            await rpc.check_target(profile)
-        except Unreachable as error:
-            if not (patient and error.how):
-                raise
+        await _target(rpc, profile, patient=patient)
         place = state / "fleet.db" if alone else store_place(config.store, state)
         journal, source = await stack.enter_async_context(
             at_work(place, profile.name, stalled_s=config.store.stalled_s, clock=clock)
@@ -170,6 +166,15 @@ async def wired(
             cannot_start=fence.cannot_start,
         )
         yield world
+
+
+async def _target(rpc: Rpc, profile: Platform, *, patient: bool) -> None:
+    """The chain is the configured one; with patience, a node that does not answer is a run's to tell."""
+    try:
+        await rpc.check_target(profile)
+    except Unreachable as error:
+        if not (patient and error.how):
+            raise
 
 
 def _ways_out(profile: Platform, never: NeverList) -> MakeEgress:
