@@ -20,10 +20,15 @@ TIMES = 3
 
 
 class Again:
-    """One key for a finding and the number of runs that left it, so each chance is taken once."""
+    """One key for a finding and the number of runs that left it, so each chance is offered once.
 
-    def __init__(self, journal: Journal, sink: Sink, clock: Clock) -> None:
-        self._journal, self._sink, self._clock = journal, sink, clock
+    Of this platform only; what is refused (a spent day, a persona that is gone) is not offered again by
+    this process.
+    """
+
+    def __init__(self, journal: Journal, sink: Sink, clock: Clock, platform: str) -> None:
+        self._journal, self._sink, self._clock, self._platform = journal, sink, clock, platform
+        self._offered: set[str] = set()
 
     async def run(self) -> None:
         while True:
@@ -39,7 +44,10 @@ class Again:
         if not await self._journal.findings(None, ["unverified"]):
             return
         for one in unproven(await self._journal.findings()):
-            if one.runs <= TIMES and one.at <= iso(now - AFTER):
+            key = f"{one.persona}@unproven:{one.fingerprint}:{one.runs}"
+            if key in self._offered or one.runs > TIMES or one.at > iso(now - AFTER):
+                continue
+            self._offered.add(key)
+            if (await self._journal.run(one.run)).platform == self._platform:
                 why = f"not proven yet: {one.title}"
-                key = f"{one.persona}@unproven:{one.fingerprint}:{one.runs}"
                 await self._sink.fire(Firing(key=key, persona=one.persona, why=why, due=now))

@@ -157,7 +157,7 @@ class Daemon:
     async def _fire(self) -> None:
         """Triggers, the folder, the janitor and the keeper: what stops as soon as the daemon drains."""
         keeper = Keeper(lambda: self.world, self.feed)
-        again = Again(self.world.journal, self.queue, self.world.clock)
+        again = Again(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
         with self._firing:
             async with anyio.create_task_group() as tasks:
                 for name, run in self.triggers.sides:

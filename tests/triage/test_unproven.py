@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -48,19 +49,35 @@ def test_it_stands_in_a_section_of_its_own() -> None:
 
 
 class Journal:
-    def __init__(self, *rows: FindingRow) -> None:
-        self.rows = rows
+    def __init__(self, *rows: FindingRow, platform: str = "devnet") -> None:
+        self.rows, self.platform = rows, platform
 
     async def findings(self, run: str | None = None, states: Any = ()) -> list[FindingRow]:
         return [one for one in self.rows if not states or one.state in states]
 
+    async def run(self, run: str) -> Any:
+        return SimpleNamespace(platform=self.platform)
+
+
+async def looked(sink: Recorder, *rows: FindingRow, times: int = 1, platform: str = "devnet") -> None:
+    again = Again(cast(Any, Journal(*rows, platform=platform)), sink, FakeClock(), "devnet")
+    for _ in range(times):
+        await again.look()
+
 
 @pytest.mark.anyio
 async def test_it_is_looked_at_again_soon_and_a_few_times() -> None:
-    clock, sink = FakeClock(), Recorder()
-    just = (clock.now() - AFTER + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    runs = [row(str(number)) for number in range(TIMES + 1)]
-    for rows in (runs[:1], runs[:1], runs[:2], runs, [row("1", at=just)], [row("1", state="posted")]):
-        await Again(cast(Any, Journal(*rows)), sink, clock).look()
+    sink, runs = Recorder(), [row(str(number)) for number in range(TIMES + 1)]
+    just = (FakeClock().now() - AFTER + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for rows in (runs[:1], runs[:2], runs, [row("1", at=just)], [row("1", state="posted")]):
+        await looked(sink, *rows)
     assert sink.keys == [f"qa-x@unproven:{'f' * 12}:1", f"qa-x@unproven:{'f' * 12}:2"]
     assert sink.fired[0].why == "not proven yet: a key"
+
+
+@pytest.mark.anyio
+async def test_a_chance_is_offered_once_and_only_on_its_own_platform() -> None:
+    sink = Recorder()
+    await looked(sink, row("1"), times=3)
+    await looked(sink, row("1", "a" * 12), platform="other")
+    assert (sink.keys, sink.repeats) == ([f"qa-x@unproven:{'f' * 12}:1"], [])
