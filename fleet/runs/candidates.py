@@ -23,9 +23,6 @@ from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
-URGENT = frozenset({"critical", "high"})
-"""Severities whose unproven candidates are shown in the worklist's own section and proven at the next
-chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
