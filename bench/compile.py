@@ -26,7 +26,7 @@ from pathlib import Path
 from fleet.config import ROOT
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
-from fleet.runs.guest import answer, request_line
+from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.spec import Context
 from sandbox.tools import TOOLS
 

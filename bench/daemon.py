@@ -80,9 +80,13 @@ class Place:
 
     def environment(self, notify: str) -> dict[str, str]:
         return {
-            "PATH": os.environ["PATH"], "HOME": str(self.state), "STATE_DIRECTORY": str(self.state),
-            "CONFIGURATION_DIRECTORY": str(self.state), "NOTIFY_SOCKET": notify, "WATCHDOG_USEC": "30000000",
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.state),
+            "STATE_DIRECTORY": str(self.state),
+            "CONFIGURATION_DIRECTORY": str(self.state),
+            "NOTIFY_SOCKET": notify,
+            "WATCHDOG_USEC": "30000000",
+        }
 
 
 @dataclass
@@ -144,8 +148,11 @@ def daemon(place: Place) -> Started:
         started = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-m", "fleet.cli", "up", "--personas", str(place.personas)],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=place.environment(str(folder / "notify")),
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=place.environment(str(folder / "notify")),
+        )
         try:
             while b"READY=1" not in line.recv(4096).split(b"\n"):
                 pass

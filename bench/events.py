@@ -51,10 +51,17 @@ def script(calls: int) -> list[Event]:
     """The events of one run."""
     events: list[Event] = [
         Header(
-            persona="qa-bench", persona_sha256="0" * 64, driver="model", platform="devnet", chain_id=31337,
-            rung="observe", jail="bwrap/standard", budget={"calls": float(calls)}, trigger="manual",
+            persona="qa-bench",
+            persona_sha256="0" * 64,
+            driver="model",
+            platform="devnet",
+            chain_id=31337,
+            rung="observe",
+            jail="bwrap/standard",
+            budget={"calls": float(calls)},
+            trigger="manual",
         )
-    ]  # fmt: skip
+    ]
     for call in range(calls):
         events += [TurnStarted(index=call), MessageStarted(index=0, kind="text")]
         events += [MessageDelta(index=0, text="I look at the page. ") for _ in range(PIECES)]

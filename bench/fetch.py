@@ -21,11 +21,11 @@ import threading
 import time
 from pathlib import Path
 
+from fleet.broker.broker import Broker, EgressPolicy
 from fleet.config import ChainSection, Platform, WebSection
-from fleet.jail.broker import Broker, EgressPolicy
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
-from fleet.runs.guest import answer, request_line
+from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.spec import Context
 from sandbox.tools import TOOLS
 

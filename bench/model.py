@@ -29,7 +29,7 @@ import anyio
 
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, ModelSection, load_platform, parse
-from fleet.devnet.model import Answer, Asked, Call, Say, serve_model
+from fleet.devnet.model import Answer, ModelPrompt, Say, ScriptedCall, serve_model
 from fleet.drivers.doubles import MemoryDesk
 from fleet.events.model import Header, ToolRequested, ToolResponded
 from fleet.events.stream import Stream
@@ -52,9 +52,9 @@ LINE = b"x" * 300 + b"\n"
 def script(turns: int) -> Any:
     """One call a turn until the conversation holds so many answers, then a text."""
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ModelPrompt) -> Answer:
         if len(asked.answers()) < turns:
-            return Say(text="I look.", calls=[Call("qa_fetch", {"url": URL}, id=f"c{asked.number}")])
+            return Say(text="I look.", calls=[ScriptedCall("qa_fetch", {"url": URL}, id=f"c{asked.number}")])
         return Say(text="done")
 
     return answer

@@ -28,12 +28,12 @@ from web3 import Web3
 from web3.types import Nonce, TxParams, Wei
 
 from fleet.chain.feedback import FeedbackLog
-from fleet.chain.judge import Fences
+from fleet.chain.judge import SigningLimits
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.memory import MemoryJournal
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import BATCH, Keys, Signer
-from fleet.chain.tx import Unsigned, sign
+from fleet.chain.tx import UnsignedTx, sign
 from fleet.config import ChainSection, GasSection
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import Anvil
@@ -91,7 +91,7 @@ async def limit(bench: Bench, label: str) -> float:
     requests = [log.request(text) for text in texts(bench.count, label)]
     raws = [
         sign(
-            Unsigned(
+            UnsignedTx(
                 chain_id=bench.chain_id,
                 nonce=place,
                 tip=0,
@@ -152,7 +152,7 @@ async def make_log(bench: Bench) -> tuple[Signer, FeedbackLog]:
         section,
         MemoryJournal(),
         keys=Keys(identity=await rich_key(bench.rpc)),
-        fences=Fences(rung=lambda: "observe"),
+        fences=SigningLimits(rung=lambda: "observe"),
     )
     return signer, FeedbackLog(bench.rpc, bench.diamond, GasSection(), signer)
 

@@ -24,9 +24,9 @@ from pathlib import Path
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from fleet.store.dispatch import Dispatcher
+from fleet.store.dispatch.dispatcher import Dispatcher
+from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal
-from fleet.store.source import Embedded, Owner, Source
 from tests.store.cluster import ABSENT, Cluster, binaries
 
 FLOORS = {"shared_to_procrastinate": 0.08}

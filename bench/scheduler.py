@@ -30,7 +30,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from fleet.clock import SystemClock
-from fleet.events.feed import Feed
+from fleet.events.daemon_events import Feed
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona, Trigger
 from fleet.runs.queue import Queue

@@ -22,13 +22,13 @@ Value = int | bool | str | bytes | list["Value"] | tuple["Value", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class AbiFunction:
     selector: str
     takes: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
 
 
-def encode_call(function: Function, args: tuple[Value, ...]) -> str:
+def encode_call(function: AbiFunction, args: tuple[Value, ...]) -> str:
     """Calldata as 0x hex; raises AbiError when an argument does not fit."""
     return function.selector + _encode_sequence(function.takes, args).hex()
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sandbox import machine, process, wasm
-from sandbox.faults import Broken, Deadline
-from sandbox.hang import AGAIN, Spent, Verdict, judge
+from sandbox.errors import Deadline, JailBroken
+from sandbox.hang import AGAIN, HangVerdict, ProcessorTime, judge
 from sandbox.process import Ending
 from sandbox.spec import Context
 from sandbox.text import clean, decode
@@ -31,7 +31,7 @@ _SPAN_LAST = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]$", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class Compilation:
     """`module` is empty unless the ending is ACCEPTED; spans are byte offsets, -1 when none was given.
 
     Processor times of the process and of the control that it was compared with, 0 when none was needed.
@@ -54,12 +54,12 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class CompilerProcess:
     """How the process ended in the end. `why` is the reason of an UNKNOWN ending."""
 
-    ended: process.Ended
+    ended: process.ProcessEnd
     ending: Ending
-    control: Spent | None = None
+    control: ProcessorTime | None = None
     why: str = ""
 
     @property
@@ -71,13 +71,13 @@ class Tried:
         return round(self.control.cpu_s * 1000, 3) if self.control else 0.0
 
 
-def compile_source(source: str, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compiled:
+def compile_source(source: str, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
     """Source on standard input, a module on standard output (platform-facts 1.10)."""
     threading.Thread(target=_load_engine, daemon=True).start()  # beside the compiler: it is wanted after it
     tried = _try(ctx.compiler, source.encode(), ctx.sample.encode(), deadline, cpu_s)
     module = tried.ended.stdout if tried.ending is Ending.ACCEPTED else b""
     diagnostic = tried.why or _diagnostic(tried.ended.stderr)
-    return Compiled(
+    return Compilation(
         ending=tried.ending,
         exit_code=tried.ended.code,
         module=module,
@@ -90,12 +90,12 @@ def compile_source(source: str, ctx: Context, deadline: Deadline, cpu_s: float =
     )
 
 
-def load_module(module: bytes, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compiled:
+def load_module(module: bytes, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
     """The platform's loader on given bytes: it prints the entry it found; other words mean none."""
     tried = _try(ctx.loader, module, EMPTY_MODULE, deadline, cpu_s)
     accepted = tried.ending is Ending.ACCEPTED
     said = decode(tried.ended.stdout[:64]).strip()
-    return Compiled(
+    return Compilation(
         ending=tried.ending,
         exit_code=tried.ended.code,
         module=module,
@@ -110,27 +110,27 @@ def load_module(module: bytes, ctx: Context, deadline: Deadline, cpu_s: float = 
 
 def _try(
     command: Sequence[str], stdin: bytes, control_stdin: bytes, deadline: Deadline, cpu_s: float
-) -> Tried:
+) -> CompilerProcess:
     """The process to its end. One that had to be stopped is compared with a control, and tried once more
     where the control shows that the program itself is slow."""
     before = machine.ticks()
     cpu_s = min(cpu_s, deadline.left() * CPU_PART)
     ended = _run(command, stdin, deadline.left() * WALL_PART, cpu_s)
     if ended.spent.ended:
-        return Tried(ended, ended.ending)
+        return CompilerProcess(ended, ended.ending)
     control = _run(command, control_stdin, deadline.left() / 2).spent
     verdict = judge(ended.spent, control, cpu_s)
-    if verdict is Verdict.AGAIN:
+    if verdict is HangVerdict.AGAIN:
         ended = _run(command, stdin, deadline.left(), AGAIN * control.cpu_s)
         if ended.spent.ended:
-            return Tried(ended, ended.ending, control)
+            return CompilerProcess(ended, ended.ending, control)
         verdict = judge(ended.spent, control, cpu_s)
-    if verdict is Verdict.HANG:
-        return Tried(ended, Ending.HANG, control)
-    return Tried(ended, Ending.UNKNOWN, control, _busy(ended.spent, control, before))
+    if verdict is HangVerdict.HANG:
+        return CompilerProcess(ended, Ending.HANG, control)
+    return CompilerProcess(ended, Ending.UNKNOWN, control, _busy(ended.spent, control, before))
 
 
-def _busy(child: Spent, control: Spent, before: machine.Ticks) -> str:
+def _busy(child: ProcessorTime, control: ProcessorTime, before: machine.Ticks) -> str:
     facts = machine.pressure(before) or "nothing to be read of its load"
     state = "ended" if control.ended else "had not ended"
     return (
@@ -139,7 +139,7 @@ def _busy(child: Spent, control: Spent, before: machine.Ticks) -> str:
     )
 
 
-def _run(command: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> process.Ended:
+def _run(command: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> process.ProcessEnd:
     """The process to its end; OSError ENOSPC when it failed on a disk of ours that is full."""
     ended = process.run(argv(command), stdin, wall_s, cpu_s)
     if ended.ending is not Ending.ACCEPTED and any(map(_full, (".", "/tmp"))):
@@ -155,7 +155,7 @@ def _full(folder: str) -> bool:
 def argv(command: Sequence[str]) -> tuple[str, ...]:
     """`{python}` stands for the jail's own interpreter."""
     if not command:
-        raise Broken("this platform has no compiler configured")
+        raise JailBroken("this platform has no compiler configured")
     return tuple(sys.executable if part == "{python}" else part for part in command)
 
 
@@ -169,7 +169,7 @@ def is_valid(module: bytes) -> bool:
     try:
         import wasmtime  # 30 ms, and only an accepted module needs it
     except ImportError as error:
-        raise Broken(f"no wasmtime in the jail: {error}") from None
+        raise JailBroken(f"no wasmtime in the jail: {error}") from None
     try:
         wasmtime.Module.validate(wasmtime.Engine(), module)
     except wasmtime.WasmtimeError:

@@ -18,7 +18,7 @@ from typing import Any
 
 import sandbox.rpc  # noqa: F401 -- what most tools need, paid for before the fork
 from sandbox import strict_json
-from sandbox.faults import Broken, Failure, Overdue
+from sandbox.errors import DeadlinePassed, Failure, JailBroken
 from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec
 from sandbox.text import clean
 from sandbox.tools import tool
@@ -40,7 +40,7 @@ def main() -> int:
         return EXIT_BAD_LINE
     try:
         result = answer(spec, args, ctx)
-    except Broken as broken:
+    except JailBroken as broken:
         print(f"broken: {clean(str(broken))}", file=sys.stderr)
         return EXIT_BROKEN
     _write(json.dumps({"v": PROTOCOL, "result": result}, ensure_ascii=False, separators=(",", ":")))
@@ -85,7 +85,7 @@ class _Alarm:
 
 
 def _ring(_signal: int, _frame: FrameType | None) -> None:
-    raise Overdue()
+    raise DeadlinePassed()
 
 
 def _read_line() -> bytes:

@@ -17,14 +17,14 @@ PROMPT = 4
 """How many times the control's wall time a child must have slept for a hang."""
 
 
-class Verdict(StrEnum):
+class HangVerdict(StrEnum):
     HANG = "hang"
     AGAIN = "again"  # the program itself is slow: only a larger limit can tell
     UNKNOWN = "unknown"  # could not tell
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class ProcessorTime:
     """Seconds that one process group took. `queued_s`: ready to run, and kept waiting for a processor."""
 
     cpu_s: float
@@ -38,7 +38,7 @@ class Spent:
         return max(self.wall_s - self.cpu_s - self.queued_s, 0.0)
 
 
-def judge(child: Spent, control: Spent, limit_s: float) -> Verdict:
+def judge(child: ProcessorTime, control: ProcessorTime, limit_s: float) -> HangVerdict:
     """What to make of a child that was stopped after `limit_s` of processor time, or at the wall cap.
 
     A child that ran for as long as it may is a hang if the control needed far less. One that hardly ran is a
@@ -46,8 +46,8 @@ def judge(child: Spent, control: Spent, limit_s: float) -> Verdict:
     wanted to run and could not is starved, and says nothing. Without a control that ended, nothing does.
     """
     if not control.ended:
-        return Verdict.UNKNOWN
+        return HangVerdict.UNKNOWN
     if child.cpu_s >= limit_s:
-        return Verdict.HANG if child.cpu_s >= MUCH * control.cpu_s else Verdict.AGAIN
+        return HangVerdict.HANG if child.cpu_s >= MUCH * control.cpu_s else HangVerdict.AGAIN
     blocked = child.asleep_s >= child.wall_s / 2 and child.asleep_s >= PROMPT * control.wall_s
-    return Verdict.HANG if blocked else Verdict.UNKNOWN
+    return HangVerdict.HANG if blocked else HangVerdict.UNKNOWN

@@ -32,7 +32,7 @@ class Analysis:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenElement:
     """An element whose accessible name is still being collected."""
 
     tag: str
@@ -40,7 +40,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _HtmlReader:
     html_lang: bool | None = None
     title: str = ""
     fields: list[tuple[str, bool]] = field(default_factory=list)  # id, inside a label
@@ -95,9 +95,9 @@ class _Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self._canary = canary
         self._hit = self._in_script = False
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenElement] = []
         self._in: dict[str, int] = {"script": 0, "style": 0, "title": 0, "svg": 0, "label": 0}
-        self._seen = _Seen()
+        self._seen = _HtmlReader()
 
     def result(self) -> Analysis:
         seen = self._seen
@@ -122,7 +122,7 @@ class _Page(HTMLParser):
         if check is not None:
             check(self._seen, given, self._in["label"] > 0)
         if tag in _NAMED and (tag != "a" or "href" in given):
-            self._stack.append(_Open(tag, _has_name(given)))
+            self._stack.append(_OpenElement(tag, _has_name(given)))
         elif tag == "img" and given.get("alt", "").strip():
             self._name_open()
 
@@ -154,7 +154,7 @@ class _Page(HTMLParser):
         for element in self._stack:
             element.named = True
 
-    def _judge(self, element: _Open) -> None:
+    def _judge(self, element: _OpenElement) -> None:
         if not element.named:
             self._seen.rules.add(_NAMED[element.tag])
 
@@ -174,34 +174,34 @@ def _has_name(given: Attrs) -> bool:
     )
 
 
-def _html(seen: _Seen, given: Attrs, _: bool) -> None:
+def _html(seen: _HtmlReader, given: Attrs, _: bool) -> None:
     seen.html_lang = bool(given.get("lang", "").strip())
 
 
-def _img(seen: _Seen, given: Attrs, _: bool) -> None:
+def _img(seen: _HtmlReader, given: Attrs, _: bool) -> None:
     hidden = given.get("role") in ("presentation", "none") or given.get("aria-hidden") == "true"
     if "alt" not in given and not hidden and not _has_name(given):
         seen.rules.add("image-alt")
 
 
-def _field(seen: _Seen, given: Attrs, in_label: bool) -> None:
+def _field(seen: _HtmlReader, given: Attrs, in_label: bool) -> None:
     if given.get("type", "").lower() == "image" and not given.get("alt", "").strip() and not _has_name(given):
         seen.rules.add("input-image-alt")
     if given.get("type", "").lower() not in _UNLABELLED_TYPES and not _has_name(given):
         seen.fields.append((given.get("id", ""), in_label))
 
 
-def _label(seen: _Seen, given: Attrs, _: bool) -> None:
+def _label(seen: _HtmlReader, given: Attrs, _: bool) -> None:
     if given.get("for"):
         seen.labelled_ids.add(given["for"])
 
 
-def _iframe(seen: _Seen, given: Attrs, _: bool) -> None:
+def _iframe(seen: _HtmlReader, given: Attrs, _: bool) -> None:
     if not _has_name(given) and given.get("aria-hidden") != "true":
         seen.rules.add("frame-title")
 
 
-def _meta(seen: _Seen, given: Attrs, _: bool) -> None:
+def _meta(seen: _HtmlReader, given: Attrs, _: bool) -> None:
     content = given.get("content", "").replace(" ", "").lower()
     if given.get("name", "").lower() == "viewport" and "user-scalable=no" in content:
         seen.rules.add("meta-viewport")

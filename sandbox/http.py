@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from sandbox.faults import Broken, Deadline, Failure
+from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.spec import BROKER, Mistake
 
 if "ssl" not in sys.modules:  # the broker does TLS: without this, http.client loads OpenSSL (8 of 25 ms)
@@ -37,7 +37,7 @@ METHODS = ("GET", "HEAD", "OPTIONS", "POST")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What came back. `headers` has lower-case names, repeated ones joined by `, `."""
 
     status: int
@@ -52,7 +52,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """`target` is an absolute URL for the platform, a path for the broker's own services."""
 
     method: str
@@ -95,7 +95,7 @@ def absolute(url: str, pointer: str = "/args/url") -> str:
     return f"{parts.scheme}://{authority}{_ascii(parts.path) or '/'}{query}"
 
 
-def send(request: Request, deadline: Deadline) -> Reply:
+def send(request: HttpRequest, deadline: Deadline) -> HttpReply:
     """One exchange. Failure: `unreachable`, `timeout`, `too_large`, `garbage`; Broken without a broker."""
     started = time.monotonic()
     sock = _connect(deadline)
@@ -111,7 +111,7 @@ def send(request: Request, deadline: Deadline) -> Reply:
     except TimeoutError:
         raise Failure("timeout", f"no complete answer in time from {_place(request)}") from None
     except http.client.RemoteDisconnected:  # the broker answers for a platform that says nothing at all
-        raise Broken("the broker closed without an answer") from None
+        raise JailBroken("the broker closed without an answer") from None
     except ConnectionError:
         raise Failure("unreachable", f"connection to {_place(request)} closed without an answer") from None
     except http.client.InvalidURL:
@@ -126,7 +126,7 @@ def send(request: Request, deadline: Deadline) -> Reply:
         response.close()  # else its buffer keeps the socket open
         sock.close()
     latency = (time.monotonic() - started) * 1000
-    return Reply(response.status, headers, body, round(latency, 3), headers.get(MARK) == once)
+    return HttpReply(response.status, headers, body, round(latency, 3), headers.get(MARK) == once)
 
 
 def _connect(deadline: Deadline) -> _Socket:
@@ -138,12 +138,12 @@ def _connect(deadline: Deadline) -> _Socket:
         sock.connect((host, int(port)))
     except OSError as error:
         sock.close()
-        raise Broken(f"the broker is gone: {error.strerror or error}") from None
+        raise JailBroken(f"the broker is gone: {error.strerror or error}") from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
 
-def _write(connection: http.client.HTTPConnection, request: Request, once: str) -> None:
+def _write(connection: http.client.HTTPConnection, request: HttpRequest, once: str) -> None:
     service = request.target.startswith("/")
     host = "broker" if service else urlsplit(request.target).netloc
     connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
@@ -227,5 +227,5 @@ def _ascii(text: str) -> str:
     return "".join(c if c.isascii() else "".join(f"%{byte:02X}" for byte in c.encode()) for c in text)
 
 
-def _place(request: Request) -> str:
+def _place(request: HttpRequest) -> str:
     return "the broker" if request.target.startswith("/") else urlsplit(request.target).netloc

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sandbox import usage
-from sandbox.faults import Failure
-from sandbox.hang import Spent
+from sandbox.errors import Failure
+from sandbox.hang import ProcessorTime
 from sandbox.starts import library_path, not_started
 from sandbox.usage import Usage
 
@@ -45,7 +45,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnd:
     """`code` is the exit status, or minus the signal number.
 
     Here HANG only says that a limit was reached: `spent` against that of a control says why (hang.py).
@@ -55,10 +55,10 @@ class Ended:
     code: int
     stdout: bytes
     stderr: bytes
-    spent: Spent
+    spent: ProcessorTime
 
 
-def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> Ended:
+def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> ProcessEnd:
     """Run `argv` in its own process group; Failure `cannot_start` when it did not even begin.
 
     It is stopped when it and its descendants have used `cpu_s` seconds of processor time, or after `wall_s`.
@@ -79,8 +79,8 @@ def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.in
     if child.flooded:
         ending = Ending.CRASH
     total = child.usage | Usage(used.ru_utime + used.ru_stime)
-    spent = Spent(total.cpu_s, time.monotonic() - started, total.queued_s, not hung)
-    return Ended(ending, code, bytes(child.stdout), bytes(child.stderr), spent)
+    spent = ProcessorTime(total.cpu_s, time.monotonic() - started, total.queued_s, not hung)
+    return ProcessEnd(ending, code, bytes(child.stdout), bytes(child.stderr), spent)
 
 
 def _judge(code: int, peak: int, has_diagnostic: bool) -> Ending:

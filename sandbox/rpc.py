@@ -9,8 +9,8 @@ from typing import Any
 
 from sandbox import abi, strict_json
 from sandbox.contract import VIEWS
-from sandbox.faults import Deadline, Failure
-from sandbox.http import Reply, Request, send
+from sandbox.errors import Deadline, Failure
+from sandbox.http import HttpReply, HttpRequest, send
 from sandbox.spec import Context
 from sandbox.text import clean, decode
 
@@ -30,7 +30,7 @@ class Reverted(Failure):
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class TxReceipt:
     """What became of a transaction: `status` 1 is the only success."""
 
     tx: str
@@ -74,12 +74,12 @@ def estimate(key: str, to: str, data: str, ctx: Context, deadline: Deadline) -> 
     return number(call("eth_estimateGas", [{"from": ctx.keys[key], "to": to, "data": data}], deadline))
 
 
-def submit(key: str, to: str, data: str, gas: int, deadline: Deadline) -> Receipt:
+def submit(key: str, to: str, data: str, gas: int, deadline: Deadline) -> TxReceipt:
     """One transaction under a throwaway key, mined; the signer outside decides whether to sign it."""
     answer = _post("/tx", {"key": key, "to": to, "data": data, "gas": gas, "value": "0"}, deadline)
     if not isinstance(answer, dict) or not isinstance(answer.get("status"), int):
         raise _service_error(answer)
-    return Receipt(
+    return TxReceipt(
         tx=str(answer.get("tx", "")),
         status=answer["status"],
         gas_used=int(answer.get("gas_used", 0)),
@@ -116,7 +116,7 @@ def _hex(value: object) -> bytes:
 def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:
     body = json.dumps(payload).encode()
     reply = send(
-        Request("POST", path, {"content-type": "application/json"}, body, encodings="identity"), deadline
+        HttpRequest("POST", path, {"content-type": "application/json"}, body, encodings="identity"), deadline
     )
     try:
         answer = strict_json.loads(decode(reply.body))
@@ -127,7 +127,7 @@ def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:
     return answer
 
 
-def denial(reply: Reply) -> Failure:
+def denial(reply: HttpReply) -> Failure:
     """What the broker itself said about a request to the platform."""
     try:
         return _service_error(strict_json.loads(reply.body))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class SecretPattern:
     """A group of `pattern`, where it has one, is the secret itself; `certain` matches the whole of a leak."""
 
     kind: str
@@ -54,15 +54,15 @@ _VENDOR = (
     r"|AKIA(?![A-Z0-9]{0,16}EXAMPLE)[A-Z0-9]{16}|npm_[A-Za-z0-9]{36}"
 )
 
-SECRETS: tuple[Secret, ...] = (
-    Secret("private-key", re.compile(_PEM), re.compile(rf"[\s\S]+-----END {_PEM_LABEL}-----")),
+SECRETS: tuple[SecretPattern, ...] = (
+    SecretPattern("private-key", re.compile(_PEM), re.compile(rf"[\s\S]+-----END {_PEM_LABEL}-----")),
     # 64 hex digits are a key only where the words before them say so: a hash looks the same
-    Secret(
+    SecretPattern(
         "private-key",
         re.compile(rf"(?i){_OWNER}[_ -]?key\b[\"'`]?[\s:=>\"'`]{{0,8}}(?:is\s+)?{_HEX64}"),
         _ANY,
     ),
-    Secret(
+    SecretPattern(
         "private-key",
         re.compile(
             r"(?i)\b(?:priv[_-]?key|privkey|fee[_ -]?payer|sponsor)"
@@ -70,15 +70,15 @@ SECRETS: tuple[Secret, ...] = (
         ),
         _ANY,
     ),
-    Secret("call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}")),
+    SecretPattern("call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}")),
     # base64 of `{"`: a head alone is masked too, or a page of heads would be searched to its end from each
-    Secret("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?)?")),
-    Secret(
+    SecretPattern("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?)?")),
+    SecretPattern(
         "bearer",
         re.compile(rf"\b(?i:bearer)[ \t:=]+{_WORD}{_TOKEN}{{6,}}"),
         re.compile(rf"[a-zA-Z]+[ \t:=]+(?=[^0-9]*[0-9]){_TOKEN}{{16,}}"),
     ),
-    Secret(
+    SecretPattern(
         "api-key",
         re.compile(r"\bsk[-_][A-Za-z0-9_-]{6,}"),
         # a run of characters that is not a word: classes of style sheets begin with `sk-` too
@@ -86,13 +86,13 @@ SECRETS: tuple[Secret, ...] = (
             r"sk-(?=[\w-]*(?<![A-Za-z0-9])(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{16})[\w-]+|sk_(?:live|test)_\w{16,}"
         ),
     ),
-    Secret("api-key", re.compile(r"\bAIza[0-9A-Za-z_-]{6,}"), re.compile(r"AIza[0-9A-Za-z_-]{30,}")),
-    Secret(
+    SecretPattern("api-key", re.compile(r"\bAIza[0-9A-Za-z_-]{6,}"), re.compile(r"AIza[0-9A-Za-z_-]{30,}")),
+    SecretPattern(
         "api-key",
         re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|npm_)[A-Za-z0-9_-]{8,}"),
         re.compile(_VENDOR),
     ),
-    Secret("password", re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)")),
-    Secret("private", re.compile(rf"(?i)(?<=[-\"' \t,;{{(]){_VALUE}")),
-    Secret("private", re.compile(rf"(?i)\A{_VALUE}")),
+    SecretPattern("password", re.compile(r"(?<=://)[^\s/:@]{1,256}:[^\s/@]{1,256}(?=@)")),
+    SecretPattern("private", re.compile(rf"(?i)(?<=[-\"' \t,;{{(]){_VALUE}")),
+    SecretPattern("private", re.compile(rf"(?i)\A{_VALUE}")),
 )

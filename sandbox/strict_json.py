@@ -30,8 +30,11 @@ def loads(text: str | bytes, *, values: int = 0, pairs: Pairs | None = None) -> 
     try:
         found = json.loads(
             text if isinstance(text, str) else text.decode("utf-8-sig"),
-            parse_int=_integer, parse_float=_finite, parse_constant=_constant, object_pairs_hook=pairs,
-        )  # fmt: skip
+            parse_int=_integer,
+            parse_float=_finite,
+            parse_constant=_constant,
+            object_pairs_hook=pairs,
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if values and _holds_more(found, values):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sandbox.secret_patterns import SECRETS, Secret
+from sandbox.secret_patterns import SECRETS, SecretPattern
 
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
@@ -31,7 +31,7 @@ def mask(text: str) -> tuple[str, tuple[str, ...]]:
         if secret.certain is None:
             continue
 
-        def leaks(found: re.Match[str], secret: Secret = secret) -> bool:
+        def leaks(found: re.Match[str], secret: SecretPattern = secret) -> bool:
             leak = secret.leaks(found)
             if leak:
                 kinds.add(secret.kind)

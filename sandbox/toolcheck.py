@@ -10,8 +10,8 @@ import json
 import sys
 from collections.abc import Callable
 
-from sandbox.compiler import Compiled, compile_source, load_module
-from sandbox.faults import Broken, Deadline, Failure
+from sandbox.compiler import Compilation, compile_source, load_module
+from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.spec import Context
 from sandbox.text import clean
 
@@ -41,9 +41,9 @@ def tried(context: Context, sample: str) -> dict[str, Seen]:
     return seen
 
 
-def _attempt(act: Callable[[Deadline], Compiled]) -> tuple[Compiled | None, Seen]:
+def _attempt(act: Callable[[Deadline], Compilation]) -> tuple[Compilation | None, Seen]:
     try:
         done = act(Deadline(DEADLINE_S))
-    except (Failure, Broken, OSError) as error:
+    except (Failure, JailBroken, OSError) as error:
         return None, {"ours": clean(str(error)), "ending": "", "said": ""}
     return done, {"ours": "", "ending": done.ending.value, "said": clean(done.diagnostic, 200)}

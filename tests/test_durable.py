@@ -18,15 +18,15 @@ from fleet.chain.keys import write_new
 from fleet.chain.run_keys import RunKeys
 from fleet.clock import SystemClock
 from fleet.errors import TryAgain
-from fleet.events.feed import Feed, QueuePaused
+from fleet.events.daemon_events import Feed, QueuePaused
 from fleet.events.trajectory import TrajectoryFile
 from fleet.findings.files import write_atomic
 from fleet.gate.dial import read_dial, write_dial, write_whole
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
-from fleet.runs.decisions import Decision, DecisionFile
-from fleet.runs.plan import Plan
-from fleet.runs.state import RunState, StateFile
+from fleet.runs.call.decision_file import Decision, DecisionFile
+from fleet.runs.desk.plan import Plan
+from fleet.runs.desk.state_file import RunState, StateFile
 from tests.events.samples import FOOTER, HEADER, denied
 
 Call = tuple[str, ...]

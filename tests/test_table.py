@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fleet.cli.shell import table
+from fleet.cli.console import table
 
 HOSTILE = ["=HYPERLINK(1)", "+1", "-2+3", "@SUM(A1)", "\x1b[0m=1", "\t=1", "\uff1d1"]
 

@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Sequence
 from fleet.chain import abi, codec, policy
 from fleet.chain.codec import Entry
 from fleet.chain.digest import keccak256
-from fleet.chain.judge import Fences, stipend_left
+from fleet.chain.judge import SigningLimits, stipend_left
 from fleet.chain.keys import address_of, fresh
 from fleet.chain.memory import MemoryJournal, MemoryNames, MemoryState
-from fleet.chain.ports import Cursor, Log, Page, Posted, Receipt, Role, RunScope, Settled, TxRequest
+from fleet.chain.ports import Cursor, Log, Page, PostedEntry, Receipt, Role, RunScope, Settlement, TxRequest
 from fleet.errors import FleetError, Refused
 
 DIAMOND = "0x" + "d1" * 20
@@ -28,7 +28,7 @@ FEE = 10**9
 class MemoryChain:
     """One platform in memory with its signer, names and log; every part implements the port of its name."""
 
-    def __init__(self, fences: Fences) -> None:
+    def __init__(self, fences: SigningLimits) -> None:
         self.state = MemoryState()
         self.journal = MemoryJournal()
         self.signer = MemorySigner(self.state, self.journal, fences)
@@ -49,7 +49,7 @@ class MemoryChain:
 class MemorySigner:
     """The policy and the journal of the real one, in front of a dictionary."""
 
-    def __init__(self, state: MemoryState, journal: MemoryJournal, fences: Fences) -> None:
+    def __init__(self, state: MemoryState, journal: MemoryJournal, fences: SigningLimits) -> None:
         self._state = state
         self._journal = journal
         self._fences = fences
@@ -83,17 +83,23 @@ class MemorySigner:
         effect = await self._journal.intend_tx(request.run, request.purpose, tx, b"", meta)
         failure, logs = self._execute(request, sender)
         receipt = Receipt(
-            tx=tx, status=0 if failure else 1, gas_used=21_000, block=number, logs=logs,
-            effective_price=FEE, failure="reverted" if failure else "", reason=failure,
-        )  # fmt: skip
+            tx=tx,
+            status=0 if failure else 1,
+            gas_used=21_000,
+            block=number,
+            logs=logs,
+            effective_price=FEE,
+            failure="reverted" if failure else "",
+            reason=failure,
+        )
         await self._journal.tx_done(effect, "failed" if failure else "done", {"status": receipt.status})
         return receipt.check() if check else receipt
 
     async def submit_many(self, requests: Sequence[TxRequest]) -> list[Receipt | FleetError]:
         return [await self.submit(request, check=False) for request in requests]
 
-    async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settled:
-        return Settled(state="failed", tx="", reason="nothing is ever half done in memory")
+    async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settlement:
+        return Settlement(state="failed", tx="", reason="nothing is ever half done in memory")
 
     def _judge(self, request: TxRequest) -> str:
         scope = self._scopes.get(request.run)
@@ -106,15 +112,21 @@ class MemorySigner:
         else:
             raise Refused(f"this process holds no {request.role} key", rule="key")
         sender = address_of(key)
-        facts = policy.Facts(
-            chain_id=CHAIN_ID, node_chain_id=CHAIN_ID, diamond=DIAMOND,
-            rung=self._fences.rung(), sender=sender, max_fee=FEE, fee_cap=50 * FEE,
+        facts = policy.SigningFacts(
+            chain_id=CHAIN_ID,
+            node_chain_id=CHAIN_ID,
+            diamond=DIAMOND,
+            rung=self._fences.rung(),
+            sender=sender,
+            max_fee=FEE,
+            fee_cap=50 * FEE,
             prefix=scope.prefix if scope else "",
             throwaways=frozenset(scope.keys.addresses().values()) if scope else frozenset(),
-            minted=scope.minted if scope else {}, sponsor=self.address(Role.SPONSOR),
+            minted=scope.minted if scope else {},
+            sponsor=self.address(Role.SPONSOR),
             stipend_left=stipend_left(self._fences, scope, request.cleanup) if scope else 0,
             never=self._fences.never,
-        )  # fmt: skip
+        )
         policy.check(request, facts)
         return sender
 
@@ -181,9 +193,14 @@ class MemorySponsor:
         missing = gas * fee + value - self._state.balances.get(address, 0)
         if missing > 0:
             request = TxRequest(
-                role=Role.SPONSOR, to=address, value=missing, gas=21_000,
-                run=scope.run, purpose=f"stipend {label}", cleanup=cleanup,
-            )  # fmt: skip
+                role=Role.SPONSOR,
+                to=address,
+                value=missing,
+                gas=21_000,
+                run=scope.run,
+                purpose=f"stipend {label}",
+                cleanup=cleanup,
+            )
             await self._signer.submit(request)
         return fee
 
@@ -192,9 +209,17 @@ class MemorySponsor:
         rest = self._state.balances.get(address, 0)
         if rest:
             request = TxRequest(
-                role=Role.THROWAWAY, to=self._signer.address(Role.SPONSOR), value=rest, gas=21_000,
-                run=scope.run, key=label, purpose=f"sweep {label}", cleanup=True, max_fee=FEE, tip=FEE,
-            )  # fmt: skip
+                role=Role.THROWAWAY,
+                to=self._signer.address(Role.SPONSOR),
+                value=rest,
+                gas=21_000,
+                run=scope.run,
+                key=label,
+                purpose=f"sweep {label}",
+                cleanup=True,
+                max_fee=FEE,
+                tip=FEE,
+            )
             await self._signer.submit(request)
             self._state.balances[address] = 0
         return rest
@@ -243,16 +268,20 @@ class MemoryLog:
         ]
         return places[-1] if places else None
 
-    async def post(self, text: str, *, run: str = "") -> Posted:
+    async def post(self, text: str, *, run: str = "") -> PostedEntry:
         policy.check_text(text)
         request = TxRequest(
-            role=Role.IDENTITY, to=DIAMOND, data=abi.FUNCTIONS["submitFeedback"].encode(text),
-            gas=20_000_000, run=run, purpose="post",
-        )  # fmt: skip
+            role=Role.IDENTITY,
+            to=DIAMOND,
+            data=abi.FUNCTIONS["submitFeedback"].encode(text),
+            gas=20_000_000,
+            run=run,
+            purpose="post",
+        )
         receipt = await self._signer.submit(request)
-        return Posted(tx=receipt.tx, index=len(self._state.entries) - 1, gas_used=receipt.gas_used)
+        return PostedEntry(tx=receipt.tx, index=len(self._state.entries) - 1, gas_used=receipt.gas_used)
 
-    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[Posted | FleetError]:
+    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[PostedEntry | FleetError]:
         for text in texts:
             policy.check_text(text)
         return [await self.post(text, run=run) for text in texts]

@@ -10,7 +10,7 @@ from fleet.chain import abi, codec
 from fleet.chain.codec import Entry
 from fleet.chain.hexes import as_bytes, as_int
 from fleet.chain.policy import check_text
-from fleet.chain.ports import Cursor, Page, Posted, Receipt, Role, SignerPort, TxRequest
+from fleet.chain.ports import Cursor, Page, PostedEntry, Receipt, Role, SignerPort, TxRequest
 from fleet.chain.rpc import Rpc, is_oog
 from fleet.config import GasSection
 from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
@@ -38,9 +38,16 @@ class FeedbackLog:
     """
 
     def __init__(
-        self, rpc: Rpc, diamond: str, gas: GasSection, signer: SignerPort | None = None, *,
-        page: int = PAGE, confirmations: int = 0, step_back_s: float = STEP_BACK_S,
-    ) -> None:  # fmt: skip
+        self,
+        rpc: Rpc,
+        diamond: str,
+        gas: GasSection,
+        signer: SignerPort | None = None,
+        *,
+        page: int = PAGE,
+        confirmations: int = 0,
+        step_back_s: float = STEP_BACK_S,
+    ) -> None:
         self._rpc = rpc
         self._diamond = diamond
         self._gas = gas
@@ -113,14 +120,14 @@ class FeedbackLog:
                 return found
         raise Unreachable(f"the log has no end within {PAGES} pages")
 
-    async def post(self, text: str, *, run: str = "") -> Posted:
+    async def post(self, text: str, *, run: str = "") -> PostedEntry:
         """Write one entry (1 to 2048 bytes) under the fleet's identity and read it back."""
         outcome = (await self.post_many([text], run=run))[0]
         if isinstance(outcome, FleetError):
             raise outcome
         return outcome
 
-    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[Posted | FleetError]:
+    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[PostedEntry | FleetError]:
         """Write entries with consecutive nonces; one that failed is an error in its place.
 
         Nothing is sent when one of the texts is empty or too long (Refused, rule `text`).
@@ -211,7 +218,7 @@ class FeedbackLog:
         return entries
 
 
-def _posted(outcome: Receipt | FleetError, places: deque[int]) -> Posted | FleetError:
+def _posted(outcome: Receipt | FleetError, places: deque[int]) -> PostedEntry | FleetError:
     if isinstance(outcome, FleetError):
         return outcome
     try:
@@ -219,7 +226,7 @@ def _posted(outcome: Receipt | FleetError, places: deque[int]) -> Posted | Fleet
     except TxFailed as error:
         return error
     if places:  # the same text twice is two entries
-        return Posted(tx=outcome.tx, index=places.popleft(), gas_used=outcome.gas_used)
+        return PostedEntry(tx=outcome.tx, index=places.popleft(), gas_used=outcome.gas_used)
     return TxFailed(
         f"transaction {outcome.tx} succeeded, but the log does not hold the entry",
         kind="read_back",

@@ -9,7 +9,7 @@ from fleet.chain import abi, policy
 from fleet.chain.hexes import as_dict, as_int
 from fleet.chain.ports import Role, RunScope, TxRequest
 from fleet.chain.rpc import Call, Rpc
-from fleet.chain.tx import Unsigned
+from fleet.chain.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Refused, RpcError, WrongTarget
 
@@ -23,7 +23,7 @@ _APPROVE = abi.FUNCTIONS["approve"].selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fences:
+class SigningLimits:
     """What the signer asks at every signature. `rung` is the dial's word, or `stop` while STOP is set.
 
     `never` is asked anew each time. `stipend_wei` is the most that the sponsor pays in one run; `token` the
@@ -38,7 +38,7 @@ class Fences:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeFacts:
     """What the node said just before signing."""
 
     chain_id: int
@@ -50,7 +50,7 @@ class Node:
 class Judge:
     """Says no on behalf of configuration, dial, never-list and run; holds no key."""
 
-    def __init__(self, rpc: Rpc, chain: ChainSection, fences: Fences, sponsor: str) -> None:
+    def __init__(self, rpc: Rpc, chain: ChainSection, fences: SigningLimits, sponsor: str) -> None:
         self._rpc = rpc
         self._chain = chain
         self._fences = fences
@@ -72,11 +72,11 @@ class Judge:
         if self._fences.spend and not request.cleanup:
             await self._fences.spend(request)
 
-    def check(self, request: TxRequest, sender: str, node: Node | None) -> None:
+    def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
         """The policy on what is true now; Refused names the rule."""
         bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
         scope = self.scope(request.run) if bound else None
-        facts = policy.Facts(
+        facts = policy.SigningFacts(
             chain_id=self._chain.id,
             node_chain_id=node.chain_id if node else self._chain.id,
             diamond=self._chain.diamond,
@@ -95,7 +95,7 @@ class Judge:
         )
         policy.check(request, facts)
 
-    def may_resend(self, unsigned: Unsigned) -> bool:
+    def may_resend(self, unsigned: UnsignedTx) -> bool:
         """Whether bytes that were approved before a crash may go out now, at today's dial."""
         function = abi.BY_SELECTOR.get(unsigned.data[:4])
         name = function.name if function else ""
@@ -125,7 +125,7 @@ class Judge:
         """Base fee of the newest block, wei per gas."""
         return _base_fee(await self._rpc.call("eth_getBlockByNumber", ["latest", False]))
 
-    async def look(self, sender: str, requests: list[TxRequest]) -> Node:
+    async def look(self, sender: str, requests: list[TxRequest]) -> NodeFacts:
         """What a signature depends on, asked in one exchange; WrongTarget when the node changed chains."""
         calls: list[Call] = [
             ("eth_chainId", []),
@@ -146,7 +146,7 @@ class Judge:
                 remedy="check chain.rpc and chain.id in the platform profile; nothing was signed",
             )
         cost = as_int(answers[3]) if len(answers) > 3 else 0
-        return Node(chain_id, as_int(answers[1]), _base_fee(answers[2]), cost)
+        return NodeFacts(chain_id, as_int(answers[1]), _base_fee(answers[2]), cost)
 
     def _rung(self) -> str:
         try:
@@ -155,7 +155,7 @@ class Judge:
             return "observe"
 
 
-def stipend_left(fences: Fences, scope: RunScope, cleanup: bool) -> int:
+def stipend_left(fences: SigningLimits, scope: RunScope, cleanup: bool) -> int:
     """Wei that the sponsor may still pay for this run; the last part of it for clean-up only."""
     limit = fences.stipend_wei
     return (limit if cleanup else limit - limit // CLEANUP_SHARE) - scope.stipend_wei

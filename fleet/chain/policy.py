@@ -23,10 +23,16 @@ MAX_TEXT = 2_048
 
 NEVER: frozenset[str] = frozenset(
     (
-        "diamondCut", "transferOwnership", "adminBurnNames", "adminResetAll",
-        "clearFeedback", "setRegistrationCost", "setMainCost", "withdrawTreasury",
+        "diamondCut",
+        "transferOwnership",
+        "adminBurnNames",
+        "adminResetAll",
+        "clearFeedback",
+        "setRegistrationCost",
+        "setMainCost",
+        "withdrawTreasury",
     )
-)  # fmt: skip
+)
 """Never without a person; operators add to this list by selector and cannot take from it."""
 NOT_EVEN_TYPED: frozenset[str] = frozenset(("diamondCut",))
 """Never at all: no confirmation is enough."""
@@ -35,7 +41,7 @@ RUNGS = ("observe", "exercise", "propose")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class SigningFacts:
     """What is true while this transaction is judged. Addresses lower-case; wei.
 
     `rung` is the dial's word at this moment; `stop` means paused, anything unknown means observe.
@@ -60,7 +66,7 @@ class Facts:
     never: Container[bytes] = frozenset()
 
 
-def check(tx: TxRequest, facts: Facts) -> None:
+def check(tx: TxRequest, facts: SigningFacts) -> None:
     """Return when this may be signed; Refused with the name of the rule when not."""
     _basics(tx, facts)
     name, args = _decode(tx, facts)
@@ -121,7 +127,7 @@ def check_text(text: str) -> bytes:
     return blob
 
 
-def _basics(tx: TxRequest, facts: Facts) -> None:
+def _basics(tx: TxRequest, facts: SigningFacts) -> None:
     if facts.node_chain_id != facts.chain_id:
         raise Refused(
             f"the node is on chain {facts.node_chain_id}, the profile says {facts.chain_id}", rule="chain"
@@ -136,7 +142,7 @@ def _basics(tx: TxRequest, facts: Facts) -> None:
         raise Refused("a negative value", rule="value")
 
 
-def _decode(tx: TxRequest, facts: Facts) -> tuple[str, tuple[Any, ...]]:
+def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
     """Name and arguments of the call; "" for a plain transfer. Unknown selectors go no further."""
     if not tx.data:
         return "", ()
@@ -154,7 +160,7 @@ def _decode(tx: TxRequest, facts: Facts) -> tuple[str, tuple[Any, ...]]:
         raise Refused(f"arguments of {function.name} are not canonical", rule="args") from None
 
 
-def _never(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) -> None:
+def _never(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
     if name in NOT_EVEN_TYPED:
         raise Refused(f"{name} is never signed", rule="never")
     if name in NEVER and not _typed(tx, name, name, 0):
@@ -175,7 +181,7 @@ def _typed(tx: TxRequest, function: str, subject: str, token_id: int) -> bool:
     return (said.function, said.subject, said.typed, said.token_id) == (function, subject, subject, token_id)
 
 
-def _dial(tx: TxRequest, facts: Facts, name: str) -> None:
+def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:
     if facts.rung == "stop":
         raise Refused("STOP is set: nothing is signed, clean-up waits", rule="stop", remedy="fleet resume")
     if _is_cleanup(tx, facts, name):
@@ -191,7 +197,7 @@ def _dial(tx: TxRequest, facts: Facts, name: str) -> None:
         )
 
 
-def _is_cleanup(tx: TxRequest, facts: Facts, name: str) -> bool:
+def _is_cleanup(tx: TxRequest, facts: SigningFacts, name: str) -> bool:
     """Only what gives something back, and the stipend that pays the gas for giving back."""
     if not tx.cleanup:
         return False
@@ -200,21 +206,21 @@ def _is_cleanup(tx: TxRequest, facts: Facts, name: str) -> bool:
     return tx.role is Role.THROWAWAY and (name in CLEANUP or (not name and tx.to.lower() == facts.sponsor))
 
 
-def _to_diamond(tx: TxRequest, facts: Facts) -> None:
+def _to_diamond(tx: TxRequest, facts: SigningFacts) -> None:
     if tx.to.lower() != facts.diamond.lower():
         raise Refused(f"{tx.to} is not the platform's diamond", rule="to")
     if tx.value:
         raise Refused("a call to the diamond carries no value", rule="value")
 
 
-def _identity(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) -> None:
+def _identity(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
     if name != "submitFeedback":
         raise Refused(f"the identity signs submitFeedback, not {name or 'a transfer'}", rule="role")
     _to_diamond(tx, facts)
     check_text(args[0])
 
 
-def _sponsor(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) -> None:
+def _sponsor(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
     if name or tx.to.lower() not in facts.throwaways:
         raise Refused("the sponsor pays only this run's throwaway keys", rule="role")
     if tx.value > facts.stipend_left:
@@ -225,7 +231,7 @@ def _sponsor(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) -> N
         )
 
 
-def _throwaway(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) -> None:
+def _throwaway(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
     if facts.sender not in facts.throwaways:
         raise Refused("that key is not a throwaway key of this run", rule="key")
     if not name:
@@ -245,7 +251,7 @@ def _throwaway(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) ->
         raise Refused(f"a throwaway key does not sign {name}", rule="role")
 
 
-def _approve(tx: TxRequest, facts: Facts, args: tuple[Any, ...]) -> None:
+def _approve(tx: TxRequest, facts: SigningFacts, args: tuple[Any, ...]) -> None:
     exact = args == (facts.diamond.lower(), facts.cost)
     if not facts.token or tx.to.lower() != facts.token.lower() or tx.value or not exact:
         raise Refused(
@@ -253,7 +259,7 @@ def _approve(tx: TxRequest, facts: Facts, args: tuple[Any, ...]) -> None:
         )
 
 
-def _operator(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) -> None:
+def _operator(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
     if name == "approve":
         return _approve(tx, facts, args)
     _to_diamond(tx, facts)
@@ -269,7 +275,7 @@ def _operator(tx: TxRequest, facts: Facts, name: str, args: tuple[Any, ...]) -> 
         raise Refused(f"the operator does not sign {name or 'a transfer'} here", rule="role")
 
 
-_ALLOW: Mapping[Role, Callable[[TxRequest, Facts, str, tuple[Any, ...]], None]] = {
+_ALLOW: Mapping[Role, Callable[[TxRequest, SigningFacts, str, tuple[Any, ...]], None]] = {
     Role.IDENTITY: _identity,
     Role.SPONSOR: _sponsor,
     Role.THROWAWAY: _throwaway,

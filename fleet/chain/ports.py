@@ -89,7 +89,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settlement:
     """What recovery found out about journalled bytes by looking.
 
     `mined`: there is a receipt (which may be a failure). `failed`: not on chain, and another transaction used
@@ -104,7 +104,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
+class PostedEntry:
     """One entry of the log that was read back after its transaction."""
 
     tx: str
@@ -200,7 +200,7 @@ class SignerPort(Protocol):
     def address(self, role: Role) -> str:
         """Address of a standing key, "" when this process holds none."""
 
-    async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settled:
+    async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settlement:
         """Find out what became of journalled bytes after a crash."""
 
 
@@ -235,5 +235,5 @@ class FeedbackPort(Protocol):
     async def range(self, start: int, count: int) -> list[Entry]: ...
     def read_from(self, cursor: Cursor) -> AsyncIterator[Page]: ...
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None: ...
-    async def post(self, text: str, *, run: str = "") -> Posted: ...
-    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[Posted | FleetError]: ...
+    async def post(self, text: str, *, run: str = "") -> PostedEntry: ...
+    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[PostedEntry | FleetError]: ...

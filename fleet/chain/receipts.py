@@ -12,7 +12,7 @@ from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_dict, as_int
 from fleet.chain.ports import Log, Receipt
 from fleet.chain.rpc import Call, Rpc, is_oog
-from fleet.chain.tx import Unsigned
+from fleet.chain.tx import UnsignedTx
 from fleet.errors import RpcError, Unreachable
 
 FIRST_POLL_S = 0.005
@@ -74,14 +74,17 @@ class Receipts:
             block = hex(max(head - self._confirmations, 0))
         return as_int(await self._rpc.call("eth_getTransactionCount", [sender, block]))
 
-    async def explain(self, receipt: Receipt, unsigned: Unsigned, sender: str) -> Receipt:
+    async def explain(self, receipt: Receipt, unsigned: UnsignedTx, sender: str) -> Receipt:
         """The receipt with `failure` and `reason` filled in, by replaying it on the block before."""
         if receipt.status == 1:
             return receipt
         call = {
-            "from": sender, "to": unsigned.to, "data": "0x" + unsigned.data.hex(),
-            "gas": hex(unsigned.gas), "value": hex(unsigned.value),
-        }  # fmt: skip
+            "from": sender,
+            "to": unsigned.to,
+            "data": "0x" + unsigned.data.hex(),
+            "gas": hex(unsigned.gas),
+            "value": hex(unsigned.value),
+        }
         reason, starved = "", False
         try:
             await self._rpc.call("eth_call", [call, hex(max(receipt.block - 1, 0))])

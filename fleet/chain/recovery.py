@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from fleet.chain.broadcast import Broadcast, is_taken
 from fleet.chain.hexes import as_int
 from fleet.chain.judge import Judge
-from fleet.chain.ports import Role, Settled, TxJournal, TxRequest
+from fleet.chain.ports import Role, Settlement, TxJournal, TxRequest
 from fleet.chain.receipts import Receipts
 from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Unsigned, parse, tx_hash
+from fleet.chain.tx import UnsignedTx, parse, tx_hash
 
 NOT_SENT = "never reached the chain, not sent again"
 _USED = "another transaction used its nonce"
@@ -31,7 +31,7 @@ class Recovery:
         self._rpc, self._judge, self._receipts = rpc, judge, receipts
         self._sender, self._journal = sender, journal
 
-    async def settle_raw(self, raw: bytes, *, rebroadcast: bool) -> Settled:
+    async def settle_raw(self, raw: bytes, *, rebroadcast: bool) -> Settlement:
         """Find out what became of journalled bytes; send the same bytes again when they never arrived."""
         unsigned, sender = parse(raw)
         tx = tx_hash(raw)
@@ -40,27 +40,27 @@ class Recovery:
             used = await self._receipts.used(sender) > unsigned.nonce
             found = (await self._receipts.lookup([tx]))[0] if used else None  # it may have come just now
             if used and found is None:
-                return Settled(state="failed", tx=tx, reason=_USED)
+                return Settlement(state="failed", tx=tx, reason=_USED)
             if not used and (away := await self._sent_again(raw, unsigned, sender, rebroadcast)):
                 return away
         found = found or (await self._receipts.wait([tx]))[0]
         if found is None:
-            return Settled(state="pending", tx=tx, reason="the node has it, but no block does")
-        return Settled(state="mined", tx=tx, receipt=await self._receipts.explain(found, unsigned, sender))
+            return Settlement(state="pending", tx=tx, reason="the node has it, but no block does")
+        return Settlement(state="mined", tx=tx, receipt=await self._receipts.explain(found, unsigned, sender))
 
     async def _sent_again(
-        self, raw: bytes, unsigned: Unsigned, sender: str, rebroadcast: bool
-    ) -> Settled | None:
+        self, raw: bytes, unsigned: UnsignedTx, sender: str, rebroadcast: bool
+    ) -> Settlement | None:
         """None when the node has these bytes now."""
         tx = tx_hash(raw)
         if await self._receipts.used(sender, final=False) > unsigned.nonce:
-            return Settled(state="pending", tx=tx, reason=_NOT_FINAL)
+            return Settlement(state="pending", tx=tx, reason=_NOT_FINAL)
         if not rebroadcast or not self._judge.may_resend(unsigned):
-            return Settled(state="failed", tx=tx, reason=NOT_SENT)
+            return Settlement(state="failed", tx=tx, reason=NOT_SENT)
         answer = (await self._sender.send([raw]))[0]
         if await self._sender.accepted(answer, tx):
             return None
-        return Settled(state="pending" if is_taken(answer) else "failed", tx=tx, reason=str(answer))
+        return Settlement(state="pending" if is_taken(answer) else "failed", tx=tx, reason=str(answer))
 
     async def is_dead(self, raw: bytes) -> bool:
         """Whether no block can hold these bytes: their nonce is used, or their sender cannot pay."""

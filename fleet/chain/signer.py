@@ -11,17 +11,17 @@ import anyio
 
 from fleet.chain import abi, codec
 from fleet.chain.broadcast import Broadcast, is_taken
-from fleet.chain.judge import Fences, Judge, Node
+from fleet.chain.judge import Judge, NodeFacts, SigningLimits
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.lane import Lane, Lanes
-from fleet.chain.ports import Receipt, Role, RunScope, Settled, TxJournal, TxRequest
+from fleet.chain.ports import Receipt, Role, RunScope, Settlement, TxJournal, TxRequest
 from fleet.chain.receipts import Receipts, minted_id
 from fleet.chain.recovery import Recovery
 from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Signed, Unsigned, sign
+from fleet.chain.tx import SignedTx, UnsignedTx, sign
 from fleet.config import ChainSection
 from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, TxFailed
-from fleet.store import crash
+from fleet.store import failpoints
 
 BATCH = 50
 """Transactions per broadcast request; larger batches win nothing (performance.md 4)."""
@@ -44,12 +44,12 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class AcceptedTx:
     """A journalled transaction that the node has accepted."""
 
     effect: int
     hash: str
-    unsigned: Unsigned
+    unsigned: UnsignedTx
     sender: str
     request: TxRequest
 
@@ -57,8 +57,8 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class _Draft:
     place: int
-    unsigned: Unsigned
-    signed: Signed
+    unsigned: UnsignedTx
+    signed: SignedTx
 
 
 class Signer:
@@ -71,9 +71,15 @@ class Signer:
     """
 
     def __init__(
-        self, rpc: Rpc, chain: ChainSection, journal: TxJournal, *, keys: Keys, fences: Fences,
+        self,
+        rpc: Rpc,
+        chain: ChainSection,
+        journal: TxJournal,
+        *,
+        keys: Keys,
+        fences: SigningLimits,
         deadline_s: float = 60.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._chain_id = chain.id
         self._diamond = chain.diamond.lower()
         self._journal = journal
@@ -121,7 +127,7 @@ class Signer:
         """Transactions of one key with consecutive nonces; a failed one is an error in its place."""
         return await self.collect(await self.broadcast(requests))
 
-    async def broadcast(self, requests: Sequence[TxRequest]) -> list[Sent | FleetError]:
+    async def broadcast(self, requests: Sequence[TxRequest]) -> list[AcceptedTx | FleetError]:
         """The first half of `submit_many`: until the node has accepted them."""
         if len({(request.role, request.run, request.key) for request in requests}) != 1:
             raise ValueError("requests of one broadcast share one key")
@@ -130,7 +136,7 @@ class Signer:
         for request in requests:
             await self._judge.admit(request, sender)
         lane = self._lanes.of(sender)
-        sent: list[Sent | FleetError] = []
+        sent: list[AcceptedTx | FleetError] = []
         async with lane.lock:
             for start in range(0, len(requests), BATCH):
                 try:
@@ -143,16 +149,16 @@ class Signer:
                     break  # a gap: what came after it could not be mined
         return sent + [_unsent() for _ in requests[len(sent) :]]
 
-    async def collect(self, sent: Sequence[Sent | FleetError]) -> list[Receipt | FleetError]:
+    async def collect(self, sent: Sequence[AcceptedTx | FleetError]) -> list[Receipt | FleetError]:
         """The second half of `submit_many`: until there is a receipt, or the deadline."""
-        hashes = [item.hash for item in sent if isinstance(item, Sent)]
+        hashes = [item.hash for item in sent if isinstance(item, AcceptedTx)]
         found = dict(zip(hashes, await self._receipts.wait(hashes), strict=True))
         done: list[Receipt | FleetError] = []
         for item in sent:
-            done.append(await self._close(item, found[item.hash]) if isinstance(item, Sent) else item)
+            done.append(await self._close(item, found[item.hash]) if isinstance(item, AcceptedTx) else item)
         return done
 
-    async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settled:
+    async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settlement:
         """Find out what became of journalled bytes; send the same bytes again when they never arrived.
 
         Only what today's dial permits is sent again; `submitFeedback` and clean-up always are.
@@ -173,12 +179,12 @@ class Signer:
 
     async def _chunk(
         self, lane: Lane, requests: Sequence[TxRequest], key: Secret, sender: str
-    ) -> list[Sent | FleetError]:
+    ) -> list[AcceptedTx | FleetError]:
         """One batch. An element whose nonce somebody else took meanwhile is signed again, a few times.
 
         What was intended before gets the nonce that it had then: only one of both can ever be mined.
         """
-        done: dict[int, Sent | FleetError] = {}
+        done: dict[int, AcceptedTx | FleetError] = {}
         held = await self._recovery.held(requests, sender)
         for attempt in range(NONCE_TRIES):
             left = [place for place in range(len(requests)) if place not in done]
@@ -196,41 +202,50 @@ class Signer:
         return [done.get(place, taken) for place in range(len(requests))]
 
     def _draft(
-        self, place: int, request: TxRequest, key: Secret, sender: str, node: Node, nonce: int
+        self, place: int, request: TxRequest, key: Secret, sender: str, node: NodeFacts, nonce: int
     ) -> _Draft:
         """Judge again and sign. Nothing is awaited in between, so the dial cannot move in between."""
         self._judge.check(request, sender, node)
         if request.role is Role.SPONSOR:
             self._judge.scope(request.run).stipend_wei += request.value
-        unsigned = Unsigned(
-            chain_id=self._chain_id, nonce=nonce, tip=request.tip,
+        unsigned = UnsignedTx(
+            chain_id=self._chain_id,
+            nonce=nonce,
+            tip=request.tip,
             max_fee=self._judge.fee(request, node.base_fee),
-            gas=request.gas, to=request.to.lower(), value=request.value, data=request.data,
-        )  # fmt: skip
+            gas=request.gas,
+            to=request.to.lower(),
+            value=request.value,
+            data=request.data,
+        )
         return _Draft(place, unsigned, sign(unsigned, key))
 
     async def _launch(
         self, lane: Lane, requests: Sequence[TxRequest], drafts: Sequence[_Draft], sender: str
-    ) -> dict[int, Sent | FleetError]:
+    ) -> dict[int, AcceptedTx | FleetError]:
         """Journal, then broadcast. A place whose nonce was taken is missing from the answer."""
         sents = {}
         since = clock_gettime(CLOCK_BOOTTIME)
         for draft in drafts:
             request = requests[draft.place]
             meta = {
-                "sender": sender, "nonce": draft.unsigned.nonce, "gas": draft.unsigned.gas,
-                "to": draft.unsigned.to, "role": str(request.role), "key": request.key,
-            }  # fmt: skip
+                "sender": sender,
+                "nonce": draft.unsigned.nonce,
+                "gas": draft.unsigned.gas,
+                "to": draft.unsigned.to,
+                "role": str(request.role),
+                "key": request.key,
+            }
             effect = await self._journal.intend_tx(
                 request.run, request.purpose, draft.signed.hash, draft.signed.raw, meta
             )
-            sents[draft.place] = Sent(
+            sents[draft.place] = AcceptedTx(
                 effect=effect, hash=draft.signed.hash, unsigned=draft.unsigned, sender=sender, request=request
             )
         await self._fresh(since, [sent.effect for sent in sents.values()])
         answers = await self._sender.send([draft.signed.raw for draft in drafts])
-        crash.point("tx.sent")
-        done: dict[int, Sent | FleetError] = {}
+        failpoints.point("tx.sent")
+        done: dict[int, AcceptedTx | FleetError] = {}
         for (place, sent), answer in zip(sents.items(), answers, strict=True):
             if await self._sender.accepted(answer, sent.hash):
                 lane.sent(sent.unsigned.nonce)
@@ -249,7 +264,7 @@ class Signer:
         LostRun when they are not; TryAgain, with the intents left to be settled by looking, when that cannot
         be learnt in time. It keeps what is late from being sent; what makes it harmless is the nonce.
         """
-        crash.point("tx.send")
+        failpoints.point("tx.send")
         for _ in range(FRESH_TRIES):
             if clock_gettime(CLOCK_BOOTTIME) - since < FRESH_S:
                 return
@@ -260,19 +275,22 @@ class Signer:
             "the journal answers too late for a signature", remedy="it is looked up and tried again"
         )
 
-    async def _close(self, sent: Sent, receipt: Receipt | None) -> Receipt | FleetError:
+    async def _close(self, sent: AcceptedTx, receipt: Receipt | None) -> Receipt | FleetError:
         if receipt is None:
             return TxFailed(f"transaction {sent.hash} is in no block yet", kind="not_mined", tx=sent.hash)
         receipt = await self._receipts.explain(receipt, sent.unsigned, sent.sender)
         self._note_mint(sent, receipt)
         data = {
-            "status": receipt.status, "gas_used": receipt.gas_used, "block": receipt.block,
-            "failure": receipt.failure, "reason": receipt.reason,
-        }  # fmt: skip
+            "status": receipt.status,
+            "gas_used": receipt.gas_used,
+            "block": receipt.block,
+            "failure": receipt.failure,
+            "reason": receipt.reason,
+        }
         await self._journal.tx_done(sent.effect, "done" if receipt.status == 1 else "failed", data)
         return receipt
 
-    def _note_mint(self, sent: Sent, receipt: Receipt) -> None:
+    def _note_mint(self, sent: AcceptedTx, receipt: Receipt) -> None:
         """An id belongs to the run only when the diamond itself says that this key registered this name."""
         if sent.request.role is not Role.THROWAWAY or sent.unsigned.data[:4] != _REGISTER.selector:
             return

@@ -29,9 +29,14 @@ class Sponsor:
         missing = gas * fee + value - await self.balance(address)
         if missing > 0:
             request = TxRequest(
-                role=Role.SPONSOR, to=address, value=missing, gas=TRANSFER_GAS,
-                run=scope.run, purpose=f"stipend {label}", cleanup=cleanup,
-            )  # fmt: skip
+                role=Role.SPONSOR,
+                to=address,
+                value=missing,
+                gas=TRANSFER_GAS,
+                run=scope.run,
+                purpose=f"stipend {label}",
+                cleanup=cleanup,
+            )
             await self._signer.submit(request)
         return fee
 
@@ -47,9 +52,17 @@ class Sponsor:
             return 0
         # tip = fee: the whole fee is charged, so that nothing of it comes back as dust
         request = TxRequest(
-            role=Role.THROWAWAY, to=self._signer.address(Role.SPONSOR), value=rest, gas=TRANSFER_GAS,
-            run=scope.run, key=label, purpose=f"sweep {label}", cleanup=True, max_fee=fee, tip=fee,
-        )  # fmt: skip
+            role=Role.THROWAWAY,
+            to=self._signer.address(Role.SPONSOR),
+            value=rest,
+            gas=TRANSFER_GAS,
+            run=scope.run,
+            key=label,
+            purpose=f"sweep {label}",
+            cleanup=True,
+            max_fee=fee,
+            tip=fee,
+        )
         await self._signer.submit(request)
         return rest
 

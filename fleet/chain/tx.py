@@ -22,7 +22,7 @@ Item = bytes | Sequence["Item"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsigned:
+class UnsignedTx:
     """The fields of a type-2 transaction; the access list is always empty. Fees are wei per gas."""
 
     chain_id: int
@@ -36,21 +36,21 @@ class Unsigned:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class SignedTx:
     """Raw bytes as broadcast, and `0x` + their hash."""
 
     raw: bytes
     hash: str
 
 
-def sign(unsigned: Unsigned, key: Secret) -> Signed:
+def sign(unsigned: UnsignedTx, key: Secret) -> SignedTx:
     """Sign with a deterministic nonce (RFC 6979) and low s; the same input gives the same bytes."""
     body = _body(unsigned)
     digest = keccak256(TYPE_2 + rlp_encode(body))
     signature = key.sign(digest)
     parts = (signature[64:].lstrip(b"\0"), signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0"))
     raw = TYPE_2 + rlp_encode([*body, *parts])
-    return Signed(raw, tx_hash(raw))
+    return SignedTx(raw, tx_hash(raw))
 
 
 def tx_hash(raw: bytes) -> str:
@@ -58,7 +58,7 @@ def tx_hash(raw: bytes) -> str:
     return "0x" + keccak256(raw).hex()
 
 
-def parse(raw: bytes) -> tuple[Unsigned, str]:
+def parse(raw: bytes) -> tuple[UnsignedTx, str]:
     """The fields and the sender of signed type-2 bytes; ValueError when they are anything else."""
     if raw[:1] != TYPE_2:
         raise ValueError("not a type-2 transaction")
@@ -69,14 +69,20 @@ def parse(raw: bytes) -> tuple[Unsigned, str]:
     if not all(isinstance(field, bytes) for field in flat) or len(fields[5]) != 20:
         raise ValueError("a field of the transaction has the wrong shape")
     chain_id, nonce, tip, max_fee, gas, value = (int.from_bytes(fields[i], "big") for i in (0, 1, 2, 3, 4, 6))
-    unsigned = Unsigned(
-        chain_id=chain_id, nonce=nonce, tip=tip, max_fee=max_fee, gas=gas,
-        to="0x" + fields[5].hex(), value=value, data=fields[7],
-    )  # fmt: skip
+    unsigned = UnsignedTx(
+        chain_id=chain_id,
+        nonce=nonce,
+        tip=tip,
+        max_fee=max_fee,
+        gas=gas,
+        to="0x" + fields[5].hex(),
+        value=value,
+        data=fields[7],
+    )
     return unsigned, _sender(unsigned, fields[9], fields[10], fields[11])
 
 
-def _sender(unsigned: Unsigned, parity: bytes, r: bytes, s: bytes) -> str:
+def _sender(unsigned: UnsignedTx, parity: bytes, r: bytes, s: bytes) -> str:
     if parity not in (b"", b"\x01") or len(r) > 32 or len(s) > 32 or int.from_bytes(s, "big") > HALF_N:
         raise ValueError("not a canonical signature")
     signature = r.rjust(32, b"\0") + s.rjust(32, b"\0") + parity.rjust(1, b"\0")
@@ -88,11 +94,18 @@ def _sender(unsigned: Unsigned, parity: bytes, r: bytes, s: bytes) -> str:
     return public_address(public)
 
 
-def _body(unsigned: Unsigned) -> list[Item]:
+def _body(unsigned: UnsignedTx) -> list[Item]:
     return [
-        _int(unsigned.chain_id), _int(unsigned.nonce), _int(unsigned.tip), _int(unsigned.max_fee),
-        _int(unsigned.gas), bytes.fromhex(unsigned.to[2:]), _int(unsigned.value), unsigned.data, [],
-    ]  # fmt: skip
+        _int(unsigned.chain_id),
+        _int(unsigned.nonce),
+        _int(unsigned.tip),
+        _int(unsigned.max_fee),
+        _int(unsigned.gas),
+        bytes.fromhex(unsigned.to[2:]),
+        _int(unsigned.value),
+        unsigned.data,
+        [],
+    ]
 
 
 def _int(number: int) -> bytes:

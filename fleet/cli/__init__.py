@@ -51,7 +51,7 @@ def at_once() -> Iterator[None]:
         gc.enable()
 
 
-class _Later(TyperCommand):
+class _LazyCommand(TyperCommand):
     """A command whose module is imported when it is called: `--help` stays fast."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -63,7 +63,7 @@ class _Later(TyperCommand):
 class _Group(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: _Later(name=name, help=summary) for name, summary in COMMANDS.items()}
+        self.commands = {name: _LazyCommand(name=name, help=summary) for name, summary in COMMANDS.items()}
 
 
 app = typer.Typer(

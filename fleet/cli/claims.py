@@ -11,15 +11,15 @@ from tempfile import TemporaryDirectory
 
 import tomli_w
 
-from fleet.cli.roster import load
-from fleet.cli.shell import who
+from fleet.app.persona_sets import load
+from fleet.cli.console import who
 from fleet.clock import SystemClock
 from fleet.errors import FleetError, UsageError
 from fleet.findings.files import write_atomic
 from fleet.personas.frontmatter import FENCE
 from fleet.personas.model import Probe
-from fleet.runs.claims import kept
-from fleet.runs.decisions import Decision, DecisionFile
+from fleet.runs.call.decision_file import Decision, DecisionFile
+from fleet.runs.proof.claims import kept
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 

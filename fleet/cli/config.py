@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.cli.fence import SPOOL, image, programs
-from fleet.cli.roster import roster
-from fleet.cli.shell import Json, make_app, note, put, run, state
+from fleet.app.bootstrap import SPOOL, image, programs
+from fleet.app.persona_sets import roster
+from fleet.cli.console import Json, make_app, note, put, run, state
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
 from fleet.drivers.model.factory import model_driver
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.toolcheck import try_programs
-from fleet.store.place import shown, store_place
+from fleet.store.location import shown, store_place
 from fleet.triggers.hook import unfired
 from fleet.triggers.hook_secret import hook_secrets, sink_secret
 

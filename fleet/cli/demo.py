@@ -12,11 +12,11 @@ from typing import Annotated, Any
 import anyio
 import typer
 
-from fleet.cli.daemon import open_world
-from fleet.cli.pass_over import pass_over
+from fleet.app.persona_sets import roster
+from fleet.app.triage_pass import pass_over
+from fleet.app.wiring import open_world
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state
 from fleet.cli.progress import Progress
-from fleet.cli.roster import roster
-from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state
 from fleet.cli.worklist import show
 from fleet.clock import SystemClock
 from fleet.devnet.defects import ALL_IDS, chosen
@@ -26,8 +26,8 @@ from fleet.errors import FleetError
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
-from fleet.runs.life import fire, recover
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import fire, recover
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.triage.worklist import WorklistItem
@@ -154,7 +154,7 @@ async def _prepare(folder: Path) -> None:
     (folder / MARKER).touch()
 
 
-async def _fire_all(world: World, personas: dict[str, LoadedPersona]) -> None:
+async def _fire_all(world: FleetContext, personas: dict[str, LoadedPersona]) -> None:
     """As many at a time as the configuration allows; what measures latency runs by itself."""
     limit = anyio.CapacityLimiter(world.config.concurrency)
 
@@ -173,7 +173,7 @@ async def _fire_all(world: World, personas: dict[str, LoadedPersona]) -> None:
         await one(name)
 
 
-async def _summarise(world: World, items: tuple[WorklistItem, ...]) -> Summary:
+async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Summary:
     next_id = await world.names.next_id()
     standing = {one.name for one in STANDING}
     held = [await world.names.name_of_id(token_id) for token_id in range(1, next_id)]

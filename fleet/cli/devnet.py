@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import anyio
 import typer
 
-from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.devnet.defects import DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.errors import FleetError

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.cli.shell import DryRun, Json, make_app, note, put, state, who
+from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.gate.dial import DIAL, read_dial, read_note, write_dial

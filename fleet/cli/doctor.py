@@ -9,20 +9,20 @@ from typing import Annotated
 
 import typer
 
+from fleet.app.bootstrap import SPOOL, image, programs
+from fleet.app.journal import known_journal
+from fleet.app.persona_sets import roster
 from fleet.chain.keys import load_key
 from fleet.chain.rpc import Rpc
-from fleet.cli.fence import SPOOL, image, programs
-from fleet.cli.journal import known_journal
-from fleet.cli.roster import roster
-from fleet.cli.shell import Json, make_app, put, run, state, table
+from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.config import key_file, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import try_programs
-from fleet.runs.lost import keys_without_runs
-from fleet.store.place import shown, store_place
+from fleet.runs.settlement.lost_runs import keys_without_runs
+from fleet.store.location import shown, store_place
 
 app = make_app()
 

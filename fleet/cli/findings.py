@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app.journal import known_journal
+from fleet.app.persona_sets import one
 from fleet.cli import claims
-from fleet.cli.journal import known_journal
-from fleet.cli.roster import one
-from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import FleetError, UsageError
 from fleet.findings.evidence import load
 from fleet.store.rows import FindingRow

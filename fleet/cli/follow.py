@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 
 from fleet.cli.timeline import Record, words
-from fleet.events.live import Lagged, Live
+from fleet.events.live import Lagged, LiveReader
 from fleet.events.model import Footer
 from fleet.events.recorded import Recording, UnknownRecord
 from fleet.text import clean
@@ -44,12 +44,12 @@ def show(record: Record, *, as_json: bool, to_stdout: bool = False) -> None:
 
 
 @asynccontextmanager
-async def followed(*, as_json: bool) -> AsyncIterator[Live]:
+async def followed(*, as_json: bool) -> AsyncIterator[LiveReader]:
     """A reader for the streams of a world: what it is told is shown, by a thread, while the block runs.
 
     Output that nobody takes any more ends the showing and nothing else.
     """
-    live = Live()
+    live = LiveReader()
 
     async def run() -> None:
         try:

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app.persona_sets import roster
 from fleet.chain.keys import write_new
-from fleet.cli.ask import ask
-from fleet.cli.roster import roster
-from fleet.cli.shell import DryRun, Json, make_app, note, put, state, table
+from fleet.cli.console import DryRun, Json, make_app, note, put, state, table
+from fleet.cli.daemon_client import ask
 from fleet.config import FleetConfig, hook_files, load_fleet, parse, sink_file
 from fleet.errors import ConfigError, UsageError
 from fleet.triggers.hook import EVENT, LARGEST, headers

@@ -9,7 +9,7 @@ import typer
 
 from fleet.chain.feedback import PAGE, FeedbackLog
 from fleet.chain.rpc import Rpc
-from fleet.cli.shell import Json, make_app, put, run, state, table
+from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.config import load_fleet, load_platform
 from fleet.errors import Unreachable
 from fleet.findings.reader import read

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from fleet.cli.daemon import open_world
+from fleet.app.persona_sets import one, roster
+from fleet.app.wiring import open_world
+from fleet.cli.console import make_app, note, run, state
 from fleet.cli.detach import outlive
 from fleet.cli.progress import Progress
-from fleet.cli.roster import one, roster
-from fleet.cli.shell import make_app, note, run, state
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
-from fleet.runs.hand import Hand
-from fleet.runs.life import RunReport, fire, recover
+from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.text import clean
 
 app = make_app()
@@ -42,7 +42,7 @@ def mcp(
     outlive()
     with own_stdio() as (agent, answers):
         driver = McpDriver(agent, answers)
-        hand = Hand(name="mcp", drive=driver, explores=True, patience=PATIENCE)
+        hand = DriverChoice(name="mcp", drive=driver, explores=True, patience=PATIENCE)
         report = run(lambda: _serve(chosen, platform, hand))
     note(f"{report.outcome} {report.detail}: {len(report.findings)} findings, run {report.run}")
     if driver.fault:
@@ -51,7 +51,7 @@ def mcp(
         raise typer.Exit(1)
 
 
-async def _serve(persona: LoadedPersona, platform: str | None, hand: Hand) -> RunReport:
+async def _serve(persona: LoadedPersona, platform: str | None, hand: DriverChoice) -> RunReport:
     personas, _ = roster()
     async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:
         for old in await recover(world):

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.cli.operator import open_operator
-from fleet.cli.roster import FOLDER, one, roster
-from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
+from fleet.app.operator import open_operator
+from fleet.app.persona_sets import FOLDER, one, roster
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import PersonaError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung

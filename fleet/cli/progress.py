@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.cli.shell import note
+from fleet.cli.console import note
 from fleet.events.model import (
     Event,
     FindingPosted,

@@ -6,19 +6,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fleet.cli.daemon import open_world
+from fleet.app.persona_sets import one, roster
+from fleet.app.wiring import open_world
+from fleet.cli.console import note, state, table
 from fleet.cli.progress import Progress
-from fleet.cli.roster import one, roster
-from fleet.cli.shell import note, state, table
 from fleet.drivers.compare import compare
-from fleet.drivers.replay import Recorded, Replay, excluded, recorded, repeatable
+from fleet.drivers.replay import RecordedCalls, Replay, excluded, recorded, repeatable
 from fleet.errors import Refused
 from fleet.events.model import Header
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import PolicySection
-from fleet.runs.hand import Hand
-from fleet.runs.life import fire, recover
+from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.lifecycle import fire, recover
 from fleet.text import clean, line
 
 
@@ -51,16 +51,20 @@ async def replay(path: Path, platform: str | None) -> dict[str, Any]:
     async with open_world(folder, personas=personas, platform=target, watch=(Progress(),)) as world:
         for old in await recover(world):
             note(f"recovered run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
-        hand = Hand(name="replay", drive=Replay(was), patience=len(was.calls) + 1)
+        hand = DriverChoice(name="replay", drive=Replay(was), patience=len(was.calls) + 1)
         report = await fire(world, persona, trigger=f"replay:{was.header.run}", hand=hand)
         now = recorded(world.folder(report.run) / "trajectory.jsonl")
     compared = [asdict(row) for row in compare(was, now)]
     return {
-        "replayed": was.header.run, "run": report.run, "outcome": report.outcome, "detail": report.detail,
-        "changed": _changed(was.header, now.header), "calls": compared,
+        "replayed": was.header.run,
+        "run": report.run,
+        "outcome": report.outcome,
+        "detail": report.detail,
+        "changed": _changed(was.header, now.header),
+        "calls": compared,
         "different": sum(row["state"] == "different" for row in compared),
         "unseen": sum(row["state"] in ("no answer", "refused") for row in compared),
-    }  # fmt: skip
+    }
 
 
 def exit_code(data: dict[str, Any]) -> int:
@@ -88,7 +92,7 @@ def show(data: dict[str, Any]) -> None:
             print(clean(f"call {row['call']} {found['path']}: {before} -> {after}"))
 
 
-def _without_plan(persona: LoadedPersona, was: Recorded) -> LoadedPersona:
+def _without_plan(persona: LoadedPersona, was: RecordedCalls) -> LoadedPersona:
     """The same grant and budget, no probes, and a turn for every call."""
     policy = PolicySection(max_turns_per_run=len(repeatable(was.calls)) + 1)
     return replace(persona, persona=persona.persona.model_copy(update={"probe": (), "policy": policy}))

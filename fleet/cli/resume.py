@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.cli.shell import DryRun, Json, make_app, note, put, state
+from fleet.cli.console import DryRun, Json, make_app, note, put, state
 from fleet.gate.stop import resume as remove_stop
 from fleet.gate.stop import stopped
 

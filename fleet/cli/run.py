@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app.persona_sets import one, roster
+from fleet.app.triage_pass import pass_over
+from fleet.app.wiring import open_world
 from fleet.chain.facets import offered
 from fleet.chain.rpc import Rpc
-from fleet.cli.ask import daemon_of
-from fleet.cli.daemon import open_world
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.daemon_client import daemon_of
 from fleet.cli.follow import followed
-from fleet.cli.pass_over import pass_over
 from fleet.cli.progress import Progress
-from fleet.cli.queued import outcome
-from fleet.cli.queued import queue as ask_for
-from fleet.cli.roster import one, roster
-from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.remote_run import outcome
+from fleet.cli.remote_run import queue as ask_for
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
@@ -26,10 +26,10 @@ from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
-from fleet.runs.capabilities import Capabilities
-from fleet.runs.coverage import exit_code
-from fleet.runs.life import RunReport, fire, recover
-from fleet.runs.world import World
+from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.context import FleetContext
+from fleet.runs.desk.coverage import exit_code
+from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.text import clean
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -148,7 +148,7 @@ async def _fire(persona: LoadedPersona, platform: str | None, watch: Reader | No
         return as_data(await fire(world, persona))
 
 
-async def _recover(world: World) -> None:
+async def _recover(world: FleetContext) -> None:
     """Finish what was left behind; a node that does not answer is for the run to tell about."""
     try:
         for old in await recover(world):

@@ -11,15 +11,15 @@ from typing import Annotated, Any
 import anyio
 import typer
 
+from fleet.app.journal import known_journal
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.follow import LOOK_S, tail
-from fleet.cli.journal import known_journal
-from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.timeline import used, words
 from fleet.config import load_fleet
 from fleet.errors import UsageError
 from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
 from fleet.events.recorded import Recording, UnknownRecord
-from fleet.runs.keep import choose, look, tidy
+from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
 from fleet.text import clean
 

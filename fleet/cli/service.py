@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from fleet.chain.keys import sync_dir
-from fleet.cli.shell import DryRun, Json, make_app, note, put
+from fleet.cli.console import DryRun, Json, make_app, note, put
 from fleet.cli.unit import MARK, Installation, installation
 from fleet.errors import Refused, UsageError
 

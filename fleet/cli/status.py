@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from fleet.app.journal import known_journal
+from fleet.app.lock import holder
+from fleet.cli.console import Json, make_app, put, run, state, table
 from fleet.cli.dial import show as show_dial
-from fleet.cli.journal import known_journal
-from fleet.cli.lock import holder
 from fleet.cli.outages import line_of, open_outages
-from fleet.cli.shell import Json, make_app, put, run, state, table
 from fleet.config import ROOT, FleetConfig, load_fleet
+from fleet.disk_reserve import laid
 from fleet.gate.budget import Unit, day_limits, left_today
 from fleet.gate.stop import stopped
 from fleet.personas.load import load_all
-from fleet.store.ballast import laid
-from fleet.store.place import shown, store_place
-from fleet.store.units import FLEET, number, word
+from fleet.store.location import shown, store_place
+from fleet.store.tables.units import FLEET, number, word
 from fleet.text import clean
 from sandbox.tools import TOOLS
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fleet.cli.shell import DryRun, Json, make_app, note, put, state, who
+from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock
 from fleet.gate.stop import stop as write_stop
 from fleet.gate.stop import stopped

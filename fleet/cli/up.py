@@ -7,22 +7,21 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
 
+from fleet import disk_reserve
+from fleet.app.bootstrap import Bootstrap, fenced
+from fleet.app.options import GRACE_S, Options
 from fleet.cli import at_once
-from fleet.cli.fence import Fence, fenced
-from fleet.cli.shell import DryRun, Json, make_app, note, put, run, state, table
-from fleet.clock import Clock, SystemClock
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.config import ROOT, load_fleet, load_platform
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.service.logs import configure
 from fleet.service.notify import Notifier
-from fleet.store import ballast
 
 if TYPE_CHECKING:
     from fleet.personas.load import LoadedPersona
@@ -30,10 +29,9 @@ if TYPE_CHECKING:
 app = make_app()
 _LOG = logging.getLogger("fleet.service")
 FOLDER = ROOT / "personas"
-GRACE_S = 20.0
 FIRST_S, LONGEST_S = 1.0, 60.0
 """Pauses between attempts to reach a chain that does not answer at the start."""
-Resident = Callable[["Options", Fence, Notifier, Callable[[], None]], Awaitable[None]]
+Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[None]]
 
 
 @app.command()
@@ -62,23 +60,10 @@ def up(
     run(lambda: stay(Options(state(), personas.absolute(), platform, grace, port)))
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line said."""
-
-    state: Path
-    folder: Path
-    platform: str | None = None
-    grace_s: float = GRACE_S
-    port: int | None = None
-    clock: Clock = field(default_factory=SystemClock)
-    """Not of the command line: a soak sets it wrong."""
-
-
 def planned(folder: Path, platform: str | None) -> dict[str, Any]:
     """What would run, and why what would not."""
+    from fleet.app.persona_sets import roster
     from fleet.cli.dial import show as show_dial
-    from fleet.cli.roster import roster
 
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
@@ -129,7 +114,7 @@ async def stay(options: Options) -> None:
             return
 
 
-async def _reside(options: Options, fence: Fence, notifier: Notifier, opened: Callable[[], None]) -> None:
+async def _reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
     """In a thread the libraries of a run are loaded, a second of work, while the jail proves itself."""
     resident = await anyio.to_thread.run_sync(_resident)
     await resident(options, fence, notifier, opened)
@@ -137,12 +122,12 @@ async def _reside(options: Options, fence: Fence, notifier: Notifier, opened: Ca
 
 def _resident() -> Resident:
     with at_once():
-        from fleet.cli.resident import reside
+        from fleet.app.daemon import reside
     return reside
 
 
 def _may_pass(error: FleetError, state: Path) -> str:
     """What a daemon that cannot start waits for, or ""; on a full disk the ballast is given up first."""
-    if ballast.relieve(state) or os.strerror(errno.ENOSPC) in str(error):
+    if disk_reserve.relieve(state) or os.strerror(errno.ENOSPC) in str(error):
         return "room on the disk"
     return "the chain" if isinstance(error, Unreachable) and error.retryable else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from fleet import __version__
-from fleet.cli.shell import Json, make_app, put
+from fleet.cli.console import Json, make_app, put
 
 app = make_app()
 

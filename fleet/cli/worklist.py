@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from fleet.cli.journal import known_journal
+from fleet.app.journal import known_journal
+from fleet.cli.console import Json, make_app, note, put, run, state, table
 from fleet.cli.outages import line_of, open_outages
-from fleet.cli.shell import Json, make_app, note, put, run, state, table
 from fleet.config import read_text
 from fleet.text import clean
 from fleet.triage.unproven import unproven

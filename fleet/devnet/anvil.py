@@ -175,11 +175,27 @@ class Anvil:
 
     def _command(self, binary: Path) -> list[str]:
         return [
-            str(binary), "--quiet", "--host", "127.0.0.1", "--port", str(self.port),
-            "--chain-id", str(CHAIN_ID), "--mnemonic", MNEMONIC, "--hardfork", HARDFORK,
-            "--gas-limit", str(BLOCK_GAS_LIMIT), f"--prune-history={self.history}",
-            "--no-cors", "--state", str(self.state), "--state-interval", str(self.dump_every_s),
-        ]  # fmt: skip
+            str(binary),
+            "--quiet",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--chain-id",
+            str(CHAIN_ID),
+            "--mnemonic",
+            MNEMONIC,
+            "--hardfork",
+            HARDFORK,
+            "--gas-limit",
+            str(BLOCK_GAS_LIMIT),
+            f"--prune-history={self.history}",
+            "--no-cors",
+            "--state",
+            str(self.state),
+            "--state-interval",
+            str(self.dump_every_s),
+        ]
 
     async def _stop(self) -> None:
         if self._watch is not None:

@@ -23,12 +23,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fleet.devnet.model_wire.say import Call, Say
-from fleet.devnet.model_wire.wire import WIRES, Wire
+from fleet.devnet.model_wire.say import Say, ScriptedCall
+from fleet.devnet.model_wire.wire import WIRES, ModelProtocol
 
 __all__ = [
-    "Answer", "Asked", "Call", "Raw", "Refuse", "Say", "Script", "ScriptedModel", "Silence", "serve_model",
-]  # fmt: skip
+    "Answer",
+    "ModelPrompt",
+    "Raw",
+    "Refuse",
+    "Say",
+    "Script",
+    "ScriptedCall",
+    "ScriptedModel",
+    "Silence",
+    "serve_model",
+]
 
 
 INVALID = 500
@@ -64,13 +73,13 @@ Answer = Say | Refuse | Raw | Silence
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelPrompt:
     """One request as the model gets it; `number` counts from 0."""
 
     number: int
     body: Mapping[str, Any]
     headers: Mapping[str, str]
-    wire: Wire = WIRES["openai"]
+    wire: ModelProtocol = WIRES["openai"]
     query: str = ""
 
     @property
@@ -96,7 +105,7 @@ class Asked:
         return self.wire.frames(self.body, self.number, say)
 
 
-Script = Callable[[Asked], Answer]
+Script = Callable[[ModelPrompt], Answer]
 
 
 @dataclass(slots=True)
@@ -105,7 +114,7 @@ class ScriptedModel:
 
     script: Script
     url: str = ""
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ModelPrompt] = field(default_factory=list)
 
     def url_of(self, kind: str) -> str:
         """The base URL for a client of that protocol."""
@@ -114,15 +123,15 @@ class ScriptedModel:
     def app(self) -> Starlette:
         return Starlette(routes=[self._route(wire) for wire in WIRES.values()])
 
-    def _route(self, wire: Wire) -> Route:
+    def _route(self, wire: ModelProtocol) -> Route:
         async def complete(request: Request) -> Response:
             return await self._complete(request, wire)
 
         return Route(wire.path, complete, methods=["POST"])
 
-    async def _complete(self, request: Request, wire: Wire) -> Response:
+    async def _complete(self, request: Request, wire: ModelProtocol) -> Response:
         body, sent = await request.json(), dict(request.headers)
-        asked = Asked(len(self.asked), body, sent, wire, request.url.query)
+        asked = ModelPrompt(len(self.asked), body, sent, wire, request.url.query)
         self.asked.append(asked)
         if invalid := wire.invalid(body):
             return JSONResponse(invalid, INVALID)
@@ -144,7 +153,7 @@ async def _slowly(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
         await anyio.lowlevel.checkpoint()
 
 
-async def _stream(asked: Asked, say: Say) -> AsyncIterator[bytes]:
+async def _stream(asked: ModelPrompt, say: Say) -> AsyncIterator[bytes]:
     for number, frame in enumerate(asked.frames(say)):
         if number == say.cut_after:
             raise ConnectionResetError("the script ends the connection here")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleet.devnet.model import Answer, Asked, Call, Raw, Refuse, Say, Script, Silence
+from fleet.devnet.model import Answer, ModelPrompt, Raw, Refuse, Say, Script, ScriptedCall, Silence
 
-FETCH = Call("qa_fetch", {"url": "http://127.0.0.1:1/"})
+FETCH = ScriptedCall("qa_fetch", {"url": "http://127.0.0.1:1/"})
 
 
 def in_order(*answers: Answer, then: Answer | None = None) -> Script:
     """These answers one after the other, then the last one, or `then`, again and again."""
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: ModelPrompt) -> Answer:
         if asked.number < len(answers):
             return answers[asked.number]
         return then if then is not None else answers[-1]
@@ -25,29 +25,29 @@ def always(answer: Answer) -> Script:
     return lambda _: answer
 
 
-def good(probes: Sequence[str], *beyond: Call) -> Script:
+def good(probes: Sequence[str], *beyond: ScriptedCall) -> Script:
     """Thinks aloud, works through the probes two at a time, then explores beyond them."""
     pairs = [tuple(probes[start : start + 2]) for start in range(0, len(probes), 2)]
     answers: list[Answer] = [
         Say(
             reasoning="First the plan, then what it leaves out.",
             text="I start with the plan.",
-            calls=[Call("run_probe", {"probe": probe}) for probe in pair],
+            calls=[ScriptedCall("run_probe", {"probe": probe}) for probe in pair],
         )
         for pair in pairs
     ]
     answers += [Say(text="Now beyond the plan.", calls=[call]) for call in beyond]
-    answers.append(Say(text="All is done.", calls=[Call("finish", {"detail": "the plan is done"})]))
+    answers.append(Say(text="All is done.", calls=[ScriptedCall("finish", {"detail": "the plan is done"})]))
     return in_order(*answers, then=Say(text="Nothing is left."))
 
 
-def obedient(*calls: Call, secret: str = "") -> Script:
+def obedient(*calls: ScriptedCall, secret: str = "") -> Script:
     """Does whatever it was told by somebody: these calls, one turn each, and it says the secret aloud."""
     answers = [Say(text=f"As you say. {secret}".strip(), calls=[call]) for call in calls]
     return in_order(*answers, then=Say(text="I did as I was told."))
 
 
-def flood(count: int = 800, call: Call = FETCH) -> Script:
+def flood(count: int = 800, call: ScriptedCall = FETCH) -> Script:
     """So many calls in one turn, and again."""
     return always(Say(calls=[call] * count))
 
@@ -71,9 +71,9 @@ def huge(size: int) -> Script:
 
 
 HOSTILE: dict[str, Script] = {
-    "malformed-json": always(Say(calls=[Call("qa_fetch", '{"url": "http')])),
-    "not-an-object": always(Say(calls=[Call("qa_fetch", "[1, 2]")])),
-    "unknown-tool": always(Say(calls=[Call("shell", {"command": "id"})])),
+    "malformed-json": always(Say(calls=[ScriptedCall("qa_fetch", '{"url": "http')])),
+    "not-an-object": always(Say(calls=[ScriptedCall("qa_fetch", "[1, 2]")])),
+    "unknown-tool": always(Say(calls=[ScriptedCall("shell", {"command": "id"})])),
     "refusal": always(Say(refusal="I will not do that.")),
     "content-filter": always(Say(text="I", finish="content_filter")),
     "never-finishes": always(Say(calls=[FETCH])),
@@ -85,7 +85,7 @@ HOSTILE: dict[str, Script] = {
     "not-a-stream": always(Raw((b"<html>hello</html>",), "text/html")),
     "cut-in-text": always(Say(text="x" * 500, cut_after=5)),
     "cut-in-call": always(
-        Say(calls=[Call("qa_fetch", {"url": "http://127.0.0.1:1/" + "x" * 200})], cut_after=6)
+        Say(calls=[ScriptedCall("qa_fetch", {"url": "http://127.0.0.1:1/" + "x" * 200})], cut_after=6)
     ),
     "401": always(Refuse(status=401)),
     "403": always(Refuse(status=403)),

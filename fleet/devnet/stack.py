@@ -115,10 +115,20 @@ class Devnet:
         key.unlink(missing_ok=True)
         write_new(key, METER_KEY.encode() + b"\n")
         command = [
-            sys.executable, "-m", "fleet.devnet.platform", "--rpc", self.chain.url,
-            "--diamond", deployment.diamond, "--meter-key-file", str(key), "--port", str(self._ports[1]),
-            "--defects", ",".join(sorted(self.defects & PLATFORM_IDS)),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "fleet.devnet.platform",
+            "--rpc",
+            self.chain.url,
+            "--diamond",
+            deployment.diamond,
+            "--meter-key-file",
+            str(key),
+            "--port",
+            str(self._ports[1]),
+            "--defects",
+            ",".join(sorted(self.defects & PLATFORM_IDS)),
+        ]
         log = stack.enter_context((self.folder / "platform.log").open("wb"))
         process = await anyio.open_process(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True

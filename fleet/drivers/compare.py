@@ -7,15 +7,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fleet.drivers.replay import PREFIX, Call, Recorded, excluded, unbound
+from fleet.drivers.replay import PREFIX, RecordedCall, RecordedCalls, excluded, unbound
 
 VOLATILE = frozenset(
     {
-        "latency_ms", "p50_ms", "p95_ms", "max_ms", "tx", "block", "index", "agent_id", "owner", "caller",
-        "address", "headers", "gas_used", "gas_estimate", "charged", "cpu_ms", "control_cpu_ms",
-        "control_p50_ms", "control_p95_ms", "ratio", "samples",
+        "latency_ms",
+        "p50_ms",
+        "p95_ms",
+        "max_ms",
+        "tx",
+        "block",
+        "index",
+        "agent_id",
+        "owner",
+        "caller",
+        "address",
+        "headers",
+        "gas_used",
+        "gas_estimate",
+        "charged",
+        "cpu_ms",
+        "control_cpu_ms",
+        "control_p50_ms",
+        "control_p95_ms",
+        "ratio",
+        "samples",
     }
-)  # fmt: skip
+)
 """Fields that differ between two runs of a healthy platform: times, hashes, numbers that count up, keys."""
 OF_TEXT = frozenset({"sha256", "bytes"})
 """Fields that only restate a text that is compared itself, names bound."""
@@ -38,7 +56,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class CallComparison:
     """One call of the earlier run beside its repetition."""
 
     call: int
@@ -50,30 +68,34 @@ class Compared:
     """What the earlier run asked it for."""
 
 
-def compare(before: Recorded, after: Recorded) -> tuple[Compared, ...]:
+def compare(before: RecordedCalls, after: RecordedCalls) -> tuple[CallComparison, ...]:
     """Every call of the earlier run, in order; the later one's are found by the ids that the replay gave."""
     again, without = {call.call_id: call for call in after.calls}, excluded(before.calls)
     rows = []
     for call in before.calls:
         if reason := without.get(call.number):
-            row = Compared(call.number, call.tool, "not asked", reason)
+            row = CallComparison(call.number, call.tool, "not asked", reason)
         else:
             row = _one(call, again.get(f"{PREFIX}{call.number}"), before, after)
         rows.append(replace(row, probe=call.probe))
     return tuple(rows)
 
 
-def _one(call: Call, again: Call | None, before: Recorded, after: Recorded) -> Compared:
+def _one(
+    call: RecordedCall, again: RecordedCall | None, before: RecordedCalls, after: RecordedCalls
+) -> CallComparison:
     if again is None:
-        return Compared(call.number, call.tool, "refused", "refused, repeated or not reached in the new run")
+        return CallComparison(
+            call.number, call.tool, "refused", "refused, repeated or not reached in the new run"
+        )
     if call.result is None or again.result is None:
         which = "the earlier" if call.result is None else "the new"
-        return Compared(call.number, call.tool, "no answer", f"{which} run has no answer on record")
+        return CallComparison(call.number, call.tool, "no answer", f"{which} run has no answer on record")
     then, now = unbound(call.result, before.header), unbound(again.result, after.header)
     if call.args.get("function") in COUNTERS:
         then, now = then | {"value": ""}, now | {"value": ""}
     found = tuple(differences(then, now))
-    return Compared(call.number, call.tool, "different" if found else "same", "", found[:MOST])
+    return CallComparison(call.number, call.tool, "different" if found else "same", "", found[:MOST])
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:

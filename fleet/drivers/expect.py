@@ -70,7 +70,7 @@ def check(text: str) -> str | None:
     return None
 
 
-class Compiled:
+class ExpectationCache:
     """`check`, which remembers in a file what compiled: a daemon that starts again need not load a grammar.
 
     By digest of the text and the library's version. A wrong line there lets nothing through: what does not

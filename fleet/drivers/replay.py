@@ -23,7 +23,7 @@ PREFIX = "replay-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RecordedCall:
     """One recorded call. `result` is None when no answer is on record."""
 
     number: int
@@ -36,35 +36,38 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCalls:
     """What a trajectory holds of a run's calls, in their order."""
 
     header: Header
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
 
 
-def recorded(path: Path) -> Recorded:
+def recorded(path: Path) -> RecordedCalls:
     """The calls of a trajectory; UsageError for one without a header."""
     header: Header | None = None
-    calls: dict[int, Call] = {}
+    calls: dict[int, RecordedCall] = {}
     for event in read(path):
         match event:
             case Header():
                 header = header or event
             case ToolRequested():
-                asked = Call(
-                    number=event.call, call_id=event.call_id, probe=event.probe, tool=event.tool,
+                asked = RecordedCall(
+                    number=event.call,
+                    call_id=event.call_id,
+                    probe=event.probe,
+                    tool=event.tool,
                     args=event.args,
-                )  # fmt: skip
+                )
                 calls.setdefault(event.call, asked)
             case ToolResponded() if event.call in calls:
                 calls[event.call] = replace(calls[event.call], result=event.result, is_error=event.is_error)
     if header is None:
         raise UsageError(f"{path}: no trajectory of a run")
-    return Recorded(header, tuple(calls.values()))
+    return RecordedCalls(header, tuple(calls.values()))
 
 
-def cannot(call: Call) -> str:
+def cannot(call: RecordedCall) -> str:
     """Why a call is not repeated; "" for one that is."""
     spec = TOOLS.get(call.tool)
     if spec is None:
@@ -76,7 +79,7 @@ def cannot(call: Call) -> str:
     return ""
 
 
-def excluded(calls: Sequence[Call]) -> dict[int, str]:
+def excluded(calls: Sequence[RecordedCall]) -> dict[int, str]:
     """Numbers of the calls that are not repeated, and why.
 
     An act that was asked for more than once, as by a probe and again by its proof, is repeated once: a desk
@@ -122,7 +125,7 @@ def _text(text: str, header: Header) -> str:
 class Replay:
     """Implements the drivers' Driver port. `asked` counts what was asked again."""
 
-    was: Recorded
+    was: RecordedCalls
     asked: int = field(default=0)
 
     async def __call__(self, desk: Desk, /) -> str:
@@ -141,7 +144,7 @@ class Replay:
         )
 
 
-def repeatable(calls: Sequence[Call]) -> tuple[Call, ...]:
+def repeatable(calls: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
     """Those that are asked again."""
     without = excluded(calls)
     return tuple(call for call in calls if call.number not in without)

@@ -24,9 +24,9 @@ OUR_FAILURES = frozenset(
 )
 """error_class words that say "could not look": never a statement about the platform.
 
-`unreachable` and `timeout` may be an outage, which is a finding of its own (runs/outage.py) and not one of
-whatever was asked; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile does
-not run here.
+`unreachable` and `timeout` may be an outage, which is a finding of its own (runs/outage/decide.py) and
+not one of whatever was asked; `busy`: this machine was too slow to tell; `cannot_start`: a
+program of the profile does not run here.
 """
 
 PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})

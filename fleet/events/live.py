@@ -22,7 +22,7 @@ class Lagged:
     count: int
 
 
-class Live:
+class LiveReader:
     """A reader of streams, and an async iterator for one caller.
 
     With a `run` it takes that run's events and ends after its footer, which is never dropped; without one
@@ -94,7 +94,7 @@ class Hub:
     """One reader of all runs of a process, for callers that come and go."""
 
     def __init__(self) -> None:
-        self._callers: list[Live] = []
+        self._callers: list[LiveReader] = []
         self._runs: set[str] = set()
 
     def __call__(self, event: Event) -> None:
@@ -106,11 +106,11 @@ class Hub:
         if isinstance(event, Footer):
             self._runs.discard(event.run)
 
-    def follow(self, run: str) -> Live | None:
+    def follow(self, run: str) -> LiveReader | None:
         """From this very moment on, or None for a run that is not at work in this process."""
         if run not in self._runs:
             return None
-        caller = Live(run)
+        caller = LiveReader(run)
         self._callers.append(caller)
         return caller
 

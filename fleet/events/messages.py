@@ -15,7 +15,7 @@ _SPOKEN = ("text", "reasoning")
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenMessage:
     kind: Kind
     parts: list[str] = field(default_factory=list)
     kept: int = 0
@@ -49,7 +49,7 @@ class Messages:
     mask: Callable[[str], str] = str
     reach: int = 0
     """Characters of a secret that may stand before a cut without being one: they go with what is cut off."""
-    _open: dict[int, _Open] = field(default_factory=dict)
+    _open: dict[int, _OpenMessage] = field(default_factory=dict)
     _last: dict[int, tuple[Kind, str]] = field(default_factory=dict)
 
     def started(self, event: MessageStarted) -> tuple[list[MessageSaid], bool]:
@@ -61,7 +61,7 @@ class Messages:
         if len(self._open) >= MOST_OPEN:
             return before, False
         self._last.pop(index, None)
-        message = self._open[index] = _Open(event.kind)
+        message = self._open[index] = _OpenMessage(event.kind)
         message.add(event.text)
         return before, True
 
@@ -84,7 +84,7 @@ class Messages:
 
     def said(self, event: MessageSaid) -> list[MessageSaid]:
         """What to record for a whole message: it, within the cap, or nothing when it stands already."""
-        message, index = _Open(event.kind), event.index
+        message, index = _OpenMessage(event.kind), event.index
         message.add(event.text)
         whole = event.model_copy(update={"text": self._whole(message)})
         if index is None:
@@ -107,6 +107,6 @@ class Messages:
         if message is not None and message.kind in _SPOKEN:
             yield MessageSaid(index=index, kind=message.kind, text=self._whole(message), is_complete=False)
 
-    def _whole(self, message: _Open) -> str:
+    def _whole(self, message: _OpenMessage) -> str:
         text, reach = self.mask("".join(message.parts)), self.reach
         return marked(text[:-reach] if reach else text, message.lost + reach) if message.lost else text

@@ -22,8 +22,8 @@ from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
 from fleet import __version__
 from fleet.config import OtelSection
-from fleet.events.cut import shrink
 from fleet.events.spans import CloseSpan, OpenSpan, Signal
+from fleet.events.truncate import shrink
 from fleet.text import line
 
 CAP = 4_096

@@ -35,7 +35,7 @@ class UnknownRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RecordedLine:
     """One line without its end; `end` is the offset behind it. A torn one has no end; `long`: not kept."""
 
     text: bytes
@@ -44,7 +44,7 @@ class Line:
     long: bool = False
 
 
-def lines(path: Path, start: int = 0) -> Iterator[Line]:
+def lines(path: Path, start: int = 0) -> Iterator[RecordedLine]:
     """The lines of a file from an offset on, at most MAX_LINE in memory; none when it is not there."""
     try:
         handle = path.open("rb")
@@ -59,7 +59,7 @@ def lines(path: Path, start: int = 0) -> Iterator[Line]:
             while not piece.endswith(b"\n") and (piece := handle.readline(MAX_LINE)):
                 long, end, text = True, end + len(piece), b""
                 text = piece[-1:]
-            yield Line(b"" if long else text.removesuffix(b"\n"), end, not text.endswith(b"\n"), long)
+            yield RecordedLine(b"" if long else text.removesuffix(b"\n"), end, not text.endswith(b"\n"), long)
 
 
 class Recording:

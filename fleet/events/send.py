@@ -32,7 +32,7 @@ from fleet.events.usage import total
 Kind = Literal["text", "reasoning", "tool_request", "tool_response", "finding"]
 
 
-class Context(Protocol):
+class DeliveryPort(Protocol):
     """One delivery in progress."""
 
     def add(self, text: str) -> None:
@@ -45,12 +45,12 @@ class Context(Protocol):
 class Channel(Protocol):
     """Where a run is sent to."""
 
-    def open(self, kind: Kind, identity: str) -> Context:
+    def open(self, kind: Kind, identity: str) -> DeliveryPort:
         """A delivery begins. `identity`: a message's index, a call's number, a finding's fingerprint."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class RunSummary:
     """What a run came to."""
 
     final_text: str
@@ -58,9 +58,9 @@ class Sent:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCall:
     kind: Kind
-    context: Context | None
+    context: DeliveryPort | None
     text: str = ""
 
 
@@ -75,7 +75,7 @@ class AutoSend:
 
     def __init__(self, channel: Channel, *, tracer: Tracer | None = None) -> None:
         self._channel, self._observer = channel, Observer(tracer)
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _OpenCall] = {}
         self._final, self._usage, self._over = "", list[TurnUsage | None](), False
         self.failed = 0
 
@@ -105,11 +105,11 @@ class AutoSend:
             case TurnStarted() | TurnEnded() | Footer():
                 self._end(event)
 
-    def result(self) -> Sent:
+    def result(self) -> RunSummary:
         """What the run came to; FleetError while it goes on, because usage is not known before."""
         if not self._over:
             raise FleetError("the run is not over: what it used is not known yet")
-        return Sent(self._final, total(self._usage))
+        return RunSummary(self._final, total(self._usage))
 
     def aclose(self) -> None:
         """An early end: contexts and spans are closed as incomplete."""
@@ -119,11 +119,11 @@ class AutoSend:
     def _start(self, index: int, kind: Kind, text: str) -> None:
         if (earlier := self._open.pop(index, None)) is not None:
             self._close(earlier, {"text": earlier.text}, is_complete=False)
-        message = self._open[index] = _Open(kind, self._context(kind, str(index)))
+        message = self._open[index] = _OpenCall(kind, self._context(kind, str(index)))
         if text:
             self._add(message, text)
 
-    def _add(self, message: _Open, text: str) -> None:
+    def _add(self, message: _OpenCall, text: str) -> None:
         message.text += text
         if message.context is not None:
             with self._guarded():
@@ -134,11 +134,11 @@ class AutoSend:
             self._final = event.text
         message = None if event.index is None else self._open.pop(event.index, None)
         if message is None:
-            message = _Open(event.kind, self._context(event.kind, str(event.index)))
+            message = _OpenCall(event.kind, self._context(event.kind, str(event.index)))
         self._close(message, {"text": event.text}, is_complete=event.is_complete)
 
     def _whole(self, kind: Kind, identity: object, payload: Mapping[str, Any]) -> None:
-        self._close(_Open(kind, self._context(kind, str(identity))), payload, is_complete=True)
+        self._close(_OpenCall(kind, self._context(kind, str(identity))), payload, is_complete=True)
 
     def _end(self, event: TurnStarted | TurnEnded | Footer) -> None:
         self._teardown()
@@ -154,12 +154,12 @@ class AutoSend:
             message = self._open.pop(next(iter(self._open)))
             self._close(message, {"text": message.text}, is_complete=False)
 
-    def _context(self, kind: Kind, identity: str) -> Context | None:
+    def _context(self, kind: Kind, identity: str) -> DeliveryPort | None:
         with self._guarded():
             return self._channel.open(kind, identity)
         return None
 
-    def _close(self, message: _Open, payload: Mapping[str, Any], *, is_complete: bool) -> None:
+    def _close(self, message: _OpenCall, payload: Mapping[str, Any], *, is_complete: bool) -> None:
         if message.context is not None:
             with self._guarded():
                 message.context.close(payload, is_complete=is_complete)

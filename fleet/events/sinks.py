@@ -23,11 +23,11 @@ from typing import Any
 import anyio
 
 from fleet.config import SinkSection
-from fleet.events.cut import packed, shrink
 from fleet.events.model import Event, Footer, Header
-from fleet.events.outbox import CAP, DEADLINE_S, Outbox, Sender
 from fleet.events.send import AutoSend, Kind
+from fleet.events.sink_queue import CAP, DEADLINE_S, Outbox, Sender
 from fleet.events.stream import Reader
+from fleet.events.truncate import packed, shrink
 
 FLUSH_S = 3.0
 """What has not been posted so long after the last run is lost."""
@@ -73,7 +73,7 @@ class _Letter:
             self.letters.post({**about, "payload": payload, "is_complete": is_complete})
 
 
-class Sink:
+class SinkReader:
     """A reader of all runs that sends each of them to one sink."""
 
     def __init__(self, outbox: Outbox, kinds: Collection[str], mask: Mask) -> None:
@@ -124,7 +124,7 @@ async def sinking(
         for name, section in sections.items()
     ]
     readers = tuple(
-        Sink(box, section.kinds, mask) for box, section in zip(boxes, sections.values(), strict=True)
+        SinkReader(box, section.kinds, mask) for box, section in zip(boxes, sections.values(), strict=True)
     )
     tasks = [asyncio.create_task(box.run()) for box in boxes]
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fleet.clock import Clock, iso
-from fleet.events.held import Held
+from fleet.events.holdback import Holdback
 from fleet.events.messages import Messages
 from fleet.events.model import (
     LIVE,
@@ -26,7 +26,7 @@ _ENDS = (TurnStarted, TurnEnded, Footer)
 """No message goes on beyond one of these."""
 
 
-class Sink(Protocol):
+class DurableSink(Protocol):
     def write(self, event: Event) -> None: ...
 
 
@@ -45,7 +45,7 @@ class Stream:
         run: str,
         *,
         clock: Clock,
-        sink: Sink,
+        sink: DurableSink,
         readers: tuple[Reader, ...] = (),
         mask: Callable[[str], str] = str,
         reach: int = 0,
@@ -53,7 +53,7 @@ class Stream:
         self._run, self._clock, self._sink = run, clock, sink
         self._mask, self._reach = mask, reach
         self._readers = list(readers)
-        self._held: dict[int | None, Held] = {}
+        self._held: dict[int | None, Holdback] = {}
         self._messages = Messages(mask, reach)
 
     def emit(self, event: Event) -> None:
@@ -74,7 +74,7 @@ class Stream:
                 records, belongs = self._messages.started(event)
                 self._all(records)
                 if belongs:
-                    held = self._held[event.index] = Held(self._mask, self._reach)
+                    held = self._held[event.index] = Holdback(self._mask, self._reach)
                     self._tell(self._stamped(event, held.add(event.text)))
             case MessageDelta() if self._messages.more(event):
                 self._piece(event.index, self._held[event.index].add(event.text))

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fleet.errors import FleetError, TryAgain
-from fleet.events.cut import fit
 from fleet.events.model import (
     Event,
     Footer,
@@ -22,6 +21,7 @@ from fleet.events.model import (
     TurnStarted,
 )
 from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
+from fleet.events.truncate import fit
 from fleet.findings.files import sync_folder
 
 MAX_FILE = 50_000_000
@@ -39,9 +39,10 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 class TrajectoryFile:
     """The durable sink: fsync per record; a torn last line is cut off before anything is appended.
 
-    A record beyond its share is cut, with marks (`fleet.events.cut`). Raises FleetError for a file that is
-    not to be written: no header yet, a second one, closed, or full; TryAgain when the disk refuses, and then
-    nothing of the record is in the file and it may be written again. `sync` False is for benchmarks.
+    A record beyond its share is cut, with marks (`fleet.events.truncate`). Raises FleetError for a file
+    that is not to be written: no header yet, a second one, closed, or full; TryAgain when the disk
+    refuses, and then nothing of the record is in the file and it may be written again.
+    `sync` False is for benchmarks.
     """
 
     def __init__(self, path: Path, *, sync: bool = True, largest: int = MAX_FILE) -> None:

@@ -9,9 +9,14 @@ from typing import Any
 from fleet.events.model import TurnUsage
 
 _NUMBERS = (
-    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "duration_s", "model_calls",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "duration_s",
+    "model_calls",
     "tool_calls",
-)  # fmt: skip
+)
 
 
 def total(usages: Iterable[TurnUsage | None]) -> TurnUsage | None:

@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from fleet.findings.reader import EV, FP, PREFIX, RUN, SOURCE, SURFACE, TITLE_BYTES, Severity
-from fleet.findings.reader import Entry as Entry
+from fleet.findings.reader import ParsedEntry as ParsedEntry
 from fleet.findings.reader import read as read
 from fleet.findings.redact import Redactor
 from fleet.findings.repro import ReproCall, ReproError, write_repro

@@ -63,14 +63,14 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedEvidence:
     """Canonical bytes and their SHA-256 in hex."""
 
     data: bytes
     sha256: str
 
 
-def seal(bundle: Bundle, redactor: Redactor) -> Sealed:
+def seal(bundle: Bundle, redactor: Redactor) -> SealedEvidence:
     """Masks, canonicalises and hashes; the same bundle gives the same bytes on any machine."""
     record = {name: getattr(bundle, name) for name in Bundle.__dataclass_fields__ if name != "steps"}
     masked = redactor.value(_plain(record))
@@ -87,11 +87,11 @@ def seal(bundle: Bundle, redactor: Redactor) -> Sealed:
     return _sealed(masked)
 
 
-def _sealed(value: Any) -> Sealed:
+def _sealed(value: Any) -> SealedEvidence:
     data = rfc8785.dumps(value)
     if len(data) > MAX_BYTES:
         raise FleetError(f"an evidence bundle of {len(data)} bytes is larger than {MAX_BYTES}")
-    return Sealed(data, hashlib.sha256(data).hexdigest())
+    return SealedEvidence(data, hashlib.sha256(data).hexdigest())
 
 
 def _plain(value: Any) -> Any:
@@ -118,7 +118,7 @@ def path_of(folder: Path, sha256: str) -> Path:
     return folder / f"{sha256}.json"
 
 
-def save(folder: Path, sealed: Sealed) -> Path:
+def save(folder: Path, sealed: SealedEvidence) -> Path:
     """Stores the bundle under its hash (0600, flushed to disk); storing it again changes nothing."""
     path = path_of(folder, sealed.sha256)
     try:

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from fleet.errors import ConfigError
-from fleet.findings.reader import FP, Entry
+from fleet.findings.reader import FP, ParsedEntry
 
 WORD = "platform-unreachable"
 """Stands in the place of a probe, and begins the title."""
@@ -30,7 +30,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Seen(_Part):
+class OutageLook(_Part):
     """One look: `at` in seconds since the first, `how` it was not answered, "" when it was."""
 
     target: str
@@ -51,10 +51,10 @@ class Outage(_Part):
     severity: str
     title: str
     held: bool = False
-    looks: tuple[Seen, ...] = ()
+    looks: tuple[OutageLook, ...] = ()
 
 
-class Ended(_Part):
+class OutageEnd(_Part):
     """One that has: `seconds` long, as far as was seen."""
 
     fp: Annotated[str, StringConstraints(pattern=FP)]
@@ -65,21 +65,21 @@ class Ended(_Part):
     why: str = ""
 
 
-class Book(_Part):
+class OutageBook(_Part):
     """The outages of one platform: at most one is open."""
 
     open: Outage | None = None
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[OutageEnd, ...] = ()
 
-    def closed(self, end: Ended, after: Outage | None = None) -> Book:
+    def closed(self, end: OutageEnd, after: Outage | None = None) -> OutageBook:
         """The book with its open outage ended, and perhaps another one begun."""
-        return Book(open=after, ended=(*self.ended, end)[-KEPT:])
+        return OutageBook(open=after, ended=(*self.ended, end)[-KEPT:])
 
 
-def read_book(text: str | None) -> Book:
+def read_book(text: str | None) -> OutageBook:
     """A book as stored; ConfigError when it is damaged."""
     try:
-        return Book.model_validate_json(text) if text else Book()
+        return OutageBook.model_validate_json(text) if text else OutageBook()
     except ValidationError:
         raise ConfigError("the stored outages cannot be read", remedy="restore fleet.db") from None
 
@@ -90,17 +90,17 @@ def fingerprint_of(platform: str, targets: Collection[str], since: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def is_outage(entry: Entry) -> bool:
+def is_outage(entry: ParsedEntry) -> bool:
     """Whether an entry speaks of an outage, if its sender is to be believed."""
     return bool(entry.fp) and entry.title.startswith(f"{WORD}: ")
 
 
-def is_over(entry: Entry) -> bool:
+def is_over(entry: ParsedEntry) -> bool:
     """Whether an entry says that the outage of its fingerprint has ended, if its sender is to be believed."""
     return bool(entry.fp) and entry.title.startswith(f"{OVER}: ")
 
 
-def over_title(end: Ended) -> str:
+def over_title(end: OutageEnd) -> str:
     """The title of the entry that ends an outage."""
     targets = ", ".join(end.targets).replace(" and ", ", ")
     return f"{OVER}: {targets}, since {end.since} until {end.until}, {lasted(end.seconds)}; {end.why}"

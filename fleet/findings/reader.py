@@ -55,7 +55,7 @@ _FIELD = re.compile(r"([a-z]{1,16})=(\S+)(?: +|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ParsedEntry:
     """One entry of the log, read; text fields are cleaned, `severity` is `unknown` where it was not said."""
 
     grammar: Grammar
@@ -74,7 +74,7 @@ class Entry:
     repro_state: ReproState = "none"
 
 
-def read(text: str) -> Entry:
+def read(text: str) -> ParsedEntry:
     """Any text at all as an Entry; never raises, and looks at no more than `MAX_CHARS` characters."""
     text = text[:MAX_CHARS]
     if not text.startswith(PREFIX):
@@ -86,9 +86,9 @@ def read(text: str) -> Entry:
     return _shipped(text) or _free(text)
 
 
-def _free(text: str) -> Entry:
+def _free(text: str) -> ParsedEntry:
     title = _title(next((part for part in text.splitlines() if part.strip()), ""))
-    return Entry("free", title or "(empty)", body=clean(text, newlines=True).strip())
+    return ParsedEntry("free", title or "(empty)", body=clean(text, newlines=True).strip())
 
 
 def _title(text: str) -> str:
@@ -108,7 +108,7 @@ def _fields(head: str) -> tuple[dict[str, str] | None, str]:
     return fields, head[at:]
 
 
-def _keyed(fields: dict[str, str], tail: str, rest: str) -> Entry | None:
+def _keyed(fields: dict[str, str], tail: str, rest: str) -> ParsedEntry | None:
     grammar: Grammar = "sop"
     if "surface" in fields and not tail:
         grammar = "canonical" if "fp" in fields else "design"
@@ -123,7 +123,7 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> Entry | None:
     if not title.strip():
         return None
     calls, state = _repro(repro)
-    return Entry(
+    return ParsedEntry(
         grammar,
         _title(title),
         source=fields["source"],
@@ -163,7 +163,7 @@ def _repro(text: str) -> tuple[tuple[ReproCall, ...], ReproState]:
         return (), "invalid"
 
 
-def _shipped(text: str) -> Entry | None:
+def _shipped(text: str) -> ParsedEntry | None:
     """The parser that upstream shipped, step by step, but with a limit on the header."""
     head, separator, body = text[len(PREFIX) :].partition(": ")
     if not separator or len(head) > HEADER_CHARS or not body.strip():
@@ -174,7 +174,7 @@ def _shipped(text: str) -> Entry | None:
     if not version or not _RULES["source"].fullmatch(source):
         return None
     title, _, rest = body.strip().partition("\n")
-    return Entry(
+    return ParsedEntry(
         "shipped",
         _title(title),
         source=source,

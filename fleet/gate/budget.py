@@ -13,7 +13,7 @@ from fleet.errors import BudgetExceeded, ConfigError
 from fleet.personas.check import MAX_WALL_S
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import BudgetSection
-from fleet.store.units import FLEET, INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
+from fleet.store.tables.units import FLEET, INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
 
 Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro"]
 """`usd_micro` are whole millionths of a dollar; `closing` is the report kept back for the end of a run."""
@@ -62,9 +62,12 @@ class Budget:
     def limits(self) -> dict[Unit, int]:
         """Of the run alone."""
         found: dict[Unit, int] = {
-            "calls": self.calls, "writes": self.writes, "reports": self.reports, "closing": RESERVE,
+            "calls": self.calls,
+            "writes": self.writes,
+            "reports": self.reports,
+            "closing": RESERVE,
             "tokens": self.tokens,
-        }  # fmt: skip
+        }
         return found if self.usd_micro is None else found | {"usd_micro": self.usd_micro}
 
 
@@ -77,9 +80,12 @@ def day_limits(section: DayLimits | None) -> dict[Unit, int]:
     if section is None:
         return {}
     counts: dict[Unit, int | None] = {
-        "calls": section.calls, "writes": section.writes, "reports": section.reports,
-        "tokens": section.tokens, "usd_micro": None if section.usd is None else micros(section.usd),
-    }  # fmt: skip
+        "calls": section.calls,
+        "writes": section.writes,
+        "reports": section.reports,
+        "tokens": section.tokens,
+        "usd_micro": None if section.usd is None else micros(section.usd),
+    }
     return {unit: limit for unit, limit in counts.items() if limit is not None}
 
 
@@ -97,7 +103,7 @@ def parse_wall(text: str, *, file: Path | str = "") -> float:
     return seconds
 
 
-class Spending(Protocol):
+class SpendingPort(Protocol):
     """The methods of the journal that a ledger needs."""
 
     async def spend(
@@ -142,7 +148,7 @@ class Ledger:
     """
 
     def __init__(
-        self, journal: Spending, run: str, budget: Budget, fleet: Mapping[Unit, int] | None = None
+        self, journal: SpendingPort, run: str, budget: Budget, fleet: Mapping[Unit, int] | None = None
     ) -> None:
         self.budget = budget
         self._journal = journal
@@ -239,8 +245,9 @@ async def spent_for_today(
     "" when it may. Not a fence: what is spent between this look and the run is refused then.
     """
     days: dict[Scope, tuple[str, Mapping[Unit, int]]] = {
-        "persona": (persona, budget.day), "fleet": (FLEET, fleet)
-    }  # fmt: skip
+        "persona": (persona, budget.day),
+        "fleet": (FLEET, fleet),
+    }
     left = await left_today(journal, dict(days.values()))
     for unit in units:
         for scope, (owner, limits) in days.items():

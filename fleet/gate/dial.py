@@ -47,7 +47,7 @@ class _Distrust(Exception):
     """The reason why a file is not believed."""
 
 
-class _Replaced(_Distrust):
+class _FileReplaced(_Distrust):
     """It lost its name between opening and looking: the new one in its place decides."""
 
 
@@ -127,7 +127,7 @@ def _read_own(path: Path, limit: int) -> bytes:
     for _ in range(_TRIES - 1):
         try:
             return _read_once(path, limit)
-        except _Replaced:
+        except _FileReplaced:
             continue
     return _read_once(path, limit)
 
@@ -158,7 +158,7 @@ def _named(path: Path, descriptor: int) -> None:
     except FileNotFoundError:
         here = False
     if not here:
-        raise _Replaced("replaced again and again")
+        raise _FileReplaced("replaced again and again")
 
 
 _OPEN_ERRORS = {
@@ -177,7 +177,7 @@ def _examine(found: os.stat_result, limit: int) -> None:
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _Distrust("writable by others")
     if found.st_nlink == 0:
-        raise _Replaced("replaced again and again")
+        raise _FileReplaced("replaced again and again")
     if found.st_nlink != 1:
         raise _Distrust("has other names (hard links)")
     if found.st_size > limit:

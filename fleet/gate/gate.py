@@ -13,7 +13,7 @@ from fleet.errors import BudgetExceeded
 from fleet.gate.budget import Ledger, Unit
 from fleet.gate.dial import DIAL, DialReading, read_dial
 from fleet.gate.model import Action, Verdict
-from fleet.gate.rules import Facts, judge
+from fleet.gate.rules import GateFacts, judge
 from fleet.gate.scope import Scope
 from fleet.gate.stop import stopped
 from sandbox.spec import Cost, ToolSpec
@@ -110,7 +110,7 @@ class Gate:
         spec = self._tools.get(tool)
         return spec.cost if spec else Cost()
 
-    async def _facts(self, action: Action) -> Facts:
+    async def _facts(self, action: Action) -> GateFacts:
         rooms = await self._ledger.room()
         spec = self._tools.get(action.tool)
         now = self._clock.monotonic()
@@ -120,7 +120,7 @@ class Gate:
             await self._tell(dial.why)
             dial = self.dial()
         pause = stopped(self._state)
-        return Facts(
+        return GateFacts(
             run=self._run,
             stop=pause.why if pause else "",
             rung=dial.rung,

@@ -10,7 +10,7 @@
     budget    calls, writes or reports are spent
     deadline  the run's time is over
 
-Pure: every fact is in `Facts`, gathered afresh for each decision.
+Pure: every fact is in `GateFacts`, gathered afresh for each decision.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CALL_FIELDS = ("function", "selector", "data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class GateFacts:
     """What is true at the moment of one decision. `now` and `deadline` on one monotonic clock.
 
     `effect` and `cost` are the tool's own, from its spec; None when there is no such tool.
@@ -83,18 +83,18 @@ class Facts:
     never: frozenset[str] = field(default_factory=frozenset)
 
 
-Rule = Callable[[Action, Facts], Verdict | None]
+Rule = Callable[[Action, GateFacts], Verdict | None]
 
 
 def _no(rule: str, reason: str, *, ends_run: bool = False) -> Verdict:
     return Verdict(permit=False, rule=rule, reason=reason, ends_run=ends_run)
 
 
-def stop(action: Action, facts: Facts) -> Verdict | None:
+def stop(action: Action, facts: GateFacts) -> Verdict | None:
     return _no("stop", facts.stop, ends_run=True) if facts.stop else None
 
 
-def dial(action: Action, facts: Facts) -> Verdict | None:
+def dial(action: Action, facts: GateFacts) -> Verdict | None:
     """The tool's own effect decides; a caller that claims another one is refused."""
     if facts.effect is None:
         return _no("dial", f"no tool named {action.tool!r}")
@@ -108,7 +108,7 @@ def dial(action: Action, facts: Facts) -> Verdict | None:
     return None
 
 
-def grant(action: Action, facts: Facts) -> Verdict | None:
+def grant(action: Action, facts: GateFacts) -> Verdict | None:
     if action.run != facts.run:
         return _no("grant", f"this is run {facts.run}, not {action.run!r}")
     if action.tool not in facts.grant:
@@ -120,7 +120,7 @@ _NAME_FIELD: Mapping[str, str] = MappingProxyType({"qa_create": "name", "qa_publ
 """The argument that names what an act changes; "" when the scope rule judges it instead."""
 
 
-def prefix(action: Action, facts: Facts) -> Verdict | None:
+def prefix(action: Action, facts: GateFacts) -> Verdict | None:
     """Acts touch only this run's own names; an act that is not in the table touches nothing."""
     if facts.effect is not Effect.ACT:
         return None
@@ -132,7 +132,7 @@ def prefix(action: Action, facts: Facts) -> Verdict | None:
     return None
 
 
-def never(action: Action, facts: Facts) -> Verdict | None:
+def never(action: Action, facts: GateFacts) -> Verdict | None:
     words = {action.tool.lower(), *map(_called, (action.args.get(key) for key in _CALL_FIELDS))}
     listed = {word.lower() for word in (*NEVER, *NEVER.values(), *facts.never)}
     if words & listed:
@@ -146,11 +146,11 @@ def _called(value: Any) -> str:
     return word[:10] if word.startswith("0x") else word
 
 
-def _anything(args: Mapping[str, Any], facts: Facts) -> str:
+def _anything(args: Mapping[str, Any], facts: GateFacts) -> str:
     return ""
 
 
-def _target(args: Mapping[str, Any], facts: Facts) -> str:
+def _target(args: Mapping[str, Any], facts: GateFacts) -> str:
     target = args.get("target")
     listed = isinstance(target, str) and target in facts.scope.call_targets
     return (
@@ -160,7 +160,7 @@ def _target(args: Mapping[str, Any], facts: Facts) -> str:
     )
 
 
-def _urls(args: Mapping[str, Any], facts: Facts) -> str:
+def _urls(args: Mapping[str, Any], facts: GateFacts) -> str:
     """Both pages of a fetch: the one that is looked at, and the control that it is measured against."""
     if not facts.scope.has_url(args.get("url")):
         return "not a host of this platform"
@@ -168,14 +168,14 @@ def _urls(args: Mapping[str, Any], facts: Facts) -> str:
     return "" if control == "" or facts.scope.has_url(control) else "control: not a host of this platform"
 
 
-def _function(args: Mapping[str, Any], facts: Facts) -> str:
+def _function(args: Mapping[str, Any], facts: GateFacts) -> str:
     function = args.get("function")
     return (
         "" if isinstance(function, str) and function in facts.scope.functions else "not a view in the table"
     )
 
 
-SCOPES: Mapping[str, Callable[[Mapping[str, Any], Facts], str]] = MappingProxyType(
+SCOPES: Mapping[str, Callable[[Mapping[str, Any], GateFacts], str]] = MappingProxyType(
     {
         "qa_create": _anything,
         "qa_publish": _anything,
@@ -189,7 +189,7 @@ SCOPES: Mapping[str, Callable[[Mapping[str, Any], Facts], str]] = MappingProxyTy
 """What each tool may point at: "" or the reason against. A tool that is not here is refused."""
 
 
-def scope(action: Action, facts: Facts) -> Verdict | None:
+def scope(action: Action, facts: GateFacts) -> Verdict | None:
     judge = SCOPES.get(action.tool)
     if judge is None:
         return _no("scope", f"no scope rule for {action.tool!r}")
@@ -197,11 +197,11 @@ def scope(action: Action, facts: Facts) -> Verdict | None:
     return _no("scope", f"{action.tool}: {why}") if why else None
 
 
-def rate(action: Action, facts: Facts) -> Verdict | None:
+def rate(action: Action, facts: GateFacts) -> Verdict | None:
     return _no("rate", f"more than {facts.rate} calls in a short time") if facts.recent > facts.rate else None
 
 
-def budget(action: Action, facts: Facts) -> Verdict | None:
+def budget(action: Action, facts: GateFacts) -> Verdict | None:
     """Calls for everything, writes for acts, reports for reports; the first two end the run when spent."""
     cost = facts.cost
     if facts.effect is Effect.ACT and not facts.acts:
@@ -215,11 +215,11 @@ def budget(action: Action, facts: Facts) -> Verdict | None:
     return None
 
 
-def _spent(unit: Unit, facts: Facts) -> str:
+def _spent(unit: Unit, facts: GateFacts) -> str:
     return f"{facts.limits.get(unit, f'the budget of {unit}')} is spent"
 
 
-def deadline(action: Action, facts: Facts) -> Verdict | None:
+def deadline(action: Action, facts: GateFacts) -> Verdict | None:
     if facts.now < facts.deadline:  # written so that NaN denies
         return None
     return _no("deadline", "the run's time is over", ends_run=True)
@@ -228,7 +228,7 @@ def deadline(action: Action, facts: Facts) -> Verdict | None:
 RULES: tuple[Rule, ...] = (stop, dial, grant, prefix, never, scope, rate, budget, deadline)
 
 
-def judge(action: Action, facts: Facts, rules: tuple[Rule, ...] = RULES) -> Verdict:
+def judge(action: Action, facts: GateFacts, rules: tuple[Rule, ...] = RULES) -> Verdict:
     """The verdict on one call; without any rule the answer is no."""
     if not rules:
         return _no("none", "no rule permits this")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleet.jail.shape import Shape
+from fleet.jail.jail_spec import Shape
 
 HOST_FACTS = (
     "/proc/cmdline",

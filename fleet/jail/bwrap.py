@@ -8,12 +8,12 @@ from pathlib import Path
 import anyio
 
 from fleet.errors import JailError
-from fleet.jail.live import Live
+from fleet.jail.jail_spec import open_shape
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import Egress, Image, Outcome, Tier
 from fleet.jail.pool import Pool
+from fleet.jail.running_jail import RunningJail
 from fleet.jail.selfcheck import prove
-from fleet.jail.shape import open_shape
 from fleet.jail.spawn import spawn
 
 
@@ -43,7 +43,7 @@ class BwrapJail:
         self._pool = Pool(self._spawn, pool)
         self._closed = False
 
-    async def _spawn(self) -> Live:
+    async def _spawn(self) -> RunningJail:
         return await spawn(self._shape, self._spool)
 
     async def warm(self) -> None:

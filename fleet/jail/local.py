@@ -21,7 +21,7 @@ import anyio
 from fleet.errors import JailError
 from fleet.jail.locate import guest_code, site_packages
 from fleet.jail.model import Egress, End, Image, Outcome, Tier
-from fleet.jail.streams import Bounded, feed, readable
+from fleet.jail.streams import BoundedReader, feed, readable
 
 _GUEST = """
 import sys
@@ -76,8 +76,8 @@ class LocalJail:
             if not over.done():
                 over.set_result(None)
 
-        out = Bounded(process.stdout.fileno(), self._image.limits.stdout, finish)
-        err = Bounded(process.stderr.fileno(), self._image.limits.stderr, finish)
+        out = BoundedReader(process.stdout.fileno(), self._image.limits.stdout, finish)
+        err = BoundedReader(process.stderr.fileno(), self._image.limits.stderr, finish)
         ended = asyncio.ensure_future(readable(pidfd))
         ended.add_done_callback(lambda _: finish())
         feeder = asyncio.ensure_future(feed(os.dup(process.stdin.fileno()), request))

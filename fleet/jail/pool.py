@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from fleet.errors import JailError
-from fleet.jail.live import Live
+from fleet.jail.running_jail import RunningJail
 
 MAX_AGE_S = 600.0
 PAUSE_S = 0.05
@@ -21,14 +21,14 @@ class Pool:
     """At most `size` waiting jails, refilled in the background after each take."""
 
     def __init__(
-        self, spawn: Callable[[], Awaitable[Live]], size: int, *, max_age_s: float = MAX_AGE_S
+        self, spawn: Callable[[], Awaitable[RunningJail]], size: int, *, max_age_s: float = MAX_AGE_S
     ) -> None:
         self._spawn, self._size, self._max_age_s = spawn, size, max_age_s
-        self._idle: deque[Live] = deque()
+        self._idle: deque[RunningJail] = deque()
         self._filling: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def take(self) -> Live:
+    async def take(self) -> RunningJail:
         """Return a fresh jail: a waiting one that is alive and young, else a new one, tried twice."""
         if self._closed:
             raise JailError("the jails are closed")
@@ -48,7 +48,7 @@ class Pool:
         finally:
             self.refill()
 
-    async def _fresh(self) -> Live:
+    async def _fresh(self) -> RunningJail:
         live = await self._spawn()
         if not await _woken(live):
             raise JailError("a jail ended before its request", remedy="run `fleet doctor`")
@@ -85,7 +85,7 @@ class Pool:
             await self._idle.popleft().end()
 
 
-async def _woken(live: Live) -> bool:
+async def _woken(live: RunningJail) -> bool:
     """Whether it is awake; it is ended when it is not, and when the call that took it is cancelled."""
     awake = False
     try:

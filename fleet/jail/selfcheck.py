@@ -20,10 +20,10 @@ from typing import Any
 import anyio
 
 from fleet.errors import JailError
-from fleet.jail.live import Live
+from fleet.jail.jail_spec import open_shape
 from fleet.jail.model import Egress, End, Image, Outcome, Tier
 from fleet.jail.reap import leftover_prefix
-from fleet.jail.shape import open_shape
+from fleet.jail.running_jail import RunningJail
 from fleet.jail.spawn import spawn
 
 Line = tuple[str, bool, str]
@@ -58,54 +58,78 @@ class _Plan:
 
 _FACTS = (
     _Check(
-        "seccomp", lambda f: f["status"]["Seccomp"] == "2", "status",
+        "seccomp",
+        lambda f: f["status"]["Seccomp"] == "2",
+        "status",
         "the kernel needs CONFIG_SECCOMP_FILTER",
     ),
     _Check(
-        "capabilities", lambda f: all(int(f["status"][name], 16) == 0 for name in _CAPABILITIES), "status",
+        "capabilities",
+        lambda f: all(int(f["status"][name], 16) == 0 for name in _CAPABILITIES),
+        "status",
         "use a bubblewrap that honours --cap-drop ALL",
     ),
     _Check(
-        "no new privileges", lambda f: f["status"]["NoNewPrivs"] == "1" and f["uid"] != 0, "status",
+        "no new privileges",
+        lambda f: f["status"]["NoNewPrivs"] == "1" and f["uid"] != 0,
+        "status",
         "use a bubblewrap that is not setuid",
     ),
     _Check(
-        "loopback only", lambda f: f["interfaces"] == ["lo"], "interfaces",
+        "loopback only",
+        lambda f: f["interfaces"] == ["lo"],
+        "interfaces",
         "allow network namespaces",
     ),
     _Check(
-        "user namespaces", lambda f: f["userns"] in _REFUSED, "userns",
+        "user namespaces",
+        lambda f: f["userns"] in _REFUSED,
+        "userns",
         "use a bubblewrap with --disable-userns",
     ),
     _Check(
-        "vsock", lambda f: f["vsock"] in _REFUSED, "vsock",
+        "vsock",
+        lambda f: f["vsock"] in _REFUSED,
+        "vsock",
         "the system call filter is not in force",
     ),
     _Check(
-        "environment", lambda f: f["environ"] in _REFUSED | {"ENODATA"}, "environ",
+        "environment",
+        lambda f: f["environ"] in _REFUSED | {"ENODATA"},
+        "environ",
         "the first process shows its environment",
     ),
     _Check(
-        "first process", lambda f: f["memory"] in _REFUSED, "memory",
+        "first process",
+        lambda f: f["memory"] in _REFUSED,
+        "memory",
         "the first process can be written to: is another /proc mounted over it?",
     ),
     _Check(
-        "reins of the first process", lambda f: all(seen in _REFUSED for seen in f["reins"].values()),
-        "reins", "the system call filter is not in force",
-    ),
-    _Check(
-        "inotify", lambda f: f["inotify"] in _REFUSED, "inotify",
+        "reins of the first process",
+        lambda f: all(seen in _REFUSED for seen in f["reins"].values()),
+        "reins",
         "the system call filter is not in force",
     ),
     _Check(
-        "read-only root", lambda f: f["root"] in _REFUSED, "root",
+        "inotify",
+        lambda f: f["inotify"] in _REFUSED,
+        "inotify",
+        "the system call filter is not in force",
+    ),
+    _Check(
+        "read-only root",
+        lambda f: f["root"] in _REFUSED,
+        "root",
         "use a bubblewrap that honours --remount-ro",
     ),
     _Check(
-        "way out", lambda f: f["broker"] == "HTTP/1.1 403 Forbidden", "broker",
+        "way out",
+        lambda f: f["broker"] == "HTTP/1.1 403 Forbidden",
+        "broker",
         "allow AF_NETLINK in the service unit: the loopback interface must come up",
     ),
-)  # fmt: skip
+)
 
 
 async def prove(image: Image, *, bwrap: str, spool: Path) -> Tier:
@@ -199,7 +223,7 @@ async def _run(
                 await live.end()
 
 
-async def _answer(live: Live, do: str, egress: Egress | None) -> Outcome:
+async def _answer(live: RunningJail, do: str, egress: Egress | None) -> Outcome:
     request = json.dumps({"do": do}).encode() + b"\n"
     if egress is None:
         live.listener.close()

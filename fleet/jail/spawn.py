@@ -13,12 +13,12 @@ from pathlib import Path
 
 from fleet.errors import JailError
 from fleet.jail.arguments import DATA, HOST_FACTS, bwrap_arguments
-from fleet.jail.live import Live
-from fleet.jail.plumbing import Plumbing
+from fleet.jail.descriptors import Plumbing
+from fleet.jail.jail_spec import Shape
 from fleet.jail.process import is_running, kill, open_pidfd, proc_stat
 from fleet.jail.reap import write_record
+from fleet.jail.running_jail import RunningJail
 from fleet.jail.seccomp import seccomp_filter
-from fleet.jail.shape import Shape
 from fleet.jail.streams import readable
 
 _READY = b"R"
@@ -35,7 +35,7 @@ _REMEDIES = (
 )
 
 
-async def spawn(shape: Shape, spool: Path) -> Live:
+async def spawn(shape: Shape, spool: Path) -> RunningJail:
     """Start a jail and return it with its guest waiting; else JailError with bubblewrap's words."""
     plumbing = Plumbing()
     control, far_control = plumbing.control()
@@ -63,10 +63,18 @@ async def spawn(shape: Shape, spool: Path) -> Live:
         raise
     plumbing.keep()
     os.close(status)
-    return Live(
-        outer=outer, outer_fd=outer_fd, init_fd=init_fd, control=control, listener=listener,
-        stdin=stdin, stdout=stdout, stderr=stderr, record=record, limits=shape.limits,
-    )  # fmt: skip
+    return RunningJail(
+        outer=outer,
+        outer_fd=outer_fd,
+        init_fd=init_fd,
+        control=control,
+        listener=listener,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        record=record,
+        limits=shape.limits,
+    )
 
 
 def _start(

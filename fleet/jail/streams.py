@@ -9,7 +9,7 @@ from collections.abc import Callable
 _CHUNK = 1 << 16
 
 
-class Bounded:
+class BoundedReader:
     """Keeps at most `cap` bytes of a pipe and calls `on_flood` once when there are more."""
 
     def __init__(self, fd: int, cap: int, on_flood: Callable[[], None]) -> None:

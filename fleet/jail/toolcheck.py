@@ -17,7 +17,7 @@ _DEADLINE_S = 45.0
 _PROGRAMS = ("compiler", "loader")
 
 
-class _Unshown(JailError):
+class _MissingFolder(JailError):
     """The jail would do, and the profile names a folder that is not there."""
 
 
@@ -31,7 +31,7 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ToolTrial:
     """One program: `ours` when it could not be tried, so that nothing was learnt about it.
 
     `jailed` is false when there was not even a jail, or no time for it.
@@ -46,7 +46,7 @@ class Tried:
 
 async def try_programs(
     image: Image, programs: Programs, *, spool: Path, bwrap: str = ""
-) -> tuple[Tried, ...]:
+) -> tuple[ToolTrial, ...]:
     """Compile the sample and load its module in one fresh jail of this image; empty without any program."""
     if not (programs.compiler or programs.loader):
         return ()
@@ -55,15 +55,15 @@ async def try_programs(
         answer = await _ask(replace(image, guest="sandbox.toolcheck"), request, spool, bwrap)
     except JailError as error:
         seen = f"{error}; {error.remedy}" if error.remedy else str(error)
-        jailed = isinstance(error, _Unshown)
-        return tuple(Tried(name, False, True, seen, jailed) for name in _PROGRAMS if request[name])
+        jailed = isinstance(error, _MissingFolder)
+        return tuple(ToolTrial(name, False, True, seen, jailed) for name in _PROGRAMS if request[name])
     return judged(answer, bool(programs.sample))
 
 
 async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str) -> Mapping[str, Any]:
     for path, _ in image.mounts:
         if not path.is_dir():
-            raise _Unshown(
+            raise _MissingFolder(
                 f"[compiler] root {path} is not a folder", remedy="name the folder that holds them"
             )
     jail = BwrapJail(image, pool=0, spool=spool, bwrap=bwrap or None)
@@ -81,23 +81,25 @@ async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str
     raise JailError(f"the check of the programs ended {outcome.end} {outcome.code}: {said}")
 
 
-def judged(answer: Mapping[str, Any], has_sample: bool) -> tuple[Tried, ...]:
+def judged(answer: Mapping[str, Any], has_sample: bool) -> tuple[ToolTrial, ...]:
     """Without a sample all that is known is that a program starts."""
     try:
         return tuple(_judged(name, answer[name], has_sample) for name in _PROGRAMS if name in answer)
     except (KeyError, TypeError, AttributeError):
-        return (Tried("compiler", False, True, "the check of the programs answered nonsense"),)
+        return (ToolTrial("compiler", False, True, "the check of the programs answered nonsense"),)
 
 
-def _judged(name: str, seen: Mapping[str, str], has_sample: bool) -> Tried:
+def _judged(name: str, seen: Mapping[str, str], has_sample: bool) -> ToolTrial:
     ended = line(f"{seen['ending']}: {seen['said']}".removesuffix(": "), 300)
     if seen["ours"]:
-        return Tried(name, False, True, line(seen["ours"], 300))
+        return ToolTrial(name, False, True, line(seen["ours"], 300))
     if seen["ending"] == "unknown":
-        return Tried(name, False, True, "could not tell: this machine is too busy", jailed=False)
+        return ToolTrial(name, False, True, "could not tell: this machine is too busy", jailed=False)
     if not has_sample or seen.get("module") == "":
-        return Tried(name, True, False, f"it starts ({ended}); no module of a [compiler] sample was tried")
+        return ToolTrial(
+            name, True, False, f"it starts ({ended}); no module of a [compiler] sample was tried"
+        )
     what = "[compiler] sample" if name == "compiler" else "the module of [compiler] sample"
     if seen["ending"] == "accepted":
-        return Tried(name, True, False, f"{what}: accepted")
-    return Tried(name, False, False, f"{what} was expected to be accepted: {ended}")
+        return ToolTrial(name, True, False, f"{what}: accepted")
+    return ToolTrial(name, False, False, f"{what} was expected to be accepted: {ended}")

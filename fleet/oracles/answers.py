@@ -66,9 +66,12 @@ def _broken_compiler(args: Args, result: Args) -> Iterator[Violation]:
     how = f"{who} ends in a {outcome} (status {result.get('exit_code')}): {said}".rstrip(": ")
     known = template(said)
     yield Violation(
-        "compiler-broken", "high", "compiler",
-        Sighting(how, f"compiler-broken {who} {outcome} {known}", whole=bool(known)), frozenset({"outcome"}),
-    )  # fmt: skip
+        "compiler-broken",
+        "high",
+        "compiler",
+        Sighting(how, f"compiler-broken {who} {outcome} {known}", whole=bool(known)),
+        frozenset({"outcome"}),
+    )
 
 
 def _endless_compiler(args: Args, result: Args) -> Iterator[Violation]:

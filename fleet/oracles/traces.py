@@ -20,14 +20,17 @@ TRACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("an operating-system error", r"\bE(?:NOENT|ACCES|PERM|CONNREFUSED|PIPE|ISDIR): "),
         ("a Python traceback", r"Traceback \(most recent call last\):"),
         ("a Go panic", r"(?m)^(?:panic: |goroutine \d{1,9} \[)"),
-        ("a JavaScript stack", r"(?m)^\s{0,16}at [\w.$<>\[\] ]{1,120} \((?:file://|node:|/)[^)\n]{1,300}:\d{1,7}:\d{1,7}\)"),
+        (
+            "a JavaScript stack",
+            r"(?m)^\s{0,16}at [\w.$<>\[\] ]{1,120} \((?:file://|node:|/)[^)\n]{1,300}:\d{1,7}:\d{1,7}\)",
+        ),
         ("a Java stack", r"(?m)^\s{0,16}at [\w.$]{1,200}\([\w$]{1,80}\.(?:java|kt|scala):\d{1,7}\)"),
         ("a PHP error", r"(?:Fatal error|Uncaught \w{1,60}): [^\n]{1,300} in /[^\n]{1,200} on line \d{1,7}"),
         ("a .NET stack", r"(?m)^\s{0,16}at [\w.<>`\[\], ]{1,200}\([^)\n]{0,200}\) in [^\n]{1,200}:line \d"),
         ("an SQL error", r"SQLSTATE\[\w{5}\]|\bORA-\d{5}\b|You have an error in your SQL syntax"),
         ("an SQL error", r"(?:sqlite3\.OperationalError|psycopg\w{0,8}\.errors|pq: syntax error)"),
     )
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,19 +17,19 @@ from fleet.gate.budget import Budget, Ledger
 from fleet.gate.scope import Scope
 from fleet.personas.duration import parse_duration
 from fleet.personas.load import LoadedPersona
-from fleet.runs import brief
-from fleet.runs.conduct import Conductor, Setting
-from fleet.runs.coverage import BLIND, Coverage
-from fleet.runs.decisions import Recorder
-from fleet.runs.exercise import Exercise
-from fleet.runs.groups import granted
-from fleet.runs.hand import PLAYBOOK, Hand
-from fleet.runs.outage import Up
-from fleet.runs.plan import Plan
-from fleet.runs.policy import PROVABLE
-from fleet.runs.state import StateFile
-from fleet.runs.watch import Watch
-from fleet.runs.world import World
+from fleet.runs.call.decisions import DecisionRecorder
+from fleet.runs.call.tool_groups import granted
+from fleet.runs.context import FleetContext
+from fleet.runs.desk import brief
+from fleet.runs.desk.coverage import BLIND, Coverage
+from fleet.runs.desk.desk import RunDesk, Setting
+from fleet.runs.desk.plan import Plan
+from fleet.runs.desk.state_file import StateFile
+from fleet.runs.desk.stop_conditions import PROVABLE
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
+from fleet.runs.outage.decide import Up
+from fleet.runs.outage.watch import Watch
+from fleet.runs.proof.probe_runner import Exercise
 from fleet.text import line
 
 DRIVING = 0.75
@@ -40,12 +40,12 @@ PROGRAMS = frozenset({"qa_compile", "qa_publish", "qa_fuzz"})
 """Tools that start the platform's compiler or loader."""
 
 
-def drivers(world: World) -> tuple[str, ...]:
+def drivers(world: FleetContext) -> tuple[str, ...]:
     """What a persona may ask for here."""
     return DRIVERS if world.model is None else (*DRIVERS, "model")
 
 
-def hand_of(world: World, persona: LoadedPersona, given: Hand | None = None) -> Hand:
+def hand_of(world: FleetContext, persona: LoadedPersona, given: DriverChoice | None = None) -> DriverChoice:
     """Who drives a run of this persona; ConfigError when nobody can.
 
     `auto` is the model when one is configured and the persona has tokens for it, else the playbook.
@@ -69,15 +69,15 @@ def hand_of(world: World, persona: LoadedPersona, given: Hand | None = None) -> 
 class Drive:
     """One run's exercise. `desk` is there once it has begun."""
 
-    world: World
+    world: FleetContext
     persona: LoadedPersona
     exercise: Exercise
     ledger: Ledger
     budget: Budget
     scope: Scope
-    recorder: Recorder
-    hand: Hand = PLAYBOOK
-    desk: Conductor | None = None
+    recorder: DecisionRecorder
+    hand: DriverChoice = PLAYBOOK
+    desk: RunDesk | None = None
     turn_s: float = 0.0
     """Deadline of a turn; 0: the persona's."""
     texts: dict[str, str] = field(default_factory=dict)
@@ -126,10 +126,10 @@ class Drive:
             raise RunOver(BLIND, desk.summary())
         return detail or desk.summary()
 
-    def seat(self) -> Conductor:
+    def seat(self) -> RunDesk:
         """The desk, with plan, brief and state on the disk; the same one when it is there already."""
         if self.desk is None:
-            self.desk = Conductor(
+            self.desk = RunDesk(
                 Setting(
                     exercise=self.exercise,
                     ledger=self.ledger,
@@ -173,7 +173,7 @@ class Drive:
                 raise
         await self.world.check()  # it was away for a moment
 
-    async def _by_hand(self, desk: Conductor) -> str:
+    async def _by_hand(self, desk: RunDesk) -> str:
         try:
             return await _driven(self.hand, desk)
         except (ProviderFailed, BudgetExceeded) as error:
@@ -194,7 +194,7 @@ class Drive:
         return one.driver == "auto" and self.hand.name == "model" and not strict
 
 
-async def _driven(hand: Hand, desk: Conductor) -> str:
+async def _driven(hand: DriverChoice, desk: RunDesk) -> str:
     """What a driver says at its end. Whatever it raises, a run that a fence has ended is over for that."""
     try:
         return await hand.drive(desk)

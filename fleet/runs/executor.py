@@ -14,11 +14,11 @@ from anyio.abc import TaskGroup
 
 from fleet.clock import Clock, rest
 from fleet.errors import FleetError, LostRun, TryAgain
-from fleet.events.feed import FaultMet, Feed, QueuePaused, QueueResumed
+from fleet.events.daemon_events import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
-from fleet.runs.life import waits_key
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import waits_key
 from fleet.store.rows import NEWS, RunRow
 
 POLL_S = 1.0
@@ -37,7 +37,7 @@ class Execute(Protocol):
     async def __call__(self, row: RunRow, persona: LoadedPersona, /) -> object: ...
 
 
-class Ended(Protocol):
+class RunEndListener(Protocol):
     """Told after every run whose outcome is recorded; `found` when it found something new."""
 
     def __call__(self, row: RunRow, /, *, found: bool) -> None: ...
@@ -59,9 +59,16 @@ class Executor:
     """
 
     def __init__(
-        self, world: World, personas: Mapping[str, LoadedPersona], execute: Execute, feed: Feed, *,
-        ended: Ended, beat: Callable[[], None], limit: int,
-    ) -> None:  # fmt: skip
+        self,
+        world: FleetContext,
+        personas: Mapping[str, LoadedPersona],
+        execute: Execute,
+        feed: Feed,
+        *,
+        ended: RunEndListener,
+        beat: Callable[[], None],
+        limit: int,
+    ) -> None:
         self._world, self._personas, self._execute = world, personas, execute
         self._feed, self._ended, self._beat = feed, ended, beat
         self.limit = limit
@@ -223,4 +230,4 @@ def _nobody() -> None:
     """Until somebody listens."""
 
 
-__all__ = ["POLL_S", "Ended", "Execute", "Executor"]
+__all__ = ["POLL_S", "Execute", "Executor", "RunEndListener"]

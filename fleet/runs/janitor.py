@@ -9,18 +9,18 @@ from functools import partial
 import anyio
 
 from fleet.errors import FleetError, LostRun
-from fleet.events.feed import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
+from fleet.events.daemon_events import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.gate.stop import stopped
-from fleet.runs.executor import Ended, Executor
-from fleet.runs.final import look_at_posts
-from fleet.runs.life import resettle
-from fleet.runs.orphans import close_orphans
-from fleet.runs.settle import release_left, transactions
-from fleet.runs.undone import release_again, undone
-from fleet.runs.wallet import Wallet
-from fleet.runs.world import World
+from fleet.runs.call.wallet import Wallet
+from fleet.runs.context import FleetContext
+from fleet.runs.executor import Executor, RunEndListener
+from fleet.runs.lifecycle import resettle
+from fleet.runs.settlement.finality import look_at_posts
+from fleet.runs.settlement.orphans import close_orphans
+from fleet.runs.settlement.reorg import release_again, undone
+from fleet.runs.settlement.settle import release_left, transactions
 from fleet.store.rows import NEWS, EffectRow, RunRow
 
 TICK_S = 60.0
@@ -31,8 +31,11 @@ LOOK_S = 1.0
 """How late the end of a STOP is seen."""
 
 _TRANSACTIONS, _POSTS, _UNDONE, _ORPHANS = _PARTS = (
-    "transactions", "entries at finality", "undone releases", "orphans",
-)  # fmt: skip
+    "transactions",
+    "entries at finality",
+    "undone releases",
+    "orphans",
+)
 """Parts of a sweep that are no run's."""
 
 _LOG = logging.getLogger("fleet.janitor")
@@ -44,7 +47,7 @@ class Janitor:
     What fails is told once per reason, and tried again later and later; it stands in nobody's way.
     """
 
-    def __init__(self, world: World, executor: Executor, feed: Feed, *, ended: Ended) -> None:
+    def __init__(self, world: FleetContext, executor: Executor, feed: Feed, *, ended: RunEndListener) -> None:
         self._world, self._executor, self._feed, self._ended = world, executor, feed, ended
         self._failed: dict[str, tuple[int, float]] = {}  # run, or part, to failures and when to try again
         self._told: dict[str, str] = {}

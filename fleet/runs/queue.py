@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, Self
 
 from fleet.errors import ConfigError
-from fleet.events.feed import Feed, TriggerFired, TriggerSkipped
+from fleet.events.daemon_events import Feed, TriggerFired, TriggerSkipped
 from fleet.gate.budget import Budget, Today, Unit, spent_for_today
 from fleet.personas.load import LoadedPersona
 from fleet.runs.drive import DRIVERS
-from fleet.runs.life import new_run_id
+from fleet.runs.lifecycle import new_run_id
 from fleet.store.journal import Journal
-from fleet.store.part import pack
+from fleet.store.tables.base import pack
 from fleet.triggers.model import EVERYONE, Firing, Skip
 
 ROOM = 256
@@ -27,9 +27,18 @@ class Enqueue(Protocol):
     """Queues a run: the journal's `trigger`, or a source's, which also sends for somebody to run it."""
 
     async def __call__(
-        self, run_id: str, *, persona: str, key: str, platform: str, trigger: str, rung: str,
-        budget: Mapping[str, Any] | str, priority: int = 0, due: str = "",
-    ) -> bool: ...  # fmt: skip
+        self,
+        run_id: str,
+        *,
+        persona: str,
+        key: str,
+        platform: str,
+        trigger: str,
+        rung: str,
+        budget: Mapping[str, Any] | str,
+        priority: int = 0,
+        due: str = "",
+    ) -> bool: ...
 
 
 class EnqueueAll(Protocol):
@@ -46,10 +55,17 @@ class Queue:
     """
 
     def __init__(
-        self, journal: Journal, platform: str, personas: Mapping[str, LoadedPersona], feed: Feed, *,
-        enqueue: Enqueue | None = None, enqueue_all: EnqueueAll | None = None,
-        day: Callable[[], Mapping[Unit, int]] = dict, drivers: Sequence[str] = DRIVERS,
-    ) -> None:  # fmt: skip
+        self,
+        journal: Journal,
+        platform: str,
+        personas: Mapping[str, LoadedPersona],
+        feed: Feed,
+        *,
+        enqueue: Enqueue | None = None,
+        enqueue_all: EnqueueAll | None = None,
+        day: Callable[[], Mapping[Unit, int]] = dict,
+        drivers: Sequence[str] = DRIVERS,
+    ) -> None:
         self._journal, self._platform = journal, platform
         self._enqueue: Enqueue = enqueue or journal.trigger
         self._enqueue_all: EnqueueAll = enqueue_all or journal.trigger_all

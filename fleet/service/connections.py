@@ -25,10 +25,10 @@ _FULL = (
 class _Room:
     """One listener's connections; `silent` are those of which a head is awaited, the oldest first."""
 
-    here: set[Connection] = field(default_factory=set)
-    silent: dict[Connection, None] = field(default_factory=dict)
+    here: set[PageConnection] = field(default_factory=set)
+    silent: dict[PageConnection, None] = field(default_factory=dict)
 
-    def admit(self, new: Connection) -> bool:
+    def admit(self, new: PageConnection) -> bool:
         if len(self.here) >= CONNECTIONS:
             if not self.silent:
                 return False
@@ -38,7 +38,7 @@ class _Room:
         self.here.add(new)
         return True
 
-    def leave(self, one: Connection) -> None:
+    def leave(self, one: PageConnection) -> None:
         self.here.discard(one)
         self.silent.pop(one, None)
 
@@ -54,7 +54,7 @@ class House:
     rooms: defaultdict[object, _Room] = field(default_factory=lambda: defaultdict(_Room))
 
 
-class Connection(H11Protocol):
+class PageConnection(H11Protocol):
     """uvicorn's connection with a place in a room."""
 
     def __init__(self, house: House, **given: Any) -> None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from fleet import __version__
+from fleet import __version__, disk_reserve
+from fleet.broker import services
 from fleet.clock import rest
 from fleet.config import FleetConfig
 from fleet.errors import FleetError
-from fleet.events.feed import (
+from fleet.events.daemon_events import (
     ConfigRefused,
     ConfigReloaded,
     DaemonDraining,
@@ -26,24 +27,22 @@ from fleet.events.feed import (
 )
 from fleet.gate.dial import DIAL, read_dial, read_note
 from fleet.gate.stop import stopped
-from fleet.jail import services
 from fleet.personas.load import LoadedPersona
+from fleet.runs.context import FleetContext
+from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
-from fleet.runs.life import SETTLE_S, execute, forget_unbegun
-from fleet.runs.lost import take_back
-from fleet.runs.policy import ENDED_WELL
+from fleet.runs.lifecycle import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import TRIAGE, Queue
-from fleet.runs.world import World
-from fleet.service.again import Again
-from fleet.service.keeper import Keeper
+from fleet.runs.settlement.lost_runs import take_back
+from fleet.service.health import DaemonHealth
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
-from fleet.service.roll import Roll
+from fleet.service.persona_watcher import PersonaWatcher
+from fleet.service.retention import FolderRetention
+from fleet.service.second_chance import SecondChance
 from fleet.service.supervise import ENDING, side, signals
 from fleet.service.triggers import Side, Triggers
-from fleet.service.vitals import Vitals
-from fleet.store import ballast
 from fleet.store.rows import RunRow
 
 LIVE_KEYS = ("concurrency", "trusted", "never", "hooks", "keep")
@@ -56,7 +55,7 @@ WEATHER_S = 1.0
 
 _LOG = logging.getLogger("fleet.service")
 
-Triage = Callable[[World, LoadedPersona], Awaitable[str]]
+Triage = Callable[[FleetContext, LoadedPersona], Awaitable[str]]
 """One pass over the log; its answer is one line for people."""
 
 
@@ -67,12 +66,12 @@ class Daemon:
     `more` are side tasks of the caller; `reread` reads the configuration anew, raising ConfigError.
     """
 
-    world: World
+    world: FleetContext
     personas: dict[str, LoadedPersona]
     feed: Feed
     queue: Queue
     triggers: Triggers
-    roll: Roll
+    roll: PersonaWatcher
     triage: Triage
     reread: Callable[[], FleetConfig]
     grace_s: float
@@ -81,7 +80,7 @@ class Daemon:
     more: Sequence[Side] = ()
     executor: Executor = field(init=False)
     janitor: Janitor = field(init=False)
-    vitals: Vitals = field(init=False)
+    vitals: DaemonHealth = field(init=False)
     draining: str = ""
     _firing: anyio.CancelScope = field(init=False)
     _rung: str = ""
@@ -89,15 +88,20 @@ class Daemon:
     def __post_init__(self) -> None:
         limit = self.world.config.concurrency
         self.executor = Executor(
-            self.world, self.personas, self._execute, self.feed,
-            ended=self._ended, beat=self._beat, limit=limit,
-        )  # fmt: skip
+            self.world,
+            self.personas,
+            self._execute,
+            self.feed,
+            ended=self._ended,
+            beat=self._beat,
+            limit=limit,
+        )
         self.janitor = Janitor(self.world, self.executor, self.feed, ended=self._ended)
         self.executor.left_behind = self.world.source.found = self.janitor.nudge
         self.executor.held = lambda: self.vitals.short
         self.queue.nudge = self.executor.nudge
         self._firing = anyio.CancelScope()
-        self.vitals = Vitals(self.world, self.executor, self.personas, self.tally)
+        self.vitals = DaemonHealth(self.world, self.executor, self.personas, self.tally)
 
     async def serve(self) -> None:
         """Until a signal; SideTaskDied when a part of it ends before, and then every run is settled first."""
@@ -156,8 +160,8 @@ class Daemon:
 
     async def _fire(self) -> None:
         """Triggers, the folder, the janitor and the keeper: what stops as soon as the daemon drains."""
-        keeper = Keeper(lambda: self.world, self.feed)
-        again = Again(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
+        keeper = FolderRetention(lambda: self.world, self.feed)
+        again = SecondChance(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
         with self._firing:
             async with anyio.create_task_group() as tasks:
                 for name, run in self.triggers.sides:
@@ -194,7 +198,7 @@ class Daemon:
                 if self._rung:
                     self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
                 self._rung = str(rung.rung)
-            short = ballast.look(self.world.state)
+            short = disk_reserve.look(self.world.state)
             if short != self.vitals.short:
                 self.vitals.short = short
                 self.executor.nudge()

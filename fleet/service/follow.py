@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from fleet.events.live import Hub, Lagged, Live
+from fleet.events.live import Hub, Lagged, LiveReader
 from fleet.events.model import LIVE, Event
 from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
 
@@ -62,7 +62,7 @@ class Followers:
         self._busy += 1
         return _Stay(_events(path, size, live, seen, self.stay_s), partial(self._leave, live))
 
-    def _leave(self, live: Live | None) -> None:
+    def _leave(self, live: LiveReader | None) -> None:
         self._busy -= 1
         if live is not None:
             live.close()
@@ -85,7 +85,7 @@ class _Stay(StreamingResponse):
 
 
 async def _events(
-    path: Path, size: int, live: Live | None, seen: int, stay_s: float
+    path: Path, size: int, live: LiveReader | None, seen: int, stay_s: float
 ) -> AsyncGenerator[str, None]:
     try:
         yield f"retry: {AGAIN_MS}\n\n"
@@ -112,7 +112,7 @@ def _until(path: Path, size: int) -> Iterator[Event | UnknownRecord]:
             return
 
 
-async def _live(live: Live, count: int, stay_s: float) -> AsyncIterator[str]:
+async def _live(live: LiveReader, count: int, stay_s: float) -> AsyncIterator[str]:
     async with aclosing(live.events()) as events:
         until = anyio.current_time() + stay_s
         while True:

@@ -1,182 +1,102 @@
-"""`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and on loopback when asked.
-
-Beside these pages `POST /hooks/<name>` takes signed deliveries, and `POST /runs` (on the unix socket alone)
-what a person wants to run: intake.py and doors.py. `GET /runs/<id>/events` there follows a run: follow.py.
-"""
+"""How the daemon is, for whoever asks: read when asked, from the journal and what is in flight."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import socket
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Mapping
 
 import anyio
 
-from fleet.errors import ConfigError
-from fleet.service.metrics import Reading
+from fleet.errors import FleetError
+from fleet.gate.budget import day_limits, left_today
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.stop import stopped
+from fleet.personas.load import LoadedPersona
+from fleet.runs.context import FleetContext
+from fleet.runs.executor import Executor
+from fleet.service.metrics import Reading, Tally
+from fleet.store.tables.units import FLEET
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from fleet.service.doors import Doors
-    from fleet.service.follow import Followers
-
-SOCKET = "fleet.sock"
-STALE_S = 30.0
-"""A work loop that has not turned for so long hangs."""
-HEAD_S = 5.0
-"""A connection whose request head is not there by then is ended."""
-LIFE_S = 30.0
-"""No connection lives longer."""
-LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]", "fleet"})
-"""Host names a request may carry: a page in somebody's browser that was pointed here by DNS has another."""
+CHAIN_S = 2.0
+"""A page waits so long for the chain, not longer."""
+FRESH_S = 15.0
 
 
-class Health(Protocol):
-    """The daemon as these pages see it."""
+class DaemonHealth:
+    """The health pages' view of a daemon, which sets `ready`, and `short`: why the disk is too full."""
+
+    def __init__(
+        self, world: FleetContext, executor: Executor, personas: Mapping[str, LoadedPersona], tally: Tally
+    ) -> None:
+        self._world, self._executor, self._personas = world, executor, personas
+        self._tally = tally
+        self._log: tuple[float, int | None] = (float("-inf"), None)
+        self.ready = False
+        self.short = ""
+        self.beat_at = world.clock.monotonic()
+
+    def beat(self) -> None:
+        """The work loop turned."""
+        self.beat_at = self._world.clock.monotonic()
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes new work."""
+        return self.ready and not self.short
 
     @property
     def beat_age_s(self) -> float:
-        """Seconds since the work loop turned."""
-
-    async def reading(self) -> Reading:
-        """How things are now."""
+        return self._world.clock.monotonic() - self.beat_at
 
     async def metrics(self) -> bytes:
-        """Prometheus's text format."""
+        from fleet.service.exposition import exposition  # 60 ms and 2 MB, for who asks
 
+        return exposition(await self.reading(), self._tally)
 
-def application(health: Health, doors: Doors | None = None, followers: Followers | None = None) -> Starlette:
-    """The three pages, and the ways in when there are `doors`."""
-    from starlette.applications import Starlette
-    from starlette.responses import JSONResponse, PlainTextResponse, Response
-    from starlette.routing import Route
+    async def reading(self) -> Reading:
+        """Everything at one moment; raises what the journal raises."""
+        world, journal, platform = self._world, self._world.journal, self._world.platform.name
+        unposted = await journal.findings(states=["confirmed", "posting"])
+        return Reading(
+            rung=str(read_dial(world.state / DIAL).rung),
+            paused=stopped(world.state) is not None,
+            degraded=self.short,
+            personas=len(self._personas),
+            live=len(self._executor.live),
+            beat_age_s=self.beat_age_s,
+            now=world.clock.now(),
+            outcomes=await journal.outcomes(),
+            waiting=await journal.waiting(platform),
+            ages=await journal.ages(platform),
+            budgets=await self._budgets(),
+            days=await self._days(),
+            outbox=len(unposted),
+            log_entries=await self._entries(),
+            log_mirrored=(await journal.mirror_cursor())[1],
+        )
 
-    def answer(good: bool, **facts: Any) -> Response:
-        return JSONResponse({"ok": good, **facts}, status_code=200 if good else 503)
+    async def _budgets(self) -> dict[tuple[str, str], int]:
+        left: dict[tuple[str, str], int] = {}
+        for run, persona in self._executor.live.items():
+            gate = self._world.gates.get(run)
+            for unit, count in (await gate.left()).items() if gate else ():
+                left[persona, str(unit)] = count
+        return left
 
-    async def healthz(request: Request) -> Response:
-        age = health.beat_age_s
-        return _guarded(request) or answer(age < STALE_S, beat_age_s=round(age, 3))
+    async def _days(self) -> dict[tuple[str, str], int]:
+        budgets = {name: one.persona.budget for name, one in self._personas.items()}
+        days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
+        days[FLEET] = day_limits(self._world.config.budget)
+        left = await left_today(self._world.journal, days)
+        return {(owner, str(unit)): count for owner, units in left.items() for unit, count in units.items()}
 
-    async def readyz(request: Request) -> Response:
-        if refusal := _guarded(request):
-            return refusal
-        now = await health.reading()
-        facts: dict[str, Any] = {"rung": now.rung, "paused": now.paused, "degraded": now.degraded}
-        facts |= {"runs": now.live, "personas": now.personas}
-        return answer(health.is_ready, waiting=sum(now.waiting.values()), **facts)
-
-    async def metrics(request: Request) -> Response:
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        return _guarded(request) or Response(await health.metrics(), headers={"content-type": kind})
-
-    def _guarded(request: Request) -> Response | None:
-        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-        return None if host in LOCAL else PlainTextResponse("unknown host\n", status_code=421)
-
-    pages = (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics))
-    routes = [Route(path, page, methods=["GET"]) for path, page in pages]
-    if doors is not None:
-        from fleet.service.intake import Intake
-
-        # apart, so that a crowd of senders keeps nobody from asking
-        outside, inside = (Intake(doors, lambda: health.is_ready) for _ in range(2))
-
-        async def hook(request: Request) -> Response:
-            return _guarded(request) or await outside.hook(request)
-
-        async def runs(request: Request) -> Response:
-            return _guarded(request) or await inside.runs(request)
-
-        routes += [Route("/hooks/{name}", hook, methods=["POST"]), Route("/runs", runs, methods=["POST"])]
-    if followers is not None:
-        watch = followers
-
-        async def events(request: Request) -> Response:
-            return _guarded(request) or await watch.events(request)
-
-        routes.append(Route("/runs/{run}/events", events, methods=["GET"]))
-    return Starlette(routes=routes)
-
-
-def listeners(state: Path, port: int | None) -> list[socket.socket]:
-    """The unix socket (0600), and a port of loopback; ConfigError when one cannot be had."""
-    made = [_unix(state)]
-    if port is not None:
-        line = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            line.bind(("127.0.0.1", port))
-        except OSError as error:
-            line.close()
-            made[0].close()
-            raise ConfigError(f"port {port}: {error.strerror}", remedy="choose another --port") from None
-        made.append(line)
-    return made
-
-
-def _unix(state: Path) -> socket.socket:
-    """Bound by way of the folder's descriptor: a path of more than 107 bytes does not fit an address."""
-    folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(SOCKET, dir_fd=folder)  # of a daemon that was killed: we hold the lock
-        line.bind(f"/proc/self/fd/{folder}/{SOCKET}")
-        os.chmod(state / SOCKET, 0o600)
-    except OSError as error:
-        line.close()
-        raise ConfigError(f"{state / SOCKET}: {error.strerror}", remedy="make the folder writable") from None
-    finally:
-        os.close(folder)
-    return line
-
-
-async def serve(
-    health: Health, state: Path, sockets: list[socket.socket], doors: Doors | None = None, *,
-    followers: Followers | None = None, head_s: float = HEAD_S, life_s: float = LIFE_S,
-) -> None:  # fmt: skip
-    """Answer until cancelled; then the unix socket is gone."""
-    import uvicorn
-
-    from fleet.service.connections import Connection, House
-
-    class Server(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield  # signals are the daemon's
-
-        async def main_loop(self) -> None:
-            """Its own wakes ten times a second, for a date header and a limit that are not used here."""
-            await anyio.sleep_forever()
-
-    connection = partial(Connection, House(head_s, life_s))
-    config = uvicorn.Config(
-        application(health, doors, followers), http=cast("type[asyncio.Protocol]", connection),
-        ws="none", proxy_headers=False, log_config=None, access_log=False, lifespan="off", date_header=False,
-        timeout_graceful_shutdown=1, h11_max_incomplete_event_size=16_384,
-    )  # fmt: skip
-    server = Server(config)
-    try:
-        await server.serve(sockets=sockets)
-    finally:
-        with anyio.CancelScope(shield=True):
-            if server.started:
-                server.force_exit = True
-                await server.shutdown(sockets=sockets)
-        for line in sockets:
-            line.close()
-        with contextlib.suppress(OSError):
-            (state / SOCKET).unlink()
+    async def _entries(self) -> int | None:
+        """Entries of the log on chain, seldom asked; None while the chain does not answer."""
+        now = self._world.clock.monotonic()
+        if now - self._log[0] > FRESH_S:
+            count = None
+            try:
+                with anyio.move_on_after(CHAIN_S):
+                    count = await self._world.log.count()
+            except FleetError:
+                pass
+            self._log = (now, count)
+        return self._log[1]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.text import clean
 
 if TYPE_CHECKING:
-    from fleet.events.feed import DaemonEvent
+    from fleet.events.daemon_events import DaemonEvent
     from fleet.events.model import Event
     from fleet.findings.redact import Redactor
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from fleet.events.feed import DaemonEvent, PersonaRefused, TriggerSkipped
+from fleet.events.daemon_events import DaemonEvent, PersonaRefused, TriggerSkipped
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
 from sandbox.tools import TOOLS
 

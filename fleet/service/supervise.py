@@ -37,9 +37,11 @@ async def side(name: str, run: Callable[[], Awaitable[None]]) -> NoReturn:
 
 
 async def signals(
-    received: AsyncIterator[signal.Signals], *, drain: Callable[[str], None],
+    received: AsyncIterator[signal.Signals],
+    *,
+    drain: Callable[[str], None],
     reload: Callable[[], Awaitable[None]],
-) -> None:  # fmt: skip
+) -> None:
     """The first SIGTERM or SIGINT drains, the second ends the process at once; SIGHUP reloads.
 
     Ending at once is safe at any instant: jails die with their parent, and the next start settles.

@@ -45,9 +45,18 @@ class Triggers:
     """
 
     def __init__(
-        self, sink: Sink, journal: Journal, node: Node, platform: Platform, sponsor: str, base: Path,
-        clock: Clock, *, fire_all: FireAll | None = None, hooks: Callable[[], Collection[str]] = tuple,
-    ) -> None:  # fmt: skip
+        self,
+        sink: Sink,
+        journal: Journal,
+        node: Node,
+        platform: Platform,
+        sponsor: str,
+        base: Path,
+        clock: Clock,
+        *,
+        fire_all: FireAll | None = None,
+        hooks: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         self._sink, self._hooks = sink, hooks
         self._journal, self._clock = journal, clock
         self._on: dict[str, set[str]] = {}
@@ -59,10 +68,17 @@ class Triggers:
         here = _here(base) if journal.shared else ""
         there = f".{platform.name}.{sponsor}" if journal.shared else ""
         self.chain = ChainWatch(
-            node, platform.chain.diamond, journal, sink, self.subscribers,
-            confirmations=platform.chain.confirmations, sponsor=sponsor,
-            low_wei=platform.sponsor.max_wei, clock=clock, key=CURSOR + there,
-        )  # fmt: skip
+            node,
+            platform.chain.diamond,
+            journal,
+            sink,
+            self.subscribers,
+            confirmations=platform.chain.confirmations,
+            sponsor=sponsor,
+            low_wei=platform.sponsor.max_wei,
+            clock=clock,
+            key=CURSOR + there,
+        )
         self.files = FileWatch(base, journal, sink, self._files, clock=clock, key=FILES + here)
 
     @property

@@ -12,23 +12,23 @@ from typing import Self
 
 from fleet.clock import Clock, SystemClock
 from fleet.errors import ConfigError
-from fleet.store.budget import Spending
-from fleet.store.database import BUSY_S, Database
-from fleet.store.effects import Effects
-from fleet.store.findings import Findings
-from fleet.store.history import Facts, History
-from fleet.store.keep import Keep
-from fleet.store.mirror import Mirror
-from fleet.store.queue import Queue
-from fleet.store.runs import Runs
-from fleet.store.sqlite import MEMORY, SqliteDatabase
+from fleet.store.sql.database import BUSY_S, Database
+from fleet.store.sql.sqlite import MEMORY, SqliteDatabase
+from fleet.store.tables.budget import SpendingTables
+from fleet.store.tables.effects import Effects
+from fleet.store.tables.findings import Findings
+from fleet.store.tables.history import History, HistoryTables
+from fleet.store.tables.mirror import Mirror
+from fleet.store.tables.queue import QueueTables
+from fleet.store.tables.retention import Keep
+from fleet.store.tables.runs import Runs
 
 __all__ = ["MEMORY", "Journal"]
 
 URLS = ("postgresql://", "postgres://")
 
 
-class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts, Keep):
+class Journal(Runs, QueueTables, Effects, Findings, SpendingTables, Mirror, History, HistoryTables, Keep):
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.
 
     Raises FleetError only: ConfigError (damaged, read-only, newer), TryAgain (locked, disk full),
@@ -76,7 +76,7 @@ class Journal(Runs, Queue, Effects, Findings, Spending, Mirror, History, Facts, 
 async def _database(place: Path | str, busy_s: float) -> Database:
     if isinstance(place, str) and place.startswith(URLS):
         try:
-            from fleet.store.postgres import (
+            from fleet.store.sql.postgres import (
                 PostgresDatabase,  # 70 ms that a journal in a file need not wait for
             )
         except ImportError:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import is_outage
-from fleet.findings.reader import Entry, read
+from fleet.findings.reader import ParsedEntry, read
 
 
 class LoggedText(Protocol):
@@ -36,7 +36,7 @@ class LoggedText(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReadReport:
     """One entry, read and judged: `trusted` by its sender's address, `keys` say what it is about."""
 
     epoch: int
@@ -44,7 +44,7 @@ class Report:
     at: int
     sender: str
     trusted: bool
-    entry: Entry
+    entry: ParsedEntry
     keys: tuple[str, ...]
 
     @property
@@ -59,11 +59,11 @@ class Cluster:
 
     fingerprint: str
     keys: frozenset[str]
-    reports: tuple[Report, ...]
+    reports: tuple[ReadReport, ...]
     resolved_at: int = 0
 
 
-def read_log(entries: Iterable[LoggedText], trusted: frozenset[str]) -> list[Report]:
+def read_log(entries: Iterable[LoggedText], trusted: frozenset[str]) -> list[ReadReport]:
     """Every entry as a report, in log order, ours of `sev=meta` included; nothing is ever left out."""
     ours = frozenset(address.lower() for address in trusted)
     reports = [_report(entry, ours) for entry in entries]
@@ -71,7 +71,7 @@ def read_log(entries: Iterable[LoggedText], trusted: frozenset[str]) -> list[Rep
     return reports
 
 
-def _report(logged: LoggedText, ours: frozenset[str]) -> Report:
+def _report(logged: LoggedText, ours: frozenset[str]) -> ReadReport:
     entry, sender = read(logged.text), logged.sender.lower()
     trusted = sender in ours
     own = fingerprint(entry.surface, entry.repro, entry.title)
@@ -82,26 +82,26 @@ def _report(logged: LoggedText, ours: frozenset[str]) -> Report:
         keys = (entry.fp,)
     else:
         keys = (entry.fp, own)
-    return Report(logged.epoch, logged.index, logged.timestamp, sender, trusted, entry, keys)
+    return ReadReport(logged.epoch, logged.index, logged.timestamp, sender, trusted, entry, keys)
 
 
-def is_summary(report: Report) -> bool:
+def is_summary(report: ReadReport) -> bool:
     """Triage's own summary. A stranger who writes `sev=meta` is a stranger like any other."""
     return report.trusted and report.entry.severity == "meta"
 
 
-def cluster(reports: Sequence[Report]) -> list[Cluster]:
+def cluster(reports: Sequence[ReadReport]) -> list[Cluster]:
     """Clusters in the order in which they were first seen; triage's own summaries belong to none."""
     ordered = sorted((r for r in reports if not is_summary(r)), key=lambda r: (r.epoch, r.index))
     older = {key for one in ordered if not (one.trusted and one.entry.was) for key in one.keys}
     roots = _join([report.keys for report in ordered] + list(_renamed(ordered, older)))
-    members: dict[str, list[Report]] = {}
+    members: dict[str, list[ReadReport]] = {}
     for report in ordered:
         members.setdefault(_root(roots, report.keys[0]), []).append(report)
     return [_cluster(reports) for reports in members.values()]
 
 
-def _renamed(ordered: Sequence[Report], older: Collection[str]) -> Iterator[tuple[str, str]]:
+def _renamed(ordered: Sequence[ReadReport], older: Collection[str]) -> Iterator[tuple[str, str]]:
     """What an older entry was called, beside what the first newer one with the same name is called now."""
     joined: set[str] = set()
     for report in ordered:
@@ -111,7 +111,7 @@ def _renamed(ordered: Sequence[Report], older: Collection[str]) -> Iterator[tupl
             yield was, report.keys[0]
 
 
-def _cluster(reports: list[Report]) -> Cluster:
+def _cluster(reports: list[ReadReport]) -> Cluster:
     lead = next((report for report in reports if report.trusted), reports[0])
     keys = frozenset(key for report in reports if report.trusted or report is lead for key in report.keys)
     return Cluster(lead.keys[0], keys, tuple(reports))

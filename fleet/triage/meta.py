@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 
 from fleet.findings.envelope import Envelope, write
-from fleet.triage.cluster import Report, is_summary
+from fleet.triage.cluster import ReadReport, is_summary
 from fleet.triage.worklist import WorklistItem
 
 SOURCE = "qa-triage"
@@ -30,7 +30,7 @@ def key(items: Sequence[WorklistItem]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def due(items: Sequence[WorklistItem], reports: Sequence[Report]) -> bool:
+def due(items: Sequence[WorklistItem], reports: Sequence[ReadReport]) -> bool:
     """True when the log's last summary of ours is about another list; an empty list needs no first one."""
     last = next((report for report in reversed(reports) if is_summary(report)), None)
     if last is None:

@@ -20,7 +20,7 @@ RESETS = 3
 """A log that is rewritten more often than this during one pass is not believed."""
 
 
-class Logged(Protocol):
+class LogRecord(Protocol):
     """One entry as the log's reader returns it."""
 
     @property
@@ -37,7 +37,7 @@ class LogReader(Protocol):
     async def count(self) -> int:
         """Entries in the log now."""
 
-    async def range(self, start: int, count: int, /) -> Sequence[Logged]:
+    async def range(self, start: int, count: int, /) -> Sequence[LogRecord]:
         """At most `count` entries from index `start`; fewer at the end, none behind it."""
 
 
@@ -51,7 +51,7 @@ class LogMirror(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class MirrorState:
     """Where the mirror stands now, and what this pass did."""
 
     epoch: int
@@ -60,7 +60,7 @@ class Followed:
     resets: int
 
 
-async def follow(log: LogReader, mirror: LogMirror, *, page: int = PAGE) -> Followed:
+async def follow(log: LogReader, mirror: LogMirror, *, page: int = PAGE) -> MirrorState:
     """Reads on from the cursor to the end of the log; ChainError when the log does not hold still."""
     new = resets = 0
     for _ in range(PAGES):
@@ -79,7 +79,7 @@ async def follow(log: LogReader, mirror: LogMirror, *, page: int = PAGE) -> Foll
         if got == 0:
             break
     epoch, upto = await mirror.mirror_cursor()
-    return Followed(epoch, upto, new, resets)
+    return MirrorState(epoch, upto, new, resets)
 
 
 async def _page(log: LogReader, mirror: LogMirror, epoch: int, upto: int, page: int) -> int | None:

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleet.findings.envelope import Envelope, write
-from fleet.findings.outage import SURFACE, Ended, is_outage, is_over, over_title
-from fleet.triage.cluster import Report
+from fleet.findings.outage import SURFACE, OutageEnd, is_outage, is_over, over_title
+from fleet.triage.cluster import ReadReport
 
 SOURCE = "qa-triage"
 
 
-def still(reports: Sequence[Report], ended: Sequence[Ended]) -> list[Report]:
+def still(reports: Sequence[ReadReport], ended: Sequence[OutageEnd]) -> list[ReadReport]:
     """The reports without those of outages that are over, and without what says so."""
     gone = {end.fp for end in ended} | {r.entry.fp for r in reports if r.trusted and is_over(r.entry)}
     return [r for r in reports if not (r.trusted and is_outage(r.entry) and r.entry.fp in gone)]
 
 
-def due(reports: Sequence[Report], ended: Sequence[Ended]) -> tuple[str, ...]:
+def due(reports: Sequence[ReadReport], ended: Sequence[OutageEnd]) -> tuple[str, ...]:
     """The entries that the log lacks: it speaks of an outage, and not of its end."""
     ours = [r.entry for r in reports if r.trusted and is_outage(r.entry)]
     said = {entry.fp for entry in ours if is_over(entry)}

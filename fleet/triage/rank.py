@@ -17,7 +17,7 @@ from fleet.clock import iso
 from fleet.errors import ConfigError
 from fleet.findings.repro import write_repro
 from fleet.text import line
-from fleet.triage.cluster import Cluster, Report
+from fleet.triage.cluster import Cluster, ReadReport
 from fleet.triage.worklist import State, WorklistItem
 
 SEVERITIES: Mapping[str, float] = MappingProxyType(
@@ -37,9 +37,9 @@ _YEAR_9999 = 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _RankedCluster:
     cluster: Cluster
-    lead: Report
+    lead: ReadReport
     state: State
     severity: str
     count: int
@@ -58,7 +58,7 @@ def rank(clusters: Iterable[Cluster], weights: Mapping[str, float] = SURFACES) -
     return tuple(_item(place, one) for place, one in enumerate(judged, 1))
 
 
-def state_of(report: Report) -> State:
+def state_of(report: ReadReport) -> State:
     """How well one report is proven. Only a trusted sender's canonical entry with a repro can be."""
     entry = report.entry
     if not report.trusted:
@@ -70,43 +70,43 @@ def state_of(report: Report) -> State:
     return "verified" if entry.rate[0] == entry.rate[1] >= TRIES else "flaky"
 
 
-def _judge(item: Cluster, weights: Mapping[str, float]) -> _Judged:
+def _judge(item: Cluster, weights: Mapping[str, float]) -> _RankedCluster:
     state = min((state_of(report) for report in item.reports), key=_TIERS.index)
     basis = [report for report in item.reports if state_of(report) == state]
     severity = max((_known(report) for report in basis), key=lambda name: SEVERITIES[name])
     count = recurrence(item.reports)
     weight = weights.get(basis[0].entry.surface, min(weights.values()))
     score = SEVERITIES[severity] * (1 + math.log2(count)) * weight
-    return _Judged(item, basis[0], state, severity, count, weight, round(score, 3))
+    return _RankedCluster(item, basis[0], state, severity, count, weight, round(score, 3))
 
 
-def _known(report: Report) -> str:
+def _known(report: ReadReport) -> str:
     return report.entry.severity if report.entry.severity in SEVERITIES else "unknown"
 
 
-def recurrence(reports: Sequence[Report]) -> int:
+def recurrence(reports: Sequence[ReadReport]) -> int:
     """Distinct runs of trusted senders; 1 for what only strangers report, however many they are."""
     return len({(report.sender, report.run) for report in reports if report.trusted}) or 1
 
 
-def echoed(reports: Sequence[Report]) -> bool:
+def echoed(reports: Sequence[ReadReport]) -> bool:
     """Whether a stranger reports it too: another than the first, where it is theirs."""
     trusted = any(report.trusted for report in reports)
     return len({report.sender for report in reports if not report.trusted}) > (0 if trusted else 1)
 
 
-def _order(one: _Judged) -> tuple[int, float, bool, int, int, str]:
+def _order(one: _RankedCluster) -> tuple[int, float, bool, int, int, str]:
     first, alone = _first(one), not echoed(one.cluster.reports)
     return _TIERS.index(one.state), -one.score, alone, first.epoch, first.index, one.cluster.fingerprint
 
 
-def _first(one: _Judged) -> Report:
+def _first(one: _RankedCluster) -> ReadReport:
     """The first report that counts: a stranger cannot claim to have been there before us."""
     trusted = one.state != "untrusted"
     return next(report for report in one.cluster.reports if report.trusted or not trusted)
 
 
-def _item(place: int, one: _Judged) -> WorklistItem:
+def _item(place: int, one: _RankedCluster) -> WorklistItem:
     entry, reports, first = one.lead.entry, one.cluster.reports, _first(one)
     trusted = one.state != "untrusted"
     senders = sorted({line(report.sender, 64) for report in reports if report.trusted == trusted})
@@ -132,7 +132,7 @@ def _item(place: int, one: _Judged) -> WorklistItem:
     )
 
 
-def _why(one: _Judged) -> str:
+def _why(one: _RankedCluster) -> str:
     what = "run" if one.state != "untrusted" else "sender"
     seen = f"{one.count} {what}{'' if one.count == 1 else 's'} {1 + math.log2(one.count):.3g}"
     severity = f"{one.severity} {SEVERITIES[one.severity]:g}"

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from fleet.errors import ConfigError
-from fleet.triage.cluster import Cluster, Report
+from fleet.triage.cluster import Cluster, ReadReport
 
 
 class Resolution(BaseModel):
@@ -62,5 +62,5 @@ def _apply(item: Cluster, resolutions: Sequence[Resolution]) -> Cluster | None:
     return replace(item, reports=reports, resolved_at=max(before, default=0))
 
 
-def _hides(resolution: Resolution, report: Report) -> bool:
+def _hides(resolution: Resolution, report: ReadReport) -> bool:
     return report.epoch == resolution.epoch and report.at <= resolution.at

@@ -10,14 +10,14 @@ from typing import Protocol
 from anyio import to_thread
 
 from fleet.clock import Clock, iso
-from fleet.findings.outage import Ended
+from fleet.findings.outage import OutageEnd
 from fleet.store.rows import MirroredEntry
 from fleet.triage import meta, outages
 from fleet.triage.cluster import cluster, read_log
 from fleet.triage.mirror import LogMirror, LogReader, follow
 from fleet.triage.rank import rank
 from fleet.triage.resolve import Resolution, apply, read_resolutions, write_resolutions
-from fleet.triage.unproven import Unproven
+from fleet.triage.unproven import UnprovenCandidate
 from fleet.triage.worklist import WorklistItem, digest, save
 
 RESOLUTIONS = "triage.resolutions"
@@ -57,8 +57,8 @@ async def triage(
     weights: Mapping[str, float],
     state_dir: Path,
     clock: Clock,
-    ended: Sequence[Ended] = (),
-    left: Sequence[Unproven] = (),
+    ended: Sequence[OutageEnd] = (),
+    left: Sequence[UnprovenCandidate] = (),
 ) -> TriageResult:
     """One pass; running it again without news changes nothing and says so.
 
@@ -89,7 +89,7 @@ def decide(
     trusted: frozenset[str],
     weights: Mapping[str, float],
     resolutions: Sequence[Resolution] = (),
-    ended: Sequence[Ended] = (),
+    ended: Sequence[OutageEnd] = (),
 ) -> tuple[tuple[WorklistItem, ...], str | None]:
     """The worklist and the summary that is due, from nothing but the log; ConfigError for a bad weight."""
     reports = read_log(entries, trusted)

@@ -11,7 +11,7 @@ GRAVE = frozenset({"critical", "high"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unproven:
+class UnprovenCandidate:
     """One candidate; `runs` of them saw it and could not prove it, the last one because of `why`."""
 
     fingerprint: str
@@ -26,7 +26,7 @@ class Unproven:
     runs: int
 
 
-def unproven(rows: Iterable[FindingRow]) -> tuple[Unproven, ...]:
+def unproven(rows: Iterable[FindingRow]) -> tuple[UnprovenCandidate, ...]:
     """Candidates whose latest run left them unproven, the gravest first.
 
     A driver's claim is not among them: it waits for a person, not for another look.
@@ -41,8 +41,8 @@ def unproven(rows: Iterable[FindingRow]) -> tuple[Unproven, ...]:
     return tuple(sorted(made, key=lambda one: (one.severity != "critical", one.at, one.fingerprint)))
 
 
-def _of(row: FindingRow, runs: int) -> Unproven:
-    return Unproven(
+def _of(row: FindingRow, runs: int) -> UnprovenCandidate:
+    return UnprovenCandidate(
         fingerprint=row.fingerprint,
         severity=row.severity,
         surface=row.surface,

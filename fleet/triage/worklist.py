@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from fleet.findings.files import write_atomic
 from fleet.text import markdown, markdown_code
-from fleet.triage.unproven import Unproven
+from fleet.triage.unproven import UnprovenCandidate
 
 State = Literal["verified", "flaky", "unverified", "needs-repro", "untrusted"]
 
@@ -56,7 +56,7 @@ def digest(items: Sequence[WorklistItem]) -> str:
     return hashlib.sha256(_dump([asdict(item) for item in items], indent=None)).hexdigest()
 
 
-def to_json(items: Sequence[WorklistItem], changed_at: str, left: Sequence[Unproven] = ()) -> bytes:
+def to_json(items: Sequence[WorklistItem], changed_at: str, left: Sequence[UnprovenCandidate] = ()) -> bytes:
     """`worklist.json`: ends with a newline, keys in a fixed order. `left` are not on the log."""
     record = {
         "schema": SCHEMA,
@@ -71,7 +71,9 @@ def _dump(value: Any, *, indent: int | None) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8")
 
 
-def to_markdown(items: Sequence[WorklistItem], changed_at: str, left: Sequence[Unproven] = ()) -> bytes:
+def to_markdown(
+    items: Sequence[WorklistItem], changed_at: str, left: Sequence[UnprovenCandidate] = ()
+) -> bytes:
     """`worklist.md`: a table for the eye, then one section per item with its why and its repro."""
     proven = sum(item.state in ("verified", "flaky") for item in items)
     lines = ["# Worklist", "", f"{len(items)} open, {proven} proven. Changed {changed_at or 'never'}.", ""]
@@ -87,7 +89,7 @@ def to_markdown(items: Sequence[WorklistItem], changed_at: str, left: Sequence[U
     return ("\n".join(lines) + "\n").encode()
 
 
-def _left(left: Sequence[Unproven]) -> list[str]:
+def _left(left: Sequence[UnprovenCandidate]) -> list[str]:
     """What is grave and could not be proven: apart from the ranked items, and before them."""
     if not left:
         return []
@@ -129,7 +131,9 @@ def _section(item: WorklistItem) -> list[str]:
     return lines
 
 
-def save(folder: Path, items: Sequence[WorklistItem], changed_at: str, left: Sequence[Unproven] = ()) -> None:
+def save(
+    folder: Path, items: Sequence[WorklistItem], changed_at: str, left: Sequence[UnprovenCandidate] = ()
+) -> None:
     """Both files, each whole or not at all; raises TryAgain when the disk is full."""
     write_atomic(folder / "worklist.json", to_json(items, changed_at, left))
     write_atomic(folder / "worklist.md", to_markdown(items, changed_at, left))

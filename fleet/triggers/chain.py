@@ -45,10 +45,20 @@ class ChainWatch:
     """
 
     def __init__(
-        self, node: Node, diamond: str, facts: Facts, sink: Sink, subscribers: Subscribers, *,
-        confirmations: int = 0, sponsor: str = "", low_wei: int = 0, every_s: float = 5.0,
-        clock: Clock | None = None, key: str = KEY,
-    ) -> None:  # fmt: skip
+        self,
+        node: Node,
+        diamond: str,
+        facts: Facts,
+        sink: Sink,
+        subscribers: Subscribers,
+        *,
+        confirmations: int = 0,
+        sponsor: str = "",
+        low_wei: int = 0,
+        every_s: float = 5.0,
+        clock: Clock | None = None,
+        key: str = KEY,
+    ) -> None:
         self._key, self._stored = key, ""
         self._reader = Reader(node, diamond, sponsor=sponsor)
         self._facts, self._sink, self._subscribers = facts, sink, subscribers

@@ -120,9 +120,16 @@ class FileWatch:
     """
 
     def __init__(
-        self, base: Path, facts: Facts, sink: Sink, watchers: Watchers, *,
-        every_s: float = 2.0, clock: Clock | None = None, key: str = KEY,
-    ) -> None:  # fmt: skip
+        self,
+        base: Path,
+        facts: Facts,
+        sink: Sink,
+        watchers: Watchers,
+        *,
+        every_s: float = 2.0,
+        clock: Clock | None = None,
+        key: str = KEY,
+    ) -> None:
         self._key = key
         self._base, self._facts, self._sink, self._watchers = base, facts, sink, watchers
         self._every_s = every_s

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """`error_class` and `hint` are the words of sandbox.faults; `latency_ms` of the act itself."""
+class ToolAnswer:
+    """`error_class` and `hint` are the words of sandbox.errors; `latency_ms` of the act itself."""
 
     ok: bool
     latency_ms: float = 0.0

@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from sandbox import abi, answer, http, rpc, strict_json
+from sandbox import abi, agent_reply, http, rpc, strict_json
 from sandbox.contract import CLAIM_DAILY
-from sandbox.faults import Broken, Deadline, Failure, hint
+from sandbox.errors import Deadline, Failure, JailBroken, hint
 from sandbox.gas import limit
 from sandbox.names import require_name
 from sandbox.spec import Context, Cost, Effect, ToolSpec
 from sandbox.sse import Decoder, StreamFault
 from sandbox.text import clean, decode, mask
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 
 KEY = "caller"
 ROUTE = "gemini"
@@ -43,7 +43,7 @@ class Args:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Answer):
+class Result(ToolAnswer):
     """`charged` is creditOf before less after, in wei, 0 on a platform without credits; `caller` whom the
     platform says it saw.
 
@@ -66,7 +66,7 @@ class Result(Answer):
 def run(args: Args, ctx: Context) -> Result:
     require_name(args.target, "/args/target")
     if KEY not in ctx.keys:
-        raise Broken("this run has no caller key")
+        raise JailBroken("this run has no caller key")
     deadline = Deadline(ctx.deadline_s * 0.9)
     before = _credit(ctx, deadline)
     reply = _send(args, ctx, deadline)
@@ -77,13 +77,13 @@ def run(args: Args, ctx: Context) -> Result:
     return _result(args, ctx, reply, charged=before - _credit(ctx, deadline))
 
 
-def _send(args: Args, ctx: Context, deadline: Deadline) -> http.Reply:
+def _send(args: Args, ctx: Context, deadline: Deadline) -> http.HttpReply:
     """One request with a token of its own: a stale one is never sent."""
     token = "" if args.unsigned else rpc.token(KEY, ROUTE, deadline)
     headers = {"content-type": "application/json"} | ({"x-goog-api-key": token} if token else {})
     verb = "streamGenerateContent?alt=sse" if args.stream else "generateContent"
     url = http.absolute(f"{ctx.proxy.rstrip('/')}/v1beta/models/{ctx.model}:{verb}", "/ctx/proxy")
-    reply = http.send(http.Request("POST", url, headers, _body(args), encodings="identity"), deadline)
+    reply = http.send(http.HttpRequest("POST", url, headers, _body(args), encodings="identity"), deadline)
     if reply.by_broker:
         raise rpc.denial(reply)
     if token and reply.status == UNAUTHORIZED and abs(off := _skew(token, reply)) > SKEW_S:
@@ -91,7 +91,7 @@ def _send(args: Args, ctx: Context, deadline: Deadline) -> http.Reply:
     return reply
 
 
-def _skew(token: str, reply: http.Reply) -> float:
+def _skew(token: str, reply: http.HttpReply) -> float:
     """Seconds from the platform's clock, by its own word, to the one that dated the token; 0 if unknown."""
     try:
         return int(token.split(":")[1]) - parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
@@ -121,11 +121,11 @@ def _credit(ctx: Context, deadline: Deadline) -> int:
     return int(str(credit))
 
 
-def _result(args: Args, ctx: Context, reply: http.Reply, *, charged: int) -> Result:
+def _result(args: Args, ctx: Context, reply: http.HttpReply, *, charged: int) -> Result:
     failed = reply.status >= 400
     streamed = args.stream and not failed
     documents, fault = _stream(reply) if streamed else _document(reply)
-    said = answer.read(documents)
+    said = agent_reply.read(documents)
     if streamed and not fault and not said.finish:
         fault = "the stream ends without a finish reason"
     nonsense = not failed and not streamed and not said.shaped
@@ -151,7 +151,7 @@ def _result(args: Args, ctx: Context, reply: http.Reply, *, charged: int) -> Res
     )
 
 
-def _stream(reply: http.Reply) -> tuple[list[object], str]:
+def _stream(reply: http.HttpReply) -> tuple[list[object], str]:
     if reply.content_type.partition(";")[0].strip().lower() != "text/event-stream":
         return [], f"content type {clean(reply.content_type, 60)!r} is no event stream"
     decoder = Decoder()
@@ -163,14 +163,14 @@ def _stream(reply: http.Reply) -> tuple[list[object], str]:
     return decoder.events, ""
 
 
-def _document(reply: http.Reply) -> tuple[list[object], str]:
+def _document(reply: http.HttpReply) -> tuple[list[object], str]:
     try:
         return [strict_json.loads(reply.body)], ""
     except ValueError:
         return [], "" if reply.status >= 400 else "an answer that is not JSON"
 
 
-def _reason(documents: list[object], reply: http.Reply) -> str:
+def _reason(documents: list[object], reply: http.HttpReply) -> str:
     first = documents[0] if documents else None
     error = first.get("error") if isinstance(first, dict) else None
     if isinstance(error, dict):

@@ -8,10 +8,10 @@ from typing import Any
 
 from sandbox import abi, rpc
 from sandbox.contract import KEYS, VIEWS
-from sandbox.faults import Deadline
+from sandbox.errors import Deadline
 from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
 from sandbox.text import clean
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 
 EXACT = 1 << 53
 """Integers from here on are decimal strings: JSON readers lose their last digits."""
@@ -31,7 +31,7 @@ class Args:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Answer):
+class Result(ToolAnswer):
     """`value` is the one value, or a list when the function returns several; read at `block`."""
 
     value: Any = None
@@ -72,7 +72,7 @@ def _typed(kind: str, value: object, ctx: Context, pointer: str) -> abi.Value:
     if not isinstance(typed, str | int | bytes):
         raise Mistake(f"{pointer}: expected a {kind}")
     try:
-        abi.encode_call(abi.Function("0x", (kind,)), (typed,))
+        abi.encode_call(abi.AbiFunction("0x", (kind,)), (typed,))
     except abi.AbiError as error:
         raise Mistake(f"{pointer}: {error}") from None
     return typed

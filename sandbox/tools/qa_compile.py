@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.compiler import Compiled, compile_source, load_module
-from sandbox.faults import Deadline
+from sandbox.compiler import Compilation, compile_source, load_module
+from sandbox.errors import Deadline
 from sandbox.process import Ending
 from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 
 MAX_TIMEOUT_S = 20.0
 
@@ -26,7 +26,7 @@ class Args:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Answer):
+class Result(ToolAnswer):
     """`ok` is `outcome == "accepted"`; `valid` is a real engine's word; spans are byte offsets.
 
     With the outcome `unknown` the `error_class` is `busy`. Processor times of the process and of the control
@@ -57,7 +57,7 @@ def run(args: Args, ctx: Context) -> Result:
     return result(compile_source(args.source, ctx, deadline, args.timeout_s))
 
 
-def result(done: Compiled) -> Result:
+def result(done: Compilation) -> Result:
     return Result(
         ok=done.ending is Ending.ACCEPTED,
         error=done.diagnostic,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from sandbox import abi, rpc
 from sandbox.contract import APPROVE, REGISTER
-from sandbox.faults import Broken, Deadline, Failure
+from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.gas import limit, ran_out
 from sandbox.names import require_own
 from sandbox.spec import Context, Cost, Effect, ToolSpec
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Args:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Answer):
+class Result(ToolAnswer):
     """`ok` only when the chain itself says that `owner` owns `name` and has no MAIN identity."""
 
     name: str = ""
@@ -35,7 +35,7 @@ class Result(Answer):
 def run(args: Args, ctx: Context) -> Result:
     require_own(args.name, ctx, "/args/name")
     if args.name not in ctx.keys:
-        raise Broken("this name has no key")
+        raise JailBroken("this name has no key")
     deadline = Deadline(ctx.deadline_s * 0.9)
     _approve(args.name, ctx, deadline)
     data = abi.encode_call(REGISTER, (args.name,))
@@ -68,7 +68,7 @@ def _approve(name: str, ctx: Context, deadline: Deadline) -> None:
         raise Failure("reverted", f"approve failed: {receipt.reverted or 'status 0'}")
 
 
-def _read_back(sent: Result, receipt: rpc.Receipt, ctx: Context, deadline: Deadline) -> Result:
+def _read_back(sent: Result, receipt: rpc.TxReceipt, ctx: Context, deadline: Deadline) -> Result:
     """A hash is not success: status, then owner, id and MAIN as the chain has them."""
     if receipt.status != 1:
         kind = "oog" if ran_out(receipt.gas_used, sent.gas_limit) else "reverted"

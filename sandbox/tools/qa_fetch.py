@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sandbox import http
-from sandbox.faults import Deadline, Failure, hint
+from sandbox.errors import Deadline, Failure, hint
 from sandbox.html import Analysis, analyse
 from sandbox.rpc import denial
 from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
 from sandbox.text import clean, decode, mask
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 
 MAX_REPEAT = 50
 WARM_UPS = 2
@@ -44,7 +44,7 @@ class Args:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Answer):
+class Result(ToolAnswer):
     """Of the first answer; `bytes` and `sha256` are of the decoded body.
 
     The percentiles are of `samples` requests, fewer than `repeat` when the call's time was over. `ratio` is
@@ -78,7 +78,7 @@ class Result(Answer):
 class _Measured:
     """`controls` holds the latency of the control after each of `latencies`, or nothing without one."""
 
-    first: http.Reply
+    first: http.HttpReply
     latencies: Sequence[float]
     controls: Sequence[float]
 
@@ -89,15 +89,17 @@ def run(args: Args, ctx: Context) -> Result:
     if args.origin and not (args.origin.isascii() and args.origin.isprintable()):
         raise Mistake("/args/origin: expected one printable ASCII line")
     url = http.absolute(args.url)
-    page = http.Request("GET", url, {"origin": args.origin} if args.origin else {})
-    control = http.Request("GET", http.absolute(args.control, "/args/control")) if args.control else None
+    page = http.HttpRequest("GET", url, {"origin": args.origin} if args.origin else {})
+    control = http.HttpRequest("GET", http.absolute(args.control, "/args/control")) if args.control else None
     deadline = Deadline(ctx.deadline_s * 0.9)
     return _result(_measure(page, control, args.repeat, deadline), args.canary)
 
 
-def _measure(page: http.Request, control: http.Request | None, repeat: int, deadline: Deadline) -> _Measured:
+def _measure(
+    page: http.HttpRequest, control: http.HttpRequest | None, repeat: int, deadline: Deadline
+) -> _Measured:
     """As many requests, or pairs, as there is time for; Failure when there was time for none."""
-    first: http.Reply | None = None
+    first: http.HttpReply | None = None
     pairs: list[tuple[float, float]] = []
     try:
         for _ in range(repeat + (WARM_UPS if control else 0)):
@@ -115,7 +117,7 @@ def _measure(page: http.Request, control: http.Request | None, repeat: int, dead
     return _Measured(first, latencies, [beside for _, beside in counted] if control else [])
 
 
-def _control_ms(control: http.Request, deadline: Deadline) -> float | None:
+def _control_ms(control: http.HttpRequest, deadline: Deadline) -> float | None:
     """What the control took; None when it gave no page: its own trouble is not the page's."""
     try:
         reply = _get(control, deadline)
@@ -128,7 +130,7 @@ def _control_ms(control: http.Request, deadline: Deadline) -> float | None:
     return reply.latency_ms if reply.status < 400 else None
 
 
-def _get(request: http.Request, deadline: Deadline) -> http.Reply:
+def _get(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
     reply = http.send(request, deadline)
     if reply.by_broker:
         raise denial(reply)
@@ -177,7 +179,7 @@ def percentile(values: Sequence[float], rank: float) -> float:
     return ordered[max(math.ceil(rank / 100 * len(ordered)), 1) - 1]
 
 
-def _is_html(reply: http.Reply) -> bool:
+def _is_html(reply: http.HttpReply) -> bool:
     kind = reply.content_type.partition(";")[0].strip().lower()
     return kind in ("text/html", "application/xhtml+xml") or (
         not kind and reply.body[:256].lstrip()[:1] == b"<"

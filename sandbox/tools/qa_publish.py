@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sandbox import abi, http, rpc, strict_json
-from sandbox.compiler import Compiled, compile_source
+from sandbox.compiler import Compilation, compile_source
 from sandbox.contract import APP_WASM, PUBLIC_FACE, SET_METADATA
-from sandbox.faults import Deadline, Failure
+from sandbox.errors import Deadline, Failure
 from sandbox.gas import limit, publish_limit, ran_out
 from sandbox.names import require_own
 from sandbox.process import Ending
 from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 
 COMPILE_SECONDS = 10.0
 COMPILE_CPU_SECONDS = 4.0
@@ -26,7 +26,7 @@ class Args:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Answer):
+class Result(ToolAnswer):
     """Gas is of the module's write alone; `gas_quote` is the platform's own figure, 0 when it has none.
 
     `code`: "" or LH0302 (no entry), LH0303 (over the cap), both before any transaction; oog, reverted.
@@ -67,7 +67,7 @@ def run(args: Args, ctx: Context) -> Result:
     )
 
 
-def _refusal(done: Compiled, ctx: Context) -> Result:
+def _refusal(done: Compilation, ctx: Context) -> Result:
     """What stops a module before it costs anything: no compile, no entry, too large."""
     result = Result(ok=False, outcome=done.ending.value, size=len(done.module), entry=done.entry)
     if done.ending is Ending.UNKNOWN:
@@ -103,7 +103,7 @@ def _write_face(result: Result, name: str, agent_id: int, ctx: Context, deadline
     return _judged(replace(result, tx=(*result.tx, receipt.tx)), receipt, gas_limit)
 
 
-def _judged(result: Result, receipt: rpc.Receipt, gas_limit: int) -> Result:
+def _judged(result: Result, receipt: rpc.TxReceipt, gas_limit: int) -> Result:
     if receipt.status == 1:
         return result
     code = "oog" if ran_out(receipt.gas_used, gas_limit) else "reverted"
@@ -132,7 +132,7 @@ def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int:
         return 0
     url = http.absolute(f"{ctx.site.rstrip('/')}/api/estimate?bytes={len(module)}", "/ctx/site")
     try:
-        reply = http.send(http.Request("GET", url), deadline.within(5.0))
+        reply = http.send(http.HttpRequest("GET", url), deadline.within(5.0))
         gas = strict_json.loads(reply.body)["gas"] if reply.status == 200 and not reply.by_broker else 0
     except (Failure, ValueError, KeyError, TypeError):
         return 0

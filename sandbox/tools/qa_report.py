@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sandbox.spec import Cost, Effect, ToolSpec
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Args:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Answer):
+class Result(ToolAnswer):
     """`read_back` is true when the entry at `index` is this text."""
 
     tx: str = ""

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from fleet.app.persona_sets import roster
+from fleet.app.wiring import open_world
 from fleet.chain.abi import BY_SELECTOR
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import address_of, load_key
 from fleet.chain.rpc import Rpc
-from fleet.cli.daemon import open_world
-from fleet.cli.roster import roster
 from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.defects import ALL_IDS
@@ -28,7 +28,7 @@ from fleet.events.stream import Reader
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
 
 GOOD = "fn frame(t: i32) -> i32 { t + 1 }"
 
@@ -74,7 +74,7 @@ class House:
     @asynccontextmanager
     async def world(
         self, state: Path, *personas: LoadedPersona, watch: Reader | None = None
-    ) -> AsyncIterator[World]:
+    ) -> AsyncIterator[FleetContext]:
         """The world as `fleet run` opens it; `heard` is everything its runs say."""
         self.head = int(await self.rpc.call("eth_blockNumber", []), 16)
         self.heard.clear()

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fleet.broker.broker import TxPort
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.rpc import Rpc
 from fleet.errors import RpcError
-from fleet.jail.broker import TxPort
 from fleet.jail.model import Egress, End, Outcome, Tier
 from sandbox.spec import PROTOCOL
 

@@ -12,12 +12,12 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from fleet.cli.daemon import open_world
+from fleet.app.wiring import open_world
 from fleet.personas.load import LoadedPersona
-from fleet.runs.course import RunReport
-from fleet.runs.life import fire, resettle
-from fleet.runs.world import World
-from fleet.store.dispatch import Dispatcher
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import fire, resettle
+from fleet.runs.run import RunReport
+from fleet.store.dispatch.dispatcher import Dispatcher
 from fleet.store.rows import RunRow
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 from tests.acceptance.doubles import between
@@ -45,7 +45,7 @@ def place(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @asynccontextmanager
-async def _peer(house: House, root: Path, keys: Path, one: LoadedPersona) -> AsyncIterator[World]:
+async def _peer(house: House, root: Path, keys: Path, one: LoadedPersona) -> AsyncIterator[FleetContext]:
     """Another host of the same fleet: its own state directory, the fleet's keys."""
     state = await house.state(root)
     shutil.copytree(keys, state / "keys", dirs_exist_ok=True)
@@ -53,7 +53,7 @@ async def _peer(house: House, root: Path, keys: Path, one: LoadedPersona) -> Asy
         yield replace(world, spread_s=0.0)
 
 
-async def _taken_over(peer: World) -> RunRow:
+async def _taken_over(peer: FleetContext) -> RunRow:
     with anyio.fail_after(30):
         while True:
             assert await peer.source.take({}, ()) is None
@@ -72,9 +72,10 @@ async def test_a_run_that_a_peer_took_over_is_settled_by_it_and_left_alone_by_it
     house: House, tmp_path: Path, place: str
 ) -> None:
     one = persona(
-        tmp_path, 'tools = ["qa_create", "qa_chain"]\nbudget = { calls = 60, writes = 20 }',
+        tmp_path,
+        'tools = ["qa_create", "qa_chain"]\nbudget = { calls = 60, writes = 20 }',
         probe("mint", CREATE, step("qa_chain", function="registrationCost"), CREATE, expect="result.ok"),
-    )  # fmt: skip
+    )
     slow, settled = anyio.Event(), anyio.Event()
 
     async def tamper(method: str, _params: list[Any], real: Any) -> Any:

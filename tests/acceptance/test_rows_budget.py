@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from fleet.chain.ports import FeedbackPort, Posted
+from fleet.chain.ports import FeedbackPort, PostedEntry
 from fleet.config import FleetDayLimits
 from fleet.findings.reader import read as read_entry
 from fleet.gate.model import Rung
-from fleet.runs.life import fire
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import fire
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -23,22 +23,23 @@ LOOKS = [
 ]
 
 
-def limited(world: World, **limits: int) -> World:
+def limited(world: FleetContext, **limits: int) -> FleetContext:
     budget = FleetDayLimits.model_validate(limits)
     return replace(world, config=world.config.model_copy(update={"budget": budget}))
 
 
-async def own_entries(world: World) -> list[str]:
+async def own_entries(world: FleetContext) -> list[str]:
     return [entry.text for entry in await world.log.range(0, 1000) if entry.sender == world.identity]
 
 
 async def test_row_8_no_budget_means_no_exercise_at_any_rung(house: House, tmp_path: Path) -> None:
     """Also for a persona that came past the checks of its file."""
     full = persona(
-        tmp_path, 'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 9, writes = 5 }',
+        tmp_path,
+        'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 9, writes = 5 }',
         probe("mint", CREATE, expect="result.ok"),
         probe("look", step("qa_fetch", url="{site}/llms.txt"), expect="result.status == 200"),
-    )  # fmt: skip
+    )
     none = replace(full, persona=full.persona.model_copy(update={"budget": None}))
     state = await house.state(tmp_path, rung=Rung.PROPOSE)
     async with house.world(state, none) as world:
@@ -47,8 +48,10 @@ async def test_row_8_no_budget_means_no_exercise_at_any_rung(house: House, tmp_p
         assert await world.journal.spent(report.run) == {"calls": 1}
     (denied,) = house.said("gate.denied")
     assert (denied.tool, denied.rule, denied.reason) == (
-        "qa_create", "budget", "this persona has no budget for writes",
-    )  # fmt: skip
+        "qa_create",
+        "budget",
+        "this persona has no budget for writes",
+    )
 
 
 async def test_the_day_ends_a_run_and_its_closing_report_is_still_possible(
@@ -87,7 +90,7 @@ async def test_a_report_that_another_run_s_charge_overtook_leaves_the_outbox(
         class Overtaken:
             """Somebody takes the day's last report between the look and the charge."""
 
-            async def post(self, text: str, *, run: str) -> Posted:
+            async def post(self, text: str, *, run: str) -> PostedEntry:
                 await world.journal.trigger(
                     "other", persona="qa-o", key="o", platform="devnet", trigger="t", rung="", budget={}
                 )

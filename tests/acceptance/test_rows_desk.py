@@ -10,10 +10,10 @@ import pytest
 from fleet.drivers.desk import REPORT_FINDING, Desk
 from fleet.events.model import Footer, TurnUsage
 from fleet.events.trajectory import read
-from fleet.runs.hand import Hand
-from fleet.runs.life import RunReport, execute, fire, recover
-from fleet.runs.plan import Plan
-from fleet.runs.state import RunState, StateFile
+from fleet.runs.desk.plan import Plan
+from fleet.runs.desk.state_file import RunState, StateFile
+from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.lifecycle import RunReport, execute, fire, recover
 from tests.acceptance.conftest import House, persona, probe, step
 from tests.acceptance.test_rows_endings import RUN, killed
 
@@ -97,7 +97,7 @@ async def test_what_a_driver_explores_is_proven_in_fresh_jails_and_posted_only_i
     one = persona(tmp_path, FRONT, probe("seen", FETCH, expect="result.status == 200"))
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
-        report = await fire(world, one, hand=Hand(name="mcp", drive=liar, explores=True))
+        report = await fire(world, one, hand=DriverChoice(name="mcp", drive=liar, explores=True))
         assert (report.outcome, report.detail) == ("incomplete", "1 of 1 probes are open")
         word, ours = report.findings
         assert (word.state, word.confirmed, word.index, word.data["claim"]["review"]) == (

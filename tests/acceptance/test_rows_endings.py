@@ -12,17 +12,17 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.cli.daemon import open_world
+from fleet.app.wiring import open_world
 from fleet.clock import SystemClock
 from fleet.drivers.playbook import Attempt
 from fleet.events.model import Footer, Header
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.stop import resume, stop
 from fleet.personas.load import LoadedPersona
-from fleet.runs.candidates import candidates
-from fleet.runs.life import fire, recover
-from fleet.runs.lost import keys_without_runs, take_back
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import fire, recover
+from fleet.runs.proof.candidates import candidates
+from fleet.runs.settlement.lost_runs import keys_without_runs, take_back
 from fleet.store.rows import FindingRow
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 from tests.acceptance.doubles import between, hanging
@@ -45,10 +45,12 @@ def raised(one: LoadedPersona) -> FindingRow:
 
 async def test_row_32_a_call_that_hangs_past_the_deadline_ends_the_run(house: House, tmp_path: Path) -> None:
     one = persona(
-        tmp_path, 'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 9, writes = 4, wall = "4s" }',
-        probe("mint", CREATE, expect="result.ok"), probe("hang", FETCH, expect="result.status == 200"),
+        tmp_path,
+        'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 9, writes = 4, wall = "4s" }',
+        probe("mint", CREATE, expect="result.ok"),
+        probe("hang", FETCH, expect="result.status == 200"),
         probe("later", step("qa_fetch", url="{site}/later"), expect="result.status == 200"),
-    )  # fmt: skip
+    )
     async with hanging() as (url, asked):
         state = await house.state(tmp_path, (f'site = "{house.devnet.url}"', f'site = "{url}"'))
         async with house.world(state, one) as world:
@@ -82,9 +84,10 @@ async def test_row_32_an_act_under_way_at_the_deadline_is_waited_for_and_undone(
         return real
 
     one = persona(
-        tmp_path, 'tools = ["qa_create"]\nbudget = { calls = 9, writes = 4, wall = "1s" }',
+        tmp_path,
+        'tools = ["qa_create"]\nbudget = { calls = 9, writes = 4, wall = "1s" }',
         probe("mint", CREATE, expect="result.ok"),
-    )  # fmt: skip
+    )
     async with between(house.rpc, tamper) as url:
         state = await house.state(tmp_path, (house.devnet.chain.url, url))
         async with house.world(state, one) as world:
@@ -202,7 +205,7 @@ async def test_keys_of_a_lost_journal_and_of_another_platform_are_told_and_let_b
     assert (state / "runs" / run / "keys" / f"qa-{run}-1").is_file()
 
 
-async def killed(world: World, one: LoadedPersona, **budget: int) -> None:
+async def killed(world: FleetContext, one: LoadedPersona, **budget: int) -> None:
     """The journal as a process leaves it that was killed in mid run."""
     name = one.persona.name
     await world.journal.trigger(
@@ -216,9 +219,10 @@ async def killed(world: World, one: LoadedPersona, **budget: int) -> None:
 async def test_row_33_a_killed_run_goes_on_with_what_was_left(house: House, tmp_path: Path) -> None:
     """One of three writes is spent: one more is signed, and then too little is left for another mint."""
     one = persona(
-        tmp_path, 'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 60, writes = 3 }',
+        tmp_path,
+        'tools = ["qa_create", "qa_fetch"]\nbudget = { calls = 60, writes = 3 }',
         probe("mint", CREATE, expect="!result.ok"),
-    )  # fmt: skip
+    )
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         await killed(world, one, writes=1, calls=1)
@@ -288,10 +292,18 @@ async def test_a_footer_that_the_journal_has_not_heard_of_decides(house: House, 
         sink = TrajectoryFile(world.folder(RUN) / "trajectory.jsonl")
         sink.write(
             Header(
-                run=RUN, persona="qa-row", persona_sha256="0" * 64, driver="playbook", platform="devnet",
-                chain_id=31337, rung="exercise", jail="x", budget={}, trigger="manual",
+                run=RUN,
+                persona="qa-row",
+                persona_sha256="0" * 64,
+                driver="playbook",
+                platform="devnet",
+                chain_id=31337,
+                rung="exercise",
+                jail="x",
+                budget={},
+                trigger="manual",
             )
-        )  # fmt: skip
+        )
         sink.write(Footer(run=RUN, outcome="done"))
         sink.close()
         (report,) = await recover(world)
@@ -304,8 +316,11 @@ async def test_ctrl_c_ends_a_run_cleaned_up_with_a_footer(house: House, tmp_path
         process = subprocess.Popen(  # noqa: ASYNC220 -- the signal must reach it as a terminal's would
             [sys.executable, "-m", "fleet.cli", "run", "qa-smoke"],
             env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         with process, anyio.fail_after(20):
             while not asked:  # noqa: ASYNC110 -- the hanging server has no event to wait for
                 await anyio.sleep(0.05)

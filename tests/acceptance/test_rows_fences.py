@@ -19,7 +19,7 @@ from fleet.findings.reader import read as read_entry
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import resume, stop
-from fleet.runs.life import fire, recover
+from fleet.runs.lifecycle import fire, recover
 from tests.acceptance.conftest import CREATE, GOOD, House, persona, probe, step, times
 from tests.acceptance.doubles import Looping, between
 
@@ -46,9 +46,11 @@ def after(kind: str, number: int, act: Callable[[], object]) -> Callable[[Event]
 
 async def test_row_9_a_tool_outside_the_grant_is_refused_at_every_rung(house: House, tmp_path: Path) -> None:
     full = persona(
-        tmp_path, f'tools = ["qa_call", "qa_fetch", "qa_create"]\n{BUDGET}',
-        probe("mint", CREATE, expect="result.ok"), probe("look", FETCH, expect="result.status == 200"),
-    )  # fmt: skip
+        tmp_path,
+        f'tools = ["qa_call", "qa_fetch", "qa_create"]\n{BUDGET}',
+        probe("mint", CREATE, expect="result.ok"),
+        probe("look", FETCH, expect="result.status == 200"),
+    )
     few = replace(full, persona=full.persona.model_copy(update={"tools": ("qa_call", "qa_fetch")}))
     state = await house.state(tmp_path, rung=Rung.PROPOSE)
     async with house.world(state, few) as world:
@@ -63,10 +65,13 @@ async def test_row_24_at_observe_acts_are_refused_and_only_reports_are_signed(
     house: House, tmp_path: Path
 ) -> None:
     one = persona(
-        tmp_path, f'tools = ["qa_create", "qa_publish", "qa_call", "qa_fetch"]\n{BUDGET}',
-        probe("mint", CREATE, expect="result.ok"), probe("publish", PUBLISH, expect="result.ok"),
-        probe("call", CALL, expect="result.ok"), probe("wrong", FETCH, expect="result.status == 418"),
-    )  # fmt: skip
+        tmp_path,
+        f'tools = ["qa_create", "qa_publish", "qa_call", "qa_fetch"]\n{BUDGET}',
+        probe("mint", CREATE, expect="result.ok"),
+        probe("publish", PUBLISH, expect="result.ok"),
+        probe("call", CALL, expect="result.ok"),
+        probe("wrong", FETCH, expect="result.status == 418"),
+    )
     state = await house.state(tmp_path, rung=Rung.OBSERVE)
     async with house.world(state, one) as world:
         report = await fire(world, one)
@@ -81,19 +86,26 @@ async def test_row_24_at_observe_acts_are_refused_and_only_reports_are_signed(
 @pytest.mark.parametrize(
     "name",
     [
-        "claude", "qa-otherrun-1", "qa-{run}", "qa-{run}-", "qa-{run}-1.x", "QA-{run}-1",
-        "qa-{run}-\uff11", "q\u0430-{run}-1",
+        "claude",
+        "qa-otherrun-1",
+        "qa-{run}",
+        "qa-{run}-",
+        "qa-{run}-1.x",
+        "QA-{run}-1",
+        "qa-{run}-\uff11",
+        "q\u0430-{run}-1",
     ],
     ids=ascii,
-)  # fmt: skip
+)
 async def test_row_30_a_name_that_is_not_this_runs_is_refused_before_any_traffic(
     house: House, tmp_path: Path, name: str
 ) -> None:
     one = persona(
-        tmp_path, f'tools = ["qa_create", "qa_publish"]\n{BUDGET}',
+        tmp_path,
+        f'tools = ["qa_create", "qa_publish"]\n{BUDGET}',
         probe("mint", step("qa_create", name=name), expect="result.ok"),
         probe("publish", step("qa_publish", name=name, source=GOOD), expect="result.ok"),
-    )  # fmt: skip
+    )
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         report = await fire(world, one)
@@ -123,10 +135,12 @@ async def test_row_27_a_flip_to_observe_acts_before_the_next_call_of_a_run_in_fl
 async def test_row_31_three_writes_and_one_closing_report(house: House, tmp_path: Path) -> None:
     one = times(
         persona(
-            tmp_path, 'tools = ["qa_create", "qa_publish"]\nbudget = { calls = 60, writes = 3, reports = 0 }',
+            tmp_path,
+            'tools = ["qa_create", "qa_publish"]\nbudget = { calls = 60, writes = 3, reports = 0 }',
             probe("publish", CREATE, PUBLISH, expect="results[1].published"),
-        ), 5,
-    )  # fmt: skip
+        ),
+        5,
+    )
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         report = await fire(world, one)
@@ -141,9 +155,11 @@ async def test_row_31_three_writes_and_one_closing_report(house: House, tmp_path
 
 async def test_row_31_a_jail_that_loops_gets_three_signatures(house: House, tmp_path: Path) -> None:
     one = persona(
-        tmp_path, 'tools = ["qa_create", "qa_publish"]\nbudget = { calls = 60, writes = 3 }',
-        probe("loop", CREATE, expect="result.ok"), probe("more", CREATE, PUBLISH, expect="results[1].ok"),
-    )  # fmt: skip
+        tmp_path,
+        'tools = ["qa_create", "qa_publish"]\nbudget = { calls = 60, writes = 3 }',
+        probe("loop", CREATE, expect="result.ok"),
+        probe("more", CREATE, PUBLISH, expect="results[1].ok"),
+    )
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         looping = Looping(world.platform.chain.diamond)
@@ -214,9 +230,10 @@ async def test_stop_in_mid_run_pauses_all_and_the_next_start_cleans_up(house: Ho
 async def test_row_35_keys_are_private_and_appear_nowhere(house: House, tmp_path: Path) -> None:
     secrets: dict[str, str] = {}
     one = persona(
-        tmp_path, f'tools = ["qa_create"]\n{BUDGET}',
+        tmp_path,
+        f'tools = ["qa_create"]\n{BUDGET}',
         probe("p", CREATE, expect="!result.ok"),
-    )  # fmt: skip
+    )
     state = await house.state(tmp_path)
 
     def look(event: object) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fleet.chain.feedback import FeedbackLog
-from fleet.runs.final import look_at_posts
-from fleet.runs.life import fire
-from fleet.runs.report import say
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import fire
+from fleet.runs.settlement.finality import look_at_posts
+from fleet.runs.settlement.outbox import say
 from fleet.store.rows import EffectRow, FindingRow
 from tests.acceptance.conftest import House, persona, probe, step
 
@@ -26,7 +26,7 @@ class Posted:
     """One finding that is on the log, and what was told of its entry."""
 
     house: House
-    world: World
+    world: FleetContext
     run: str
     told: list[str] = field(default_factory=list)
 
@@ -70,9 +70,13 @@ async def posted(house: House, tmp_path: Path, *, step_back_s: float = 30.0) -> 
     async with house.world(state, one) as world:
         chain = world.platform.chain
         log = FeedbackLog(
-            house.rpc, chain.diamond, world.platform.gas, world.signer, confirmations=chain.confirmations,
+            house.rpc,
+            chain.diamond,
+            world.platform.gas,
+            world.signer,
+            confirmations=chain.confirmations,
             step_back_s=step_back_s,
-        )  # fmt: skip
+        )
         world = replace(world, log=log)
         report = await fire(world, one)
         assert [row.state for row in report.findings] == ["posted"]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fleet.jail.model import Egress, End, Jail, Outcome, Tier
-from fleet.runs.life import fire
-from fleet.runs.session import RETRIES
+from fleet.runs.call.tool_session import RETRIES
+from fleet.runs.lifecycle import fire
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -75,9 +75,12 @@ async def test_what_was_seen_is_proven_and_posted_though_a_later_probe_loses_eve
 ) -> None:
     later = probe("later", OTHER, expect="result.status == 200")
     report, _ = await run(
-        house, tmp_path, 'tools = ["qa_fetch"]', [SEEN, later],
+        house,
+        tmp_path,
+        'tools = ["qa_fetch"]',
+        [SEEN, later],
         lambda _, asked: "before" if "skill" in asked["args"]["url"] else "",
-    )  # fmt: skip
+    )
     assert (report.outcome, [row.state for row in report.findings]) == ("jail_lost", ["posted"])
     assert report.detail.startswith("3 times in a row: the jail of qa_fetch went away")
 
@@ -87,9 +90,12 @@ async def test_one_that_kills_its_jails_does_not_stop_the_proof_of_another(
 ) -> None:
     deadly = probe("deadly", OTHER, expect="result.status == 418")
     report, _ = await run(
-        house, tmp_path, 'tools = ["qa_fetch"]', [deadly, SEEN],
+        house,
+        tmp_path,
+        'tools = ["qa_fetch"]',
+        [deadly, SEEN],
         lambda n, asked: "before" if n > 2 and "skill" in asked["args"]["url"] else "",
-    )  # fmt: skip
+    )
     assert report.outcome == "jail_lost"
     assert {row.probe: row.state for row in report.findings} == {"deadly": "unverified", "seen": "posted"}
 

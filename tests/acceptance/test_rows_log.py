@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.pass_over import pass_over
-from fleet.cli.roster import roster
+from fleet.app.persona_sets import roster
+from fleet.app.triage_pass import pass_over
 from fleet.devnet.node import invoke
 from fleet.devnet.seed import SEEDER, seed_feedback
 from fleet.findings.evidence import load
 from fleet.findings.reader import read as read_entry
-from fleet.runs.life import fire
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import fire
 from tests.acceptance.conftest import House, persona, probe, step, times
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -24,7 +24,7 @@ FETCH = step("qa_fetch", url="{site}/llms.txt")
 SEEN = probe("seen", FETCH, expect="result.status == 418", severity="high")
 
 
-async def mine(world: World) -> list[str]:
+async def mine(world: FleetContext) -> list[str]:
     """Texts of the fleet's own entries."""
     return [entry.text for entry in await world.log.range(0, 10_000) if entry.sender == world.identity]
 
@@ -66,9 +66,11 @@ async def test_row_47_each_finding_is_proven_three_times_and_its_verdict_is_kept
     house: House, tmp_path: Path
 ) -> None:
     one = persona(
-        tmp_path, f'tools = ["qa_fetch", "qa_chain"]\n{BUDGET}', SEEN,
+        tmp_path,
+        f'tools = ["qa_fetch", "qa_chain"]\n{BUDGET}',
+        SEEN,
         probe("once", step("qa_chain", function="feedbackCount"), expect="result.block == 0"),
-    )  # fmt: skip
+    )
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         report = await fire(world, one)
@@ -87,10 +89,14 @@ async def test_row_52_secrets_are_masked_before_anything_is_signed(house: House,
     token = "abcdefghijklmnopqrstuvwxyz012345"
     words = f"sk-proj-abcdefghijklmnopqrstuvwx and AIzaSyA1234567890abcdefghijklmnopqrstu and {key}"
     one = persona(
-        tmp_path, f'tools = ["qa_fetch"]\n{BUDGET}',
-        probe("leak", step("qa_fetch", url="{site}/llms.txt", canary=f"Bearer {token}"),
-              expect="result.status == 418").replace("finding of leak", f"leaks {words} in tx {tx}"),
-    )  # fmt: skip
+        tmp_path,
+        f'tools = ["qa_fetch"]\n{BUDGET}',
+        probe(
+            "leak",
+            step("qa_fetch", url="{site}/llms.txt", canary=f"Bearer {token}"),
+            expect="result.status == 418",
+        ).replace("finding of leak", f"leaks {words} in tx {tx}"),
+    )
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
         report = await fire(world, one)

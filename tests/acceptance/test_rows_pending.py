@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleet.runs.life import fire, recover
+from fleet.runs.lifecycle import fire, recover
 from tests.acceptance.conftest import CREATE, House, persona, probe
 from tests.acceptance.doubles import between
 
@@ -21,9 +21,10 @@ async def test_a_stipend_in_the_air_keeps_its_run_open_and_its_key_here(house: H
         return real
 
     one = persona(
-        tmp_path, 'tools = ["qa_create"]\nbudget = { calls = 9, writes = 4 }',
+        tmp_path,
+        'tools = ["qa_create"]\nbudget = { calls = 9, writes = 4 }',
         probe("mint", CREATE, expect='result.error_class != "x"'),
-    )  # fmt: skip
+    )
     async with between(house.rpc, tamper) as url:
         state = await house.state(tmp_path, (house.devnet.chain.url, url))
         try:

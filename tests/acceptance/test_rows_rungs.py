@@ -11,7 +11,7 @@ import pytest
 from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_int
 from fleet.gate.model import Rung
-from fleet.runs.life import RunReport, fire
+from fleet.runs.lifecycle import RunReport, fire
 from tests.acceptance.conftest import CREATE, GOOD, House, persona, probe, step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -63,11 +63,13 @@ async def test_row_9_what_was_not_granted_is_refused_and_nothing_reaches_the_cha
     house: House, tmp_path: Path, rung: Rung
 ) -> None:
     full = persona(
-        tmp_path, f'tools = ["qa_call", "qa_fetch", "qa_create", "qa_publish", "qa_chain"]\n{BUDGET}',
-        probe("publish", PUBLISH, expect="result.ok"), probe("mint", CREATE, expect="result.ok"),
+        tmp_path,
+        f'tools = ["qa_call", "qa_fetch", "qa_create", "qa_publish", "qa_chain"]\n{BUDGET}',
+        probe("publish", PUBLISH, expect="result.ok"),
+        probe("mint", CREATE, expect="result.ok"),
         probe("read", step("qa_chain", function="nextId"), expect="result.ok"),
         probe("look", FETCH, expect="result.status == 200"),
-    )  # fmt: skip
+    )
     few = replace(full, persona=full.persona.model_copy(update={"tools": ("qa_call", "qa_fetch")}))
     state = await house.state(tmp_path, rung=rung)
     async with house.world(state, few) as world:
@@ -82,9 +84,11 @@ async def test_row_9_what_was_not_granted_is_refused_and_nothing_reaches_the_cha
 
 async def create(house: House, root: Path, rung: Rung) -> tuple[RunReport, list[Minted], str]:
     one = persona(
-        root, f'tools = ["qa_create", "qa_fetch"]\n{BUDGET}',
-        probe("mint", CREATE, expect="result.ok"), probe("look", FETCH, expect="result.status == 200"),
-    )  # fmt: skip
+        root,
+        f'tools = ["qa_create", "qa_fetch"]\n{BUDGET}',
+        probe("mint", CREATE, expect="result.ok"),
+        probe("look", FETCH, expect="result.status == 200"),
+    )
     state = await house.state(root, rung=rung)
     async with house.world(state, one) as world:
         report = await fire(world, one)

@@ -11,7 +11,7 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.feedback import FeedbackLog
-from fleet.chain.judge import Fences, Spend
+from fleet.chain.judge import SigningLimits, Spend
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.memory import MemoryJournal
 from fleet.chain.names import Names
@@ -135,9 +135,16 @@ async def kit(chain: Chain) -> AsyncIterator[Kit]:
 
 
 async def make_kit(
-    chain: Chain, rpc: Rpc, *, spend: Spend | None = None, never: Container[bytes] = frozenset(),
-    wealth: int = 100 * ETHER, stipend_wei: int = ETHER, deadline_s: float = 5.0, **section: Any,
-) -> Kit:  # fmt: skip
+    chain: Chain,
+    rpc: Rpc,
+    *,
+    spend: Spend | None = None,
+    never: Container[bytes] = frozenset(),
+    wealth: int = 100 * ETHER,
+    stipend_wei: int = ETHER,
+    deadline_s: float = 5.0,
+    **section: Any,
+) -> Kit:
     identity, sponsor, dial, journal = fresh(), fresh(), Dial(), MemoryJournal()
     for key in (identity, sponsor):
         await node.fund(chain.rpc, address_of(key), wealth)
@@ -146,7 +153,7 @@ async def make_kit(
         chain.section(**section),
         journal,
         keys=Keys(identity=identity, sponsor=sponsor),
-        fences=Fences(rung=dial, spend=spend, never=never, stipend_wei=stipend_wei),
+        fences=SigningLimits(rung=dial, spend=spend, never=never, stipend_wei=stipend_wei),
         deadline_s=deadline_s,
     )
     return Kit(chain, rpc, signer, identity, sponsor, dial, journal)

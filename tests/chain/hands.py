@@ -21,9 +21,17 @@ class RunWallet:
     """Throwaway keys only; the same calls work on the real ports and on the doubles."""
 
     def __init__(
-        self, scope: RunScope, signer: SignerPort, sponsor: SponsorPort, names: NamesPort, *,
-        diamond: str, gas: GasSection, auth_scope: str, clock: Clock,
-    ) -> None:  # fmt: skip
+        self,
+        scope: RunScope,
+        signer: SignerPort,
+        sponsor: SponsorPort,
+        names: NamesPort,
+        *,
+        diamond: str,
+        gas: GasSection,
+        auth_scope: str,
+        clock: Clock,
+    ) -> None:
         self.scope = scope
         self._signer = signer
         self._sponsor = sponsor
@@ -41,9 +49,15 @@ class RunWallet:
         Raises Refused, BudgetExceeded, RpcError, Unreachable, TxFailed (kind `not_mined`).
         """
         request = TxRequest(
-            role=Role.THROWAWAY, to=to, data=data, value=value, gas=gas,
-            run=self.scope.run, key=key, purpose=f"tool {key}",
-        )  # fmt: skip
+            role=Role.THROWAWAY,
+            to=to,
+            data=data,
+            value=value,
+            gas=gas,
+            run=self.scope.run,
+            key=key,
+            purpose=f"tool {key}",
+        )
         return _answer(await self._send(request, check=False))
 
     async def token(self, key: str, route: str) -> dict[str, str]:
@@ -91,9 +105,15 @@ class RunWallet:
 
     async def _clean(self, label: str, data: bytes, gas: int) -> Receipt:
         request = TxRequest(
-            role=Role.THROWAWAY, to=self._diamond, data=data, gas=gas,
-            run=self.scope.run, key=label, purpose="clean-up", cleanup=True,
-        )  # fmt: skip
+            role=Role.THROWAWAY,
+            to=self._diamond,
+            data=data,
+            gas=gas,
+            run=self.scope.run,
+            key=label,
+            purpose="clean-up",
+            cleanup=True,
+        )
         return await self._send(request, check=True)
 
     async def _send(self, request: TxRequest, *, check: bool) -> Receipt:
@@ -114,6 +134,10 @@ class RunWallet:
 
 def _answer(receipt: Receipt) -> dict[str, Any]:
     return {
-        "tx": receipt.tx, "status": receipt.status, "gas_used": receipt.gas_used, "block": receipt.block,
-        "reverted": receipt.reason or receipt.failure, "error_class": receipt.failure,
-    }  # fmt: skip
+        "tx": receipt.tx,
+        "status": receipt.status,
+        "gas_used": receipt.gas_used,
+        "block": receipt.block,
+        "reverted": receipt.reason or receipt.failure,
+        "error_class": receipt.failure,
+    }

@@ -11,14 +11,14 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.doubles import DIAMOND, MemoryChain
-from fleet.chain.judge import Fences
+from fleet.chain.judge import SigningLimits
 from fleet.chain.memory import MemoryJournal, MemoryKeys
 from fleet.chain.ports import (
     Cursor,
     FeedbackPort,
     NamesPort,
     Page,
-    Posted,
+    PostedEntry,
     Role,
     RunScope,
     SignerPort,
@@ -86,7 +86,7 @@ class Side:
 async def side(request: pytest.FixtureRequest, chain: Chain) -> AsyncIterator[Side]:
     dial = Dial()
     if request.param == "memory":
-        memory = MemoryChain(Fences(rung=dial))
+        memory = MemoryChain(SigningLimits(rung=dial))
         yield Side(
             memory.log,
             memory.names,
@@ -187,7 +187,7 @@ async def test_cleared_log_starts_a_new_epoch(side: Side, refill: int) -> None:
     await side.clear()
     texts = [f"new {place}" for place in range(refill)]
     posted = await side.log.post_many(texts) if texts else []
-    assert [item.index for item in posted if isinstance(item, Posted)] == list(range(refill)), posted
+    assert [item.index for item in posted if isinstance(item, PostedEntry)] == list(range(refill)), posted
     pages = await side.pages(cursor)
     assert [page.reset for page in pages] == [True] + [False] * (len(pages) - 1)
     assert {page.epoch for page in pages} == {1}

@@ -13,7 +13,7 @@ from fleet.chain import feedback
 from fleet.chain.codec import Entry
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import address_of
-from fleet.chain.ports import Cursor, Posted
+from fleet.chain.ports import Cursor, PostedEntry
 from fleet.chain.rpc import Rpc
 from fleet.config import GasSection
 from fleet.devnet import node
@@ -122,7 +122,7 @@ async def test_log_cleared_while_posting_still_finds_the_entry(clean: Kit) -> No
 async def test_pipelined_posts_are_all_read_back(clean: Kit) -> None:
     texts = [f"finding {place} " + "x" * 200 for place in range(120)]
     posted = await clean.log.post_many(texts)
-    assert [item.index for item in posted if isinstance(item, Posted)] == list(range(120))
+    assert [item.index for item in posted if isinstance(item, PostedEntry)] == list(range(120))
     assert [entry.text for entry in await clean.log.range(0, 200)] == texts
     assert sorted(intent["nonce"] for intent in clean.journal.intents.values()) == list(range(120))
 
@@ -133,10 +133,10 @@ async def test_failed_post_is_an_error_in_its_place(chain: Chain) -> None:
         tight = GasSection(feedback_base=200_000, feedback_per_byte=0)
         log = FeedbackLog(rpc, chain.at.diamond, tight, kit.signer)
         outcomes = await log.post_many(["short", "x" * 900, "short too"])
-    assert isinstance(outcomes[0], Posted)
+    assert isinstance(outcomes[0], PostedEntry)
     assert isinstance(outcomes[1], TxFailed)
     assert outcomes[1].kind == "oog"
-    assert isinstance(outcomes[2], Posted)
+    assert isinstance(outcomes[2], PostedEntry)
 
 
 async def test_success_that_is_not_in_the_log_is_no_success(clean: Kit) -> None:
@@ -189,9 +189,13 @@ async def test_a_node_that_stands_still_below_our_entry_is_believed_in_the_end(
     for _ in range(5):
         await clean.rpc.call("evm_mine")
     log = FeedbackLog(
-        clean.rpc, clean.chain.at.diamond, GasSection(), clean.signer,
-        confirmations=confirmations, step_back_s=0.2,
-    )  # fmt: skip
+        clean.rpc,
+        clean.chain.at.diamond,
+        GasSection(),
+        clean.signer,
+        confirmations=confirmations,
+        step_back_s=0.2,
+    )
     await log.count()
     gone = await log.head()
     log.seen(gone)

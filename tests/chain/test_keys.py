@@ -113,11 +113,14 @@ def test_foreign_owner_is_refused(tmp_path: Path) -> None:
         load_key(path)
 
 
-@pytest.mark.parametrize(("mode", "gid", "words"), [
-    (0o777, 0, "is writable by everyone"),
-    (0o702, 0, "is writable by everyone"),
-    pytest.param(0o770, 12345, "is writable by its group", marks=ROOT),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "gid", "words"),
+    [
+        (0o777, 0, "is writable by everyone"),
+        (0o702, 0, "is writable by everyone"),
+        pytest.param(0o770, 12345, "is writable by its group", marks=ROOT),
+    ],
+)
 @pytest.mark.parametrize("above", ["", "keys", "state/keys"])
 def test_a_key_below_a_folder_that_others_may_write_is_refused(
     tmp_path: Path, above: str, mode: int, gid: int, words: str

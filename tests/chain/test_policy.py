@@ -10,13 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fleet.chain import abi, codec, policy
-from fleet.chain.policy import MAX_GAS, NEVER, Facts, check, is_disposable, parse_never
+from fleet.chain.policy import MAX_GAS, NEVER, SigningFacts, check, is_disposable, parse_never
 from fleet.chain.ports import Confirmation, Role, TxRequest
 from fleet.errors import ConfigError, Refused
 
 DIAMOND, TOKEN = "0x" + "d1" * 20, "0x" + "70" * 20
 MINE, SPONSOR, STRANGER = "0x" + "aa" * 20, "0x" + "50" * 20, "0x" + "ee" * 20
-FACTS = Facts(
+FACTS = SigningFacts(
     chain_id=31337,
     node_chain_id=31337,
     diamond=DIAMOND,
@@ -290,10 +290,18 @@ def test_own_names_are_disposable(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "qa-ab12-", "qa-ab12", "qa-ab13-1", "qa-ab12-1-2", "QA-ab12-1", "qa-ab12-1234567", "",
-        "qa\u2010ab12-1", "qa-ab12-\uff11", "claude",
+        "qa-ab12-",
+        "qa-ab12",
+        "qa-ab13-1",
+        "qa-ab12-1-2",
+        "QA-ab12-1",
+        "qa-ab12-1234567",
+        "",
+        "qa\u2010ab12-1",
+        "qa-ab12-\uff11",
+        "claude",
     ],
-)  # fmt: skip
+)
 def test_other_names_are_not_disposable(name: str) -> None:
     assert not is_disposable(name, "qa-ab12-")
 

@@ -27,12 +27,10 @@ FORGED = {
     "an owner in its upper bytes": replace(
         REAL, topics=(abi.REGISTERED, f"0x{11:064x}", "0x" + "01" + "0" * 22 + OWNER[2:])
     ),
-    "one topic more": replace(
-        REAL, topics=(abi.REGISTERED, f"0x{12:064x}", topic(OWNER), f"0x{0:064x}")
-    ),
+    "one topic more": replace(REAL, topics=(abi.REGISTERED, f"0x{12:064x}", topic(OWNER), f"0x{0:064x}")),
     "one topic fewer": replace(REAL, topics=(abi.REGISTERED, topic(OWNER))),
     "no topics": replace(REAL, topics=()),
-}  # fmt: skip
+}
 
 
 def minted(*logs: Log) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fleet.chain import abi
-from fleet.chain.judge import Fences, Judge
+from fleet.chain.judge import Judge, SigningLimits
 from fleet.chain.keys import address_of
 from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Unsigned
+from fleet.chain.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Unreachable
 from tests.chain.conftest import Chain, Kit, LossyRpc, make_kit
@@ -116,8 +116,8 @@ RESENT = {
 async def test_what_goes_out_again_at_which_rung(kind: str) -> None:
     to, payload, rungs = RESENT[kind]
     section = ChainSection(rpc="http://127.0.0.1:1", id=31337, diamond=DIAMOND)
-    unsigned = Unsigned(chain_id=31337, nonce=0, tip=0, max_fee=1, gas=21_000, to=to, data=payload)
-    abroad = Unsigned(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to=to, data=payload)
+    unsigned = UnsignedTx(chain_id=31337, nonce=0, tip=0, max_fee=1, gas=21_000, to=to, data=payload)
+    abroad = UnsignedTx(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to=to, data=payload)
     rung = ""
 
     def word() -> str:
@@ -127,7 +127,7 @@ async def test_what_goes_out_again_at_which_rung(kind: str) -> None:
 
     never = frozenset([abi.FUNCTIONS["setMetadata"].selector])
     async with Rpc(section.rpc) as rpc:
-        judge = Judge(rpc, section, Fences(rung=word, never=never), SPONSOR)
+        judge = Judge(rpc, section, SigningLimits(rung=word, never=never), SPONSOR)
         for rung in ("stop", "observe", "exercise", "propose", "EXERCISE", "raises"):
             assert (judge.may_resend(unsigned), rung) == (rung in rungs, rung)
             assert not judge.may_resend(abroad)

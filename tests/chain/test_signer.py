@@ -15,7 +15,7 @@ from fleet.chain.keys import address_of, fresh
 from fleet.chain.policy import NeverList
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Unsigned, parse, sign
+from fleet.chain.tx import UnsignedTx, parse, sign
 from fleet.devnet import node
 from fleet.errors import BudgetExceeded, ConfigError, Refused, RpcError, TxFailed, Unreachable, WrongTarget
 from tests.chain.conftest import ETHER, Chain, Kit, LossyRpc, make_kit
@@ -340,7 +340,7 @@ async def test_unknown_bytes_are_not_settled(kit: Kit) -> None:
 
 
 async def test_bytes_for_another_chain_are_not_sent(kit: Kit) -> None:
-    unsigned = Unsigned(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to=kit.chain.at.diamond)
+    unsigned = UnsignedTx(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to=kit.chain.at.diamond)
     settled = await kit.signer.settle_raw(sign(unsigned, fresh()).raw)
     assert (settled.state, settled.reason) == ("failed", "never reached the chain, not sent again")
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.chain.keys import Secret, address_of
-from fleet.chain.tx import HALF_N, Unsigned, parse, rlp_decode, rlp_encode, sign, tx_hash
+from fleet.chain.tx import HALF_N, UnsignedTx, parse, rlp_decode, rlp_encode, sign, tx_hash
 
 WORD = st.integers(0, 2**64 - 1)
 KEYS = st.integers(1, 2**255).map(lambda number: number.to_bytes(32, "big"))
 TXS = st.builds(
-    Unsigned,
+    UnsignedTx,
     chain_id=st.integers(1, 2**32),
     nonce=st.integers(0, 2**40),
     tip=WORD,
@@ -26,7 +26,7 @@ TXS = st.builds(
 
 
 @given(TXS, KEYS)
-def test_signed_bytes_equal_eth_account(tx: Unsigned, raw_key: bytes) -> None:
+def test_signed_bytes_equal_eth_account(tx: UnsignedTx, raw_key: bytes) -> None:
     theirs = Account.sign_transaction(
         {
             "type": 2,
@@ -47,7 +47,7 @@ def test_signed_bytes_equal_eth_account(tx: Unsigned, raw_key: bytes) -> None:
 
 
 @given(TXS, KEYS)
-def test_own_bytes_are_read_back(tx: Unsigned, raw_key: bytes) -> None:
+def test_own_bytes_are_read_back(tx: UnsignedTx, raw_key: bytes) -> None:
     key = Secret(raw_key)
     signed = sign(tx, key)
     assert parse(signed.raw) == (tx, address_of(key))
@@ -55,7 +55,7 @@ def test_own_bytes_are_read_back(tx: Unsigned, raw_key: bytes) -> None:
 
 
 @given(TXS, KEYS)
-def test_signature_is_low_s_and_deterministic(tx: Unsigned, raw_key: bytes) -> None:
+def test_signature_is_low_s_and_deterministic(tx: UnsignedTx, raw_key: bytes) -> None:
     raw = sign(tx, Secret(raw_key)).raw
     assert raw == sign(tx, Secret(raw_key)).raw
     fields = rlp_decode(raw[1:])
@@ -79,7 +79,7 @@ def test_parse_of_anything_is_a_value_error(raw: bytes) -> None:
 
 
 def test_high_s_is_refused() -> None:
-    tx = Unsigned(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to="0x" + "11" * 20)
+    tx = UnsignedTx(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to="0x" + "11" * 20)
     fields = rlp_decode(sign(tx, Secret(b"\x01" * 32)).raw[1:])
     assert isinstance(fields, list)
     high = 2 * HALF_N + 1 - int.from_bytes(fields[11], "big")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fleet.broker.egress_policy import EgressPolicy
 from fleet.config import ROOT, Platform, load_platform, parse, read_text
 from fleet.errors import ConfigError
 from fleet.gate.scope import Scope
-from fleet.jail.egress_policy import EgressPolicy
 
 SHIPPED = sorted((ROOT / "config" / "platforms").glob("*.toml"))
 MAINNET = (4217, "https://rpc.tempo.xyz", "0x8ab4f3a57643410cdf4022cdaf1faeef234f3a77")

@@ -18,8 +18,12 @@ from tests.crash.promises import check, never_less, spent
 from tests.crash.trials import Trial, in_recovery, one_after_another
 
 MARKS = [
-    pytest.mark.anyio, pytest.mark.crash, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(3600),
-]  # fmt: skip
+    pytest.mark.anyio,
+    pytest.mark.crash,
+    pytest.mark.devnet,
+    pytest.mark.jail,
+    pytest.mark.timeout(3600),
+]
 
 FULL = bool(os.environ.get("CRASH_FULL"))
 LANES = 2

@@ -15,7 +15,7 @@ from anyio import to_thread
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.rpc import Rpc
 from fleet.config import Platform, parse
-from fleet.events.feed import read_feed
+from fleet.events.daemon_events import read_feed
 from fleet.jail.process import proc_stat
 from fleet.store.journal import Journal
 from tests.crash.farm import Farm, Home

@@ -18,18 +18,18 @@ from pathlib import Path
 
 import anyio
 
-import fleet.store.dispatch  # what a fleet imports only when it needs it
-import fleet.store.postgres  # noqa: F401
-from fleet.cli.daemon import open_world
-from fleet.cli.roster import roster
+import fleet.store.dispatch.dispatcher  # what a fleet imports only when it needs it
+import fleet.store.sql.postgres  # noqa: F401
+from fleet.app.persona_sets import roster
+from fleet.app.wiring import open_world
 from fleet.drivers.expect import check
-from fleet.events.feed import Feed
+from fleet.events.daemon_events import Feed
 from fleet.personas.load import LoadedPersona
+from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
-from fleet.runs.life import execute, fire, recover
+from fleet.runs.lifecycle import execute, fire, recover
 from fleet.runs.queue import Queue
-from fleet.runs.world import World
 from fleet.store.rows import RunRow
 from fleet.triggers.model import Firing
 
@@ -85,7 +85,7 @@ def nobody(*_: object, **__: object) -> None:
     """Listens to nothing."""
 
 
-async def left(world: World) -> bool:
+async def left(world: FleetContext) -> bool:
     """Whether a run has no outcome yet, or keys lie in this state directory."""
     runs = [*await world.journal.queued_runs(), *await world.journal.open_runs()]
     return bool(runs or next(world.state.glob("runs/*/keys"), None))

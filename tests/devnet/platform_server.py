@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from fleet.chain.keys import Secret, address_of, auth_token
 from fleet.clock import Clock
 from fleet.devnet.platform.app import create_app
-from fleet.devnet.platform.chain import ChainPort, MemoryChain
+from fleet.devnet.platform.chain import ChainPort, DiamondDouble
 from fleet.devnet.platform.site import CREDIT, Settings
 
 CALLER = Secret(bytes.fromhex("11" * 32))
@@ -39,9 +39,9 @@ class FixedClock:
         return self.at
 
 
-def memory_chain(credit: int = 10 * CREDIT) -> MemoryChain:
+def memory_chain(credit: int = 10 * CREDIT) -> DiamondDouble:
     """Two standing agents, and credit for the caller."""
-    return MemoryChain(credits={address_of(CALLER): credit}, names={"claude": OWNER, "docs": OWNER})
+    return DiamondDouble(credits={address_of(CALLER): credit}, names={"claude": OWNER, "docs": OWNER})
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
+from fleet.broker.broker import Broker
+from fleet.broker.egress_policy import EgressPolicy
 from fleet.chain.keys import Secret, address_of, auth_token, fresh
 from fleet.chain.rpc import Rpc
 from fleet.config import ROOT, Platform
@@ -20,13 +22,11 @@ from fleet.drivers.expect import check
 from fleet.drivers.session import Answer
 from fleet.drivers.template import Bindings
 from fleet.errors import TxFailed
-from fleet.jail.broker import Broker
-from fleet.jail.egress_policy import EgressPolicy
 from fleet.personas.load import load_all
 from fleet.personas.model import Persona
-from fleet.runs.capabilities import Capabilities
-from fleet.runs.guest import bad_args
-from sandbox.faults import Failure
+from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.call.guest_protocol import bad_args
+from sandbox.errors import Failure
 from sandbox.spec import Context, Mistake, ToolSpec
 from sandbox.tools import TOOLS
 from sandbox.validate import build
@@ -122,12 +122,20 @@ class ProbingSession:
     def _context(self) -> Context:
         web, chain = self.platform.web, self.platform.chain
         return Context(
-            run=RUN, prefix=f"qa-{RUN}-", chain_id=chain.id, diamond=chain.diamond, site=web.site,
-            proxy=web.proxy, model=web.model, auth_scope=web.auth_scope, deadline_s=GUEST_S,
+            run=RUN,
+            prefix=f"qa-{RUN}-",
+            chain_id=chain.id,
+            diamond=chain.diamond,
+            site=web.site,
+            proxy=web.proxy,
+            model=web.model,
+            auth_scope=web.auth_scope,
+            deadline_s=GUEST_S,
             gas=self.platform.gas.model_dump(),
             keys={label: address_of(secret) for label, secret in self.keys.secrets.items()},
-            compiler=self.compiler, loader=(*self.compiler, "--entry"),
-        )  # fmt: skip
+            compiler=self.compiler,
+            loader=(*self.compiler, "--entry"),
+        )
 
 
 def _guest(spec: ToolSpec, args: dict[str, Any], ctx: Context) -> Any:

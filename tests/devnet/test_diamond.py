@@ -29,9 +29,16 @@ async def test_the_loupe_shows_every_selector_once(world: World) -> None:
     assert len(selectors) == len(expected)
 
 
-@pytest.mark.parametrize(("interface", "answer"), [
-    ("01ffc9a7", True), ("7f5828d0", True), ("1f931c1c", True), ("48e2b093", True), ("ffffffff", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("interface", "answer"),
+    [
+        ("01ffc9a7", True),
+        ("7f5828d0", True),
+        ("1f931c1c", True),
+        ("48e2b093", True),
+        ("ffffffff", False),
+    ],
+)
 async def test_supported_interfaces(world: World, interface: str, answer: bool) -> None:
     assert await world.view("supportsInterface", bytes.fromhex(interface)) is answer
 
@@ -100,15 +107,18 @@ async def test_a_cut_adds_replaces_and_removes(world: World) -> None:
     assert await world.view("feedbackCount") == 0
 
 
-@pytest.mark.parametrize(("facet", "action", "selector", "reason"), [
-    ("credit", ADD, "creditOf", "LibDiamond: selector exists"),
-    ("credit", REPLACE, "creditOf", "LibDiamond: same facet"),
-    ("credit", REPLACE, "", "LibDiamond: selector unknown"),
-    ("credit", REMOVE, "creditOf", "LibDiamond: remove names no facet"),
-    ("zero", REMOVE, "", "LibDiamond: selector unknown"),
-    ("zero", ADD, "", "LibDiamond: no code"),
-    ("alice", REPLACE, "creditOf", "LibDiamond: no code"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("facet", "action", "selector", "reason"),
+    [
+        ("credit", ADD, "creditOf", "LibDiamond: selector exists"),
+        ("credit", REPLACE, "creditOf", "LibDiamond: same facet"),
+        ("credit", REPLACE, "", "LibDiamond: selector unknown"),
+        ("credit", REMOVE, "creditOf", "LibDiamond: remove names no facet"),
+        ("zero", REMOVE, "", "LibDiamond: selector unknown"),
+        ("zero", ADD, "", "LibDiamond: no code"),
+        ("alice", REPLACE, "creditOf", "LibDiamond: no code"),
+    ],
+)
 async def test_a_senseless_cut_is_refused(
     world: World, facet: str, action: int, selector: str, reason: str
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fleet.chain.keys import address_of, auth_token
 from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.auth import BadToken, verify
-from fleet.devnet.platform.chain import MemoryChain
+from fleet.devnet.platform.chain import DiamondDouble
 from fleet.devnet.platform.site import CREDIT, RateLimiter, Settings
 from fleet.errors import TxFailed, Unreachable
 from tests.devnet.platform_server import (
@@ -30,12 +30,12 @@ EMPTY = "contents must not be empty"
 
 
 @pytest.fixture(scope="module")
-def chain() -> MemoryChain:
+def chain() -> DiamondDouble:
     return memory_chain()
 
 
 @pytest.fixture(scope="module")
-def client(chain: MemoryChain) -> Iterator[Client]:
+def client(chain: DiamondDouble) -> Iterator[Client]:
     with platform(chain=chain) as made:
         yield made
 
@@ -44,7 +44,7 @@ def error_of(response: httpx.Response) -> str:
     return str(response.json()["error"])
 
 
-def test_a_good_call_answers_and_is_charged_once(client: Client, chain: MemoryChain) -> None:
+def test_a_good_call_answers_and_is_charged_once(client: Client, chain: DiamondDouble) -> None:
     chain.metered.clear()
     response = client.say("hello")
     assert response.status_code == 200
@@ -76,9 +76,9 @@ def test_a_good_call_answers_and_is_charged_once(client: Client, chain: MemoryCh
         (GENERATE, saying("x", "../etc"), 404, '"../etc" is not a registered agent'),
         (GENERATE, {"contents": saying("x")["contents"]}, 404, '"None" is not a registered agent'),
     ],
-)  # fmt: skip
+)
 def test_refusals_are_free(
-    client: Client, chain: MemoryChain, path: str, body: object, status: int, error: str
+    client: Client, chain: DiamondDouble, path: str, body: object, status: int, error: str
 ) -> None:
     chain.metered.clear()
     response = client.post(body, path)
@@ -138,7 +138,7 @@ def test_without_a_meter_key_503_and_no_free_answer() -> None:
 
 
 def test_a_failed_debit_is_502_and_no_answer() -> None:
-    class Broke(MemoryChain):
+    class Broke(DiamondDouble):
         async def meter(self, address: str, wei: int) -> None:
             raise TxFailed("NotMeter()", kind="reverted")
 
@@ -149,7 +149,7 @@ def test_a_failed_debit_is_502_and_no_answer() -> None:
 
 
 def test_a_silent_chain_is_503() -> None:
-    class Silent(MemoryChain):
+    class Silent(DiamondDouble):
         async def id_of_name(self, name: str) -> int:
             raise Unreachable("no answer")
 

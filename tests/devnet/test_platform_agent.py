@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fleet.chain.keys import address_of
-from fleet.devnet.platform.chain import PERSONA, MemoryChain
+from fleet.devnet.platform.chain import PERSONA, DiamondDouble
 from fleet.devnet.platform.site import CREDIT
 from tests.devnet.platform_server import (
     CALLER,
@@ -26,12 +26,12 @@ PRICE = CREDIT // 100
 
 
 @pytest.fixture(scope="module")
-def chain() -> MemoryChain:
+def chain() -> DiamondDouble:
     return memory_chain()
 
 
 @pytest.fixture(scope="module")
-def client(chain: MemoryChain) -> Iterator[Client]:
+def client(chain: DiamondDouble) -> Iterator[Client]:
     with platform(chain=chain) as made:
         yield made
 
@@ -46,7 +46,7 @@ def test_the_caller_is_who_signed_whatever_the_body_claims(client: Client) -> No
     assert response.json()["caller"] == address_of(CALLER)
 
 
-def test_a_greeting_is_kept_per_caller_and_agent(client: Client, chain: MemoryChain) -> None:
+def test_a_greeting_is_kept_per_caller_and_agent(client: Client, chain: DiamondDouble) -> None:
     chain.credits[address_of(OTHER)] = CREDIT
     assert "is saved" in text_of(client.say("set greeting <i>moss</i>"))
     assert text_of(client.say("show my greeting")) == "Your greeting is: <i>moss</i>"
@@ -65,7 +65,7 @@ def test_a_stranger_gets_no_destructive_tool(client: Client, tool: str) -> None:
     assert text_of(response) == f"I will not run {tool} for a remote caller: only my owner can ask for that."
 
 
-def test_the_owner_gets_it_and_harmless_tools_are_for_all(client: Client, chain: MemoryChain) -> None:
+def test_the_owner_gets_it_and_harmless_tools_are_for_all(client: Client, chain: DiamondDouble) -> None:
     assert client.say("/tool list_files").json()["candidates"][0]["content"]["parts"][0] == {
         "functionCall": {"name": "list_files", "args": {"value": ""}}
     }
@@ -82,7 +82,7 @@ def test_counting_takes_three_turns_at_most(client: Client, last: int, turns: in
     assert response.json()["turns"] == turns
 
 
-def test_help_shows_the_persona_from_the_chain(client: Client, chain: MemoryChain) -> None:
+def test_help_shows_the_persona_from_the_chain(client: Client, chain: DiamondDouble) -> None:
     chain.values[1, PERSONA] = b"You are <b>claude</b>."
     assert text_of(client.say("help")).startswith("I am claude. You are <b>claude</b>. Ask me: ")
 
@@ -123,7 +123,9 @@ def test_a_stream_is_the_whole_reply_in_whole_characters(client: Client, message
     assert (events[-1]["caller"], events[-1]["turns"]) == (address_of(CALLER), 1)
 
 
-def test_a_stream_is_charged_once_and_only_when_it_says_something(chain: MemoryChain, client: Client) -> None:
+def test_a_stream_is_charged_once_and_only_when_it_says_something(
+    chain: DiamondDouble, client: Client
+) -> None:
     chain.metered.clear()
     client.say("hello", path=STREAM)
     assert chain.metered == [(address_of(CALLER), PRICE)]

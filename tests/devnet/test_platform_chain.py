@@ -10,7 +10,7 @@ import pytest
 from fleet.chain.digest import ZERO_ADDRESS
 from fleet.chain.keys import Secret
 from fleet.chain.rpc import Rpc
-from fleet.devnet.platform.chain import APP_WASM, PERSONA, ChainPort, MemoryChain
+from fleet.devnet.platform.chain import APP_WASM, PERSONA, ChainPort, DiamondDouble
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import CREDIT
 from fleet.devnet.stack import METER_KEY
@@ -26,7 +26,7 @@ DAILY = 10 * CREDIT
 async def port(request: pytest.FixtureRequest, world: World) -> AsyncIterator[ChainPort]:
     """Alice owns `first` with a value under APP_WASM; Bob has the daily credit."""
     if request.param == "memory":
-        yield MemoryChain({BOB: DAILY}, {"first": ALICE}, {(1, APP_WASM): VALUE})
+        yield DiamondDouble({BOB: DAILY}, {"first": ALICE}, {(1, APP_WASM): VALUE})
         return
     ident = await world.mint(ALICE, "first")
     assert ident == 1

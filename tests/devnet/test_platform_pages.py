@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from fleet.devnet.platform.chain import APP_WASM, PERSONA, PUBLIC_FACE, PUBLIC_HTML, MemoryChain
+from fleet.devnet.platform.chain import APP_WASM, PERSONA, PUBLIC_FACE, PUBLIC_HTML, DiamondDouble
 from fleet.devnet.platform.site import CREDIT
 from tests.devnet.platform_server import (
     Client,
@@ -20,7 +20,7 @@ WASM = b"\0asm\1\0\0\0"
 
 
 @pytest.fixture(scope="module")
-def chain() -> MemoryChain:
+def chain() -> DiamondDouble:
     made = memory_chain()
     made.names["app-name"] = made.names["page-name"] = made.names["docs"]
     made.values = {
@@ -34,7 +34,7 @@ def chain() -> MemoryChain:
 
 
 @pytest.fixture(scope="module")
-def client(chain: MemoryChain) -> Iterator[Client]:
+def client(chain: DiamondDouble) -> Iterator[Client]:
     with platform(chain=chain) as made:
         yield made
 
@@ -99,7 +99,7 @@ def test_the_small_reads(client: Client) -> None:
     ("wei", "shown"),
     [(0, "0"), (1, "0.000000000000000001"), (PRICE, "0.01"), (CREDIT, "1"), (10 * CREDIT + PRICE, "10.01")],
 )
-def test_credit_is_shown_in_full(client: Client, chain: MemoryChain, wei: int, shown: str) -> None:
+def test_credit_is_shown_in_full(client: Client, chain: DiamondDouble, wei: int, shown: str) -> None:
     address = "0x" + "cd" * 20
     chain.credits[address] = wei
     answer = client.get(f"/api/credit?address={address.upper().replace('X', 'x')}").json()

@@ -10,7 +10,7 @@ import pytest
 
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Signed, Unsigned, sign
+from fleet.chain.tx import SignedTx, UnsignedTx, sign
 from fleet.devnet import pool
 from fleet.devnet.anvil import CHAIN_ID, Anvil
 from fleet.devnet.node import fund
@@ -33,35 +33,41 @@ async def still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         yield rpc
 
 
-async def send(rpc: Rpc, key: Secret, *nonces: int) -> list[Signed]:
+async def send(rpc: Rpc, key: Secret, *nonces: int) -> list[SignedTx]:
     made = [
         sign(
-            Unsigned(
-                chain_id=CHAIN_ID, nonce=nonce, tip=0, max_fee=10**10, gas=30_000, to="0x" + "11" * 20,
-                value=1, data=b"",
+            UnsignedTx(
+                chain_id=CHAIN_ID,
+                nonce=nonce,
+                tip=0,
+                max_fee=10**10,
+                gas=30_000,
+                to="0x" + "11" * 20,
+                value=1,
+                data=b"",
             ),
             key,
         )
         for nonce in nonces
-    ]  # fmt: skip
+    ]
     await fund(rpc, address_of(key), 10**20)
     for signed in made:
         await rpc.call("eth_sendRawTransaction", ["0x" + signed.raw.hex()])
     return made
 
 
-async def strand(rpc: Rpc, key: Secret, *nonces: int) -> list[Signed]:
+async def strand(rpc: Rpc, key: Secret, *nonces: int) -> list[SignedTx]:
     """Transactions filed behind one that the chain has, as far as the nonce tells, mined already."""
     made = await send(rpc, key, *nonces)
     await rpc.call("anvil_setNonce", [address_of(key), hex(nonces[0])])
     return made
 
 
-async def mined(rpc: Rpc, signed: Signed) -> bool:
+async def mined(rpc: Rpc, signed: SignedTx) -> bool:
     return await rpc.call("eth_getTransactionReceipt", [signed.hash]) is not None
 
 
-async def arrives(rpc: Rpc, signed: Signed) -> None:
+async def arrives(rpc: Rpc, signed: SignedTx) -> None:
     for _ in range(400):
         if await mined(rpc, signed):
             return

@@ -10,15 +10,15 @@ from typing import Any
 import anyio
 
 from fleet.config import FleetConfig, ModelSection, parse
-from fleet.devnet.model import Call, Say, Script, ScriptedModel, serve_model
+from fleet.devnet.model import Say, Script, ScriptedCall, ScriptedModel, serve_model
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.model.driver import ModelDriver
 from fleet.drivers.session import RunOver
 
 KEY = "sk-not-a-real-key-0123456789"
-CALL = Call("qa_fetch", {"url": "http://site/x"})
-DONE = Say(text="done", calls=[Call("finish", {"detail": "done"})])
+CALL = ScriptedCall("qa_fetch", {"url": "http://site/x"})
+DONE = Say(text="done", calls=[ScriptedCall("finish", {"detail": "done"})])
 
 
 def section(url: str, *, kind: str = "openai", **more: Any) -> ModelSection:
@@ -65,5 +65,5 @@ async def outcome(script: Script, desk: MemoryDesk, **more: Any) -> str:
 
 
 def good_end() -> list[Say]:
-    probes = [Call("run_probe", {"probe": probe}) for probe in ("first", "second")]
+    probes = [ScriptedCall("run_probe", {"probe": probe}) for probe in ("first", "second")]
     return [Say(calls=probes), DONE]

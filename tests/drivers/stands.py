@@ -13,7 +13,7 @@ from fleet.drivers.desk import Desk
 from fleet.drivers.doubles import LOOK, MemoryDesk
 from fleet.events.model import TurnEnded
 from fleet.personas.model import PolicySection
-from fleet.runs.hand import PLAYBOOK
+from fleet.runs.driver_choice import PLAYBOOK
 from tests.runs.table import look, persona, seated
 
 TOOL, GOOD = "qa_fetch", {"url": "http://site/x"}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fleet.drivers.expect import LARGEST, Compiled
+from fleet.drivers.expect import LARGEST, ExpectationCache
 
 ASKED = """
 import sys
@@ -34,7 +34,7 @@ def test_the_next_start_does_not_load_the_grammar(tmp_path: Path) -> None:
 def test_what_does_not_compile_is_refused_at_every_start(tmp_path: Path) -> None:
     path = tmp_path / "expectations"
     for _ in range(2):
-        assert "not a CEL expression" in str(Compiled(path).check("result.ok &&"))
+        assert "not a CEL expression" in str(ExpectationCache(path).check("result.ok &&"))
     assert not path.exists()
 
 
@@ -43,13 +43,13 @@ def test_a_file_that_cannot_be_used_costs_time_alone(tmp_path: Path) -> None:
     torn.write_bytes(b"\xff\x00 half a li")
     link.symlink_to(tmp_path / "elsewhere")
     for path in (torn, link, tmp_path / "no" / "folder", tmp_path):
-        assert Compiled(path).check("result.ok") is None
-        assert "not a CEL expression" in str(Compiled(path).check("1 +"))
+        assert ExpectationCache(path).check("result.ok") is None
+        assert "not a CEL expression" in str(ExpectationCache(path).check("1 +"))
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_it_does_not_grow_without_end(tmp_path: Path) -> None:
     path = tmp_path / "expectations"
     path.write_bytes(b"x" * (LARGEST + 1))
-    assert Compiled(path).check("result.ok") is None
+    assert ExpectationCache(path).check("result.ok") is None
     assert path.stat().st_size == 65

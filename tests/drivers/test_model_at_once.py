@@ -24,10 +24,13 @@ def whole(*calls: tuple[str, dict[str, Any]], text: str | None = None) -> Answer
     ]
     message = {"role": "assistant", "content": text} | ({"tool_calls": asked} if asked else {})
     body = {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "whole",
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "whole",
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if asked else "stop"}],
         "usage": {"prompt_tokens": 70, "completion_tokens": 7, "total_tokens": 77},
-    }  # fmt: skip
+    }
     return Raw([json.dumps(body).encode()], content_type="application/json")
 
 

@@ -8,13 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.devnet.model import (
-    Call,
-    Refuse,
-    Say,
-    Silence,
-    serve_model,
-)
+from fleet.devnet.model import Refuse, Say, ScriptedCall, Silence, serve_model
 from fleet.devnet.model_scripts import FETCH, HOSTILE, always, good, in_order
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.doubles import MemoryDesk, look, offer
@@ -70,7 +64,7 @@ async def test_only_the_brief_and_the_rule_stand_in_the_system_role() -> None:
 
     tool = offer("qa_fetch", "look", url="what")
     desk = MemoryDesk(system="THE BRIEF", probes=["plan-word"], tools={"qa_fetch": (tool, hostile)})
-    plan = Say(calls=[Call("run_probe", {"probe": "plan-word"})])
+    plan = Say(calls=[ScriptedCall("run_probe", {"probe": "plan-word"})])
     _, model = await run(in_order(Say(calls=[CALL]), plan, DONE), desk)
     for asked in model.asked:
         system = [one for one in asked.messages if one["role"] not in ("user", "assistant", "tool")]
@@ -96,15 +90,17 @@ async def test_the_key_goes_to_the_endpoint_and_nowhere_else() -> None:
 @pytest.mark.parametrize(
     ("call", "asked"),
     [
-        (Call("qa_fetch", '{"url": "http'), '{"url": "http'),
-        (Call("qa_fetch", "[1, 2]"), "[1, 2]"),
-        (Call("qa_fetch", '{"url": NaN}'), '{"url": NaN}'),
-        (Call("qa_fetch", "[" * 5_000), "[" * 5_000),
-        (Call("qa_fetch", ""), {}),
-        (Call("shell", {"command": "id"}), {"command": "id"}),
+        (ScriptedCall("qa_fetch", '{"url": "http'), '{"url": "http'),
+        (ScriptedCall("qa_fetch", "[1, 2]"), "[1, 2]"),
+        (ScriptedCall("qa_fetch", '{"url": NaN}'), '{"url": NaN}'),
+        (ScriptedCall("qa_fetch", "[" * 5_000), "[" * 5_000),
+        (ScriptedCall("qa_fetch", ""), {}),
+        (ScriptedCall("shell", {"command": "id"}), {"command": "id"}),
     ],
 )
-async def test_a_mistake_goes_to_the_desk_as_it_came_and_back_as_an_answer(call: Call, asked: Any) -> None:
+async def test_a_mistake_goes_to_the_desk_as_it_came_and_back_as_an_answer(
+    call: ScriptedCall, asked: Any
+) -> None:
     script = in_order(Say(calls=[call]), *good_end())
     desk, model = await run(script)
     assert desk.asked[0][1:] == (call.tool, asked)
@@ -208,7 +204,7 @@ async def test_a_turn_that_is_cut_off_leaves_no_call_without_an_answer() -> None
         "qa_look": (offer("qa_look", "look", url="what"), look),
     }
     desk = MemoryDesk(tools=tools, turn_timeout_s=0.5)
-    both = Say(calls=[Call("qa_look", {"url": "u"}), CALL, CALL])
+    both = Say(calls=[ScriptedCall("qa_look", {"url": "u"}), CALL, CALL])
     _, model = await run(in_order(both, *good_end()), desk)
     assert [turn.failure for turn in desk.turns] == ["turn_timeout", "", ""]
     answers = model.asked[1].answers()

@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.messages import ModelRequest
 from pydantic_ai.models import ModelRequestParameters
 
-from fleet.devnet.model import Answer, Asked, Call, Say, serve_model
+from fleet.devnet.model import Answer, ModelPrompt, Say, ScriptedCall, serve_model
 from fleet.devnet.model_scripts import always, good, in_order
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.model.endpoint import open_endpoint
@@ -40,8 +40,8 @@ DETAILED = USAGE | {
 async def test_usage_is_what_the_endpoint_said_at_the_end_and_nothing_else(
     usage: dict[str, Any] | None, numbers: tuple[int | None, ...], dollars: str | None
 ) -> None:
-    probes = [Call("run_probe", {"probe": probe}) for probe in ("first", "second")]
-    script = in_order(Say(calls=probes, usage=usage), Say(calls=[Call("finish", {"detail": "x"})]))
+    probes = [ScriptedCall("run_probe", {"probe": probe}) for probe in ("first", "second")]
+    script = in_order(Say(calls=probes, usage=usage), Say(calls=[ScriptedCall("finish", {"detail": "x"})]))
     desk, _ = await run(script, prices=True)
     used = desk.settled[0]
     assert used is not None
@@ -87,7 +87,7 @@ async def test_before_each_request_the_prompt_and_the_longest_answer_are_set_asi
     desk = MemoryDesk()
     seen: list[list[int]] = []
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: ModelPrompt) -> Answer:
         seen.append(list(desk.reserved))
         return good(["first", "second"])(asked)
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from fleet.devnet.model import Call, Refuse, Say, serve_model
+from fleet.devnet.model import Refuse, Say, ScriptedCall, serve_model
 from fleet.devnet.model_scripts import always, good, in_order
 from fleet.devnet.model_wire.wire import WIRES
 from fleet.drivers.desk import ProviderFailed
@@ -83,7 +83,7 @@ async def test_the_key_travels_in_the_header_of_its_protocol_only(kind: str) -> 
 
 
 async def test_usage_is_what_the_endpoint_said(kind: str) -> None:
-    probes = [Call("run_probe", {"probe": probe}) for probe in ("first", "second")]
+    probes = [ScriptedCall("run_probe", {"probe": probe}) for probe in ("first", "second")]
     desk, _ = await run(in_order(Say(calls=probes, usage=USAGE), DONE), kind=kind, prices=True)
     used = desk.settled[0]
     assert used is not None
@@ -103,7 +103,7 @@ async def test_a_usage_that_nobody_said_is_unknown_and_never_free(kind: str, usa
 
 @pytest.mark.parametrize("args", ['{"url": "http', "[1, 2]"])
 async def test_malformed_arguments_are_a_mistake_and_the_run_goes_on(kind: str, args: str) -> None:
-    desk, model = await run(in_order(Say(calls=[Call("qa_fetch", args)]), *good_end()), kind=kind)
+    desk, model = await run(in_order(Say(calls=[ScriptedCall("qa_fetch", args)]), *good_end()), kind=kind)
     if kind == "google":  # its endpoint keeps them, and says so
         assert [turn.failure for turn in desk.turns] == ["invalid_action_exhausted", "", ""]
         assert "qa_fetch" not in [tool for _, tool, _ in desk.asked]

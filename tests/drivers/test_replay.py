@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.drivers.compare import Compared, Difference, compare, differences
+from fleet.drivers.compare import CallComparison, Difference, compare, differences
 from fleet.drivers.doubles import MemoryDesk
-from fleet.drivers.replay import Call, Recorded, Replay, cannot, recorded, unbound
+from fleet.drivers.replay import RecordedCall, RecordedCalls, Replay, cannot, recorded, unbound
 from fleet.drivers.session import RunOver
 from fleet.drivers.template import Bindings
 from fleet.errors import UsageError
@@ -26,8 +26,10 @@ HEAD = HEADER.model_copy(update={"run": "oldrun", "targets": TARGETS})
 NEW = HEAD.model_copy(update={"run": "newrun", "targets": {"site": "http://new/site"}})
 
 
-def call(number: int, tool: str = "qa_fetch", result: Mapping[str, Any] | None = None, **args: Any) -> Call:
-    return Call(number=number, tool=tool, args=args, result=result)
+def call(
+    number: int, tool: str = "qa_fetch", result: Mapping[str, Any] | None = None, **args: Any
+) -> RecordedCall:
+    return RecordedCall(number=number, tool=tool, args=args, result=result)
 
 
 def test_the_calls_of_a_trajectory(tmp_path: Path) -> None:
@@ -37,8 +39,8 @@ def test_the_calls_of_a_trajectory(tmp_path: Path) -> None:
     was = recorded(tmp_path / "t")
     assert was.header == HEAD
     assert was.calls == (
-        Call(number=1, call_id="c1", tool="qa_fetch", args={"a": 1}),
-        Call(number=2, call_id="c2", tool="qa_fetch", args={}, result={"ok": True}),
+        RecordedCall(number=1, call_id="c1", tool="qa_fetch", args={"a": 1}),
+        RecordedCall(number=2, call_id="c2", tool="qa_fetch", args={}, result={"ok": True}),
     )
 
 
@@ -57,7 +59,7 @@ def test_a_file_without_a_header_is_no_run(tmp_path: Path) -> None:
         (call(1, source="fn…[cut 9 characters]"), "not whole"),
     ],
 )
-def test_what_is_not_asked_again(one: Call, why: str) -> None:
+def test_what_is_not_asked_again(one: RecordedCall, why: str) -> None:
     assert why in cannot(one)
     assert bool(cannot(one)) is bool(why)
 
@@ -86,7 +88,7 @@ def test_a_desk_binds_what_was_unbound(text: str) -> None:
 
 async def test_every_call_is_a_turn_at_the_desk_under_its_number() -> None:
     desk = MemoryDesk()
-    was = Recorded(
+    was = RecordedCalls(
         HEAD, (call(1, url="http://old:1/site/"), call(2, "qa_report", text="x"), call(5, url="u"))
     )
     with pytest.raises(RunOver, match=r"done: 2 of 3 calls of run oldrun asked again"):
@@ -100,7 +102,7 @@ async def test_every_call_is_a_turn_at_the_desk_under_its_number() -> None:
 
 async def test_an_act_that_a_probe_and_its_proofs_asked_for_is_asked_once() -> None:
     create, fetch = call(1, "qa_create", name="qa-oldrun-1"), call(5, url="u")
-    was = Recorded(
+    was = RecordedCalls(
         HEAD, (create, *(replace(create, number=at) for at in (2, 3, 4)), fetch, replace(fetch, number=6))
     )
     desk = MemoryDesk()
@@ -113,37 +115,49 @@ async def test_an_act_that_a_probe_and_its_proofs_asked_for_is_asked_once() -> N
 
 
 def test_a_difference_names_its_probe() -> None:
-    was = Recorded(HEAD, (replace(call(1, result={"status": 200}, url="u"), probe="up"),))
+    was = RecordedCalls(HEAD, (replace(call(1, result={"status": 200}, url="u"), probe="up"),))
     (row,) = compare(was, again(call(1, result={"status": 500}, url="u")))
     assert (row.state, row.probe) == ("different", "up")
 
 
 async def test_a_fence_ends_a_replay_as_it_ends_everything() -> None:
     with pytest.raises(RunOver, match="stopped"):
-        await Replay(Recorded(HEAD, (call(1, url="u"),)))(MemoryDesk(stop="by hand"))
+        await Replay(RecordedCalls(HEAD, (call(1, url="u"),)))(MemoryDesk(stop="by hand"))
 
 
-def again(*calls: Call) -> Recorded:
-    return Recorded(NEW, tuple(replace(one, call_id=f"replay-{one.number}") for one in calls))
+def again(*calls: RecordedCall) -> RecordedCalls:
+    return RecordedCalls(NEW, tuple(replace(one, call_id=f"replay-{one.number}") for one in calls))
 
 
 def test_what_differs_and_what_only_looks_so() -> None:
     then = {
-        "ok": True, "latency_ms": 1.0, "tx": "0xaa", "name": "qa-oldrun-1", "text": "see http://old:1/site/a",
-        "sha256": "aa", "bytes": 3, "status": 200, "error": f"by 0x{'a' * 40}",
-    }  # fmt: skip
+        "ok": True,
+        "latency_ms": 1.0,
+        "tx": "0xaa",
+        "name": "qa-oldrun-1",
+        "text": "see http://old:1/site/a",
+        "sha256": "aa",
+        "bytes": 3,
+        "status": 200,
+        "error": f"by 0x{'a' * 40}",
+    }
     now = then | {
-        "latency_ms": 9.0, "tx": "0xbb", "name": "qa-newrun-1", "text": "see http://new/site/a",
-        "sha256": "bb", "bytes": 4, "error": f"by 0x{'b' * 40}",
-    }  # fmt: skip
-    was = Recorded(HEAD, (call(1, result=then), call(2, result=then), call(3, result=then)))
+        "latency_ms": 9.0,
+        "tx": "0xbb",
+        "name": "qa-newrun-1",
+        "text": "see http://new/site/a",
+        "sha256": "bb",
+        "bytes": 4,
+        "error": f"by 0x{'b' * 40}",
+    }
+    was = RecordedCalls(HEAD, (call(1, result=then), call(2, result=then), call(3, result=then)))
     new = again(call(1, result=now), call(2, result=now | {"status": 500, "ok": False}))
     assert compare(was, new) == (
-        Compared(1, "qa_fetch", "same"),
-        Compared(
+        CallComparison(1, "qa_fetch", "same"),
+        CallComparison(
             2, "qa_fetch", "different", "", (Difference("/ok", True, False), Difference("/status", 200, 500))
         ),
-        Compared(3, "qa_fetch", "refused", "refused, repeated or not reached in the new run"),
+        CallComparison(3, "qa_fetch", "refused", "refused, repeated or not reached in the new run"),
     )
 
 
@@ -153,13 +167,13 @@ def test_a_hash_without_its_text_is_compared() -> None:
 
 @pytest.mark.parametrize(("view", "state"), [("nextId", "same"), ("isTaken", "different")])
 def test_a_view_that_counts_may_have_gone_on(view: str, state: str) -> None:
-    was = Recorded(HEAD, (call(1, "qa_chain", {"value": 3}, function=view),))
+    was = RecordedCalls(HEAD, (call(1, "qa_chain", {"value": 3}, function=view),))
     (row,) = compare(was, again(call(1, "qa_chain", {"value": 4}, function=view)))
     assert row.state == state
 
 
 def test_calls_without_an_answer_or_a_chance() -> None:
-    was = Recorded(HEAD, (call(1), call(2, "qa_report"), call(3, result={})))
+    was = RecordedCalls(HEAD, (call(1), call(2, "qa_report"), call(3, result={})))
     states = [row.state for row in compare(was, again(call(1, result={}), call(3)))]
     assert states == ["no answer", "not asked", "no answer"]
 

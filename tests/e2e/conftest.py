@@ -45,9 +45,13 @@ def command(state: Path, **more: str) -> Fleet:
         environment |= more
         done = subprocess.run(
             [sys.executable, "-m", "fleet.cli", *words],
-            capture_output=True, text=True, timeout=timeout, env=environment, cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=environment,
+            cwd=cwd,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         return Said(done.returncode, done.stdout, done.stderr)
 
     return fleet

@@ -17,8 +17,8 @@ from fleet.devnet.model_scripts import always
 from fleet.gate.dial import DIAL
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
-from fleet.runs.life import RunReport, fire
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import RunReport, fire
 from tests.acceptance.conftest import House, persona, probe, step
 
 KEY = "sk-not-a-real-key-0123456789"
@@ -45,7 +45,7 @@ class Stand:
     """One open world whose model says what the script of the moment tells it."""
 
     house: House
-    world: World
+    world: FleetContext
     model: ScriptedModel
     root: Path
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from fleet.cli.roster import load
+from fleet.app.persona_sets import load
 from fleet.config.platform import CompilerSection
 from fleet.personas.model import Probe, Step
-from fleet.runs.decisions import NAME
+from fleet.runs.call.decision_file import NAME
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from tests.runs.table import PLATFORM, RUN, persona, seated
@@ -63,9 +63,16 @@ async def state(tmp_path: Path, anyio_backend: str) -> Path:
         data = {"claim": {"title": EVIL, "review": True, "probe": PROBE.model_dump(mode="json")}}
         for name, more in (("0123456789ab", data), ("ffff456789ab", {})):
             row = FindingRow(
-                run_id="r1", fingerprint=name, state="unverified", persona="qa-mine", title=EVIL,
-                severity="high", confirmed=3, tries=3, data=more,
-            )  # fmt: skip
+                run_id="r1",
+                fingerprint=name,
+                state="unverified",
+                persona="qa-mine",
+                title=EVIL,
+                severity="high",
+                confirmed=3,
+                tries=3,
+                data=more,
+            )
             await journal.add_finding(row)
     (tmp_path / "qa-mine.md").write_text(TEXT)
     return state
@@ -73,9 +80,12 @@ async def state(tmp_path: Path, anyio_backend: str) -> Path:
 
 def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "fleet.cli", "findings", *words], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "fleet.cli", "findings", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
         env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
-    )  # fmt: skip
+    )
 
 
 def adopt(state: Path, *words: str, name: str = "0123") -> subprocess.CompletedProcess[str]:

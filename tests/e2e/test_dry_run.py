@@ -15,10 +15,12 @@ ONE = sorted(ALL_IDS)[0]
 def test_a_demo_says_what_it_would_do_and_does_nothing(fleet: Fleet, state: Path) -> None:
     plan = fleet("demo", "--dry-run", "--json", "--rung", "observe", "--defects", ONE).data
     assert plan == {
-        "folder": str(state / "demo"), "replaces": False, "dial": "observe",
+        "folder": str(state / "demo"),
+        "replaces": False,
+        "dial": "observe",
         "personas": ["qa-smoke", "qa-security", "qa-fuzz", "qa-ux", "qa-perf", "qa-triage"],
         "defects": [ONE],
-    }  # fmt: skip
+    }
     assert list(state.iterdir()) == []
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from fleet.cli.roster import one
-from fleet.devnet.model import Call, Say, serve_model
+from fleet.app.persona_sets import one
+from fleet.devnet.model import Say, ScriptedCall, serve_model
 from fleet.devnet.model_scripts import in_order
 from tests.e2e.conftest import Fleet, Said, processes_of
 
@@ -21,9 +21,14 @@ pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(400)]
 PERSONA = "qa-smoke"
 LIVE = {"message.started", "message.delta", "message.done"}
 FIXED = {
-    "method-405", "os-error-leak", "confusing-copy", "a11y-violations", "lying-success", "empty-reply",
+    "method-405",
+    "os-error-leak",
+    "confusing-copy",
+    "a11y-violations",
+    "lying-success",
+    "empty-reply",
     "documents-name-the-proxy",
-}  # fmt: skip
+}
 """Probes of qa-ux whose answers are others without the defects; the last one reads the confusing copy."""
 
 
@@ -32,9 +37,9 @@ def told(devnet: Fleet, shared: Path) -> Said:
     """A run at exercise that a model drives, followed: it works through its plan and says a key aloud."""
     assert devnet("dial", "exercise", "--reason", "a test").code == 0
     key = (shared / "keys" / "identity").read_text().strip()
-    probes = [Call("run_probe", {"probe": probe.id}) for probe in one(PERSONA).persona.probe]
+    probes = [ScriptedCall("run_probe", {"probe": probe.id}) for probe in one(PERSONA).persona.probe]
     plan = Say(text=f"My key is {key}, as you asked. Now the plan.", calls=probes)
-    end = Say(text="All is done.", calls=[Call("finish", {"detail": "the plan is done"})])
+    end = Say(text="All is done.", calls=[ScriptedCall("finish", {"detail": "the plan is done"})])
 
     async def follow() -> Said:
         async with serve_model(in_order(plan, end)) as model:

@@ -93,8 +93,11 @@ def log_list(state: Path, node: Node, *words: str) -> subprocess.CompletedProces
         (state / "devnet" / "liar.toml").write_text(PROFILE.format(url=url))
         return subprocess.run(
             [sys.executable, "-m", "fleet.cli", "log", "list", "--platform", "liar", *words],
-            capture_output=True, text=True, timeout=90, env=os.environ | {"STATE_DIRECTORY": str(state)},
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=90,
+            env=os.environ | {"STATE_DIRECTORY": str(state)},
+        )
 
 
 def test_a_node_that_always_has_another_page_is_asked_for_no_more_than_it_counted(tmp_path: Path) -> None:
@@ -112,10 +115,13 @@ def test_a_node_that_answers_one_by_one_and_never_ends_meets_the_deadline(tmp_pa
     assert 0 < len(node.asked) < 100_000
 
 
-@pytest.mark.parametrize(("had", "words"), [
-    (0, "the log ends at 0, before its own count of 9"),
-    (201, "more entries than were asked for"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("had", "words"),
+    [
+        (0, "the log ends at 0, before its own count of 9"),
+        (201, "more entries than were asked for"),
+    ],
+)
 def test_a_page_that_cannot_be_true_is_unreachable(tmp_path: Path, had: int, words: str) -> None:
     said = log_list(tmp_path, Node(9, lambda start, count: had))
     assert (said.returncode, said.stdout) == (4, "")

@@ -10,7 +10,7 @@ import pytest
 
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
-from fleet.store.schema import SCHEMA_VERSION
+from fleet.store.sql.schema import SCHEMA_VERSION
 from tests.e2e.conftest import Fleet, command
 from tests.store.cluster import Cluster, running
 

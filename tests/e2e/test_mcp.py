@@ -109,9 +109,12 @@ def test_an_agent_that_is_killed_leaves_a_run_that_ends(devnet: Fleet, shared: P
     there = started(shared)
     with subprocess.Popen(
         [there.command, *there.args],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env={**os.environ, **(there.env or {})}, start_new_session=True,
-    ) as server:  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **(there.env or {})},
+        start_new_session=True,
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         who = {
@@ -135,9 +138,11 @@ def test_a_message_without_end_ends_the_run_and_the_command_while_the_agent_stay
     before, there = known(devnet), started(shared)
     with subprocess.Popen(
         [there.command, *there.args],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={**os.environ, **(there.env or {})},
-    ) as server:  # fmt: skip
+    ) as server:
         assert server.stdin is not None
         assert server.stderr is not None
         with suppress(BrokenPipeError):

@@ -223,9 +223,13 @@ def test_a_dead_node_is_kept_here_shown_and_posted_when_it_is_back(stand: Stand)
 def test_without_a_network_of_ours_nothing_is_said_about_the_platform(stand: Stand) -> None:
     before = stand.log()
     name = stand.profile(
-        "away", called="away", site=NOWHERE, proxy=NOWHERE, face=f"{NOWHERE}/face/{{name}}/",
+        "away",
+        called="away",
+        site=NOWHERE,
+        proxy=NOWHERE,
+        face=f"{NOWHERE}/face/{{name}}/",
         controls="http://192.0.2.2:81/",
-    )  # fmt: skip
+    )
     said = stand.smoke(name)
     assert (said.code, said.data["outcome"], said.data["findings"]) == (4, "could_not_tell", [])
     assert "our network or machine: site, proxy and faces: " in said.data["detail"]

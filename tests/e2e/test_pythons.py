@@ -55,9 +55,13 @@ def test_the_demo(version: str, seeded: bool, tmp_path: Path) -> None:
     python = environment(version)
     done = subprocess.run(
         [python, "-m", "fleet.cli", "demo", "--json", *([] if seeded else ["--clean"])],
-        capture_output=True, text=True, timeout=900, stdin=subprocess.DEVNULL, cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        stdin=subprocess.DEVNULL,
+        cwd=ROOT,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "STATE_DIRECTORY": str(tmp_path / "state")},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     got = json.loads(done.stdout)
     assert (got["missed"], got["false_findings"], got["names_leaked"], got["jails_left"]) == ([], 0, 0, 0)

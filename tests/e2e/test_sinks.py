@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from fleet.cli.daemon import open_world
+from fleet.app.wiring import open_world
 from fleet.errors import ConfigError
 from tests.e2e.conftest import Fleet, Said
 from tests.events.receiver import Receiver, receiving

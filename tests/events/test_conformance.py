@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fleet.clock import SystemClock
-from fleet.events.live import Lagged, Live
+from fleet.events.live import Lagged, LiveReader
 from fleet.events.model import (
     Event,
     FindingPosted,
@@ -96,7 +96,12 @@ CASES: dict[str, Case] = {
     "parallel tools, one with an error": Case(
         (asks(1, a=1), asks(2), asks(3), answers(1, ok=True), answers(2, is_error=True), answers(3)),
         (
-            asked(1, a=1), asked(2), asked(3), answered(1, ok=True), answered(2, is_error=True), answered(3),
+            asked(1, a=1),
+            asked(2),
+            asked(3),
+            answered(1, ok=True),
+            answered(2, is_error=True),
+            answered(3),
         ),
         "+tool:1 +tool:2 +tool:3 -tool:1 -tool:2! -tool:3",
     ),
@@ -122,7 +127,11 @@ CASES: dict[str, Case] = {
     ),
     "reasoning": Case(
         (
-            TurnStarted(index=0), starts(0, "reasoning"), piece(0, "so"), ends(0), said(1, "yes"),
+            TurnStarted(index=0),
+            starts(0, "reasoning"),
+            piece(0, "so"),
+            ends(0),
+            said(1, "yes"),
             turn(0, TurnUsage(model="m", output_tokens=2)),
         ),
         (text(0, "so", "reasoning"), text(1, "yes")),
@@ -130,23 +139,36 @@ CASES: dict[str, Case] = {
     ),
     "whole and end of the same id": Case(
         (
-            starts(0), piece(0, "hal"), said(0, "half"), ends(0), *WISH, asks(1), ends(9), asks(1),
-            answers(1), ends(9),
+            starts(0),
+            piece(0, "hal"),
+            said(0, "half"),
+            ends(0),
+            *WISH,
+            asks(1),
+            ends(9),
+            asks(1),
+            answers(1),
+            ends(9),
         ),
         (text(0, "half"), asked(1), asked(1), answered(1)),
         "+tool:1 -tool:1",
     ),
     "what becomes of a finding": Case(
         (
-            asks(1), answers(1),
+            asks(1),
+            answers(1),
             FindingRaised(fingerprint="f1", probe="p", title="it broke", times=2),
             FindingVerified(fingerprint="f1", confirmed=3, tries=3, state="confirmed"),
-            FindingPosted(fingerprint="f1", tx="0x1", index=7), FindingRepeated(fingerprint="f1", index=7),
+            FindingPosted(fingerprint="f1", tx="0x1", index=7),
+            FindingRepeated(fingerprint="f1", index=7),
         ),
         (
-            asked(1), answered(1), became("finding.raised", probe="p", title="it broke", times=2),
+            asked(1),
+            answered(1),
+            became("finding.raised", probe="p", title="it broke", times=2),
             became("finding.verified", confirmed=3, tries=3, state="confirmed"),
-            became("finding.posted", tx="0x1", index=7), became("finding.repeated", index=7),
+            became("finding.posted", tx="0x1", index=7),
+            became("finding.repeated", index=7),
         ),
         "+tool:1 -tool:1",
     ),
@@ -154,7 +176,7 @@ CASES: dict[str, Case] = {
     "an orphan answer and a second end": Case(
         (answers(7), starts(0, text="a"), ends(0), ends(0)), (answered(7), text(0, "a")), ""
     ),
-}  # fmt: skip
+}
 
 
 def normal(events: Iterable[Event]) -> list[LogicalDelivery]:
@@ -225,7 +247,7 @@ async def all_three(case: Case, path: Path) -> Outcome:
     """One run of these events: yielded, sent, and read back from its file."""
     yielded, sent, recorded = list[Signal](), list[Signal](), list[Signal]()
     inbox = Inbox()
-    live, send = Live("r1", tracer=yielded.append), AutoSend(inbox, tracer=sent.append)
+    live, send = LiveReader("r1", tracer=yielded.append), AutoSend(inbox, tracer=sent.append)
     sink = TrajectoryFile(path)
     line = Stream("r1", clock=SystemClock(), sink=sink, readers=(live, send))
     for event in (HEADER, *case.events, FOOTER):

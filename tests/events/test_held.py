@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.clock import SystemClock
-from fleet.events.held import MOST, Held
+from fleet.events.holdback import MOST, Holdback
 from fleet.events.messages import CAP
 from fleet.events.model import Event, MessageDelta, MessageSaid, MessageStarted
 from fleet.events.stream import Stream
@@ -28,9 +28,13 @@ def told(pieces: Sequence[str], redactor: Redactor = REDACTOR) -> str:
     seen: list[Event] = []
     sink = Kept()
     line = Stream(
-        "r1", clock=SystemClock(), sink=sink, readers=(seen.append,), mask=redactor.text,
+        "r1",
+        clock=SystemClock(),
+        sink=sink,
+        readers=(seen.append,),
+        mask=redactor.text,
         reach=redactor.reach,
-    )  # fmt: skip
+    )
     line.emit(starts(0, text=pieces[0]))
     for one in pieces[1:]:
         line.emit(piece(0, one))
@@ -55,7 +59,7 @@ def test_however_it_is_cut_the_pieces_read_like_the_mask_of_the_whole(cuts: list
 
 
 def test_no_part_of_a_secret_is_told_before_the_message_ends() -> None:
-    held = Held(REDACTOR.text, REDACTOR.reach)
+    held = Holdback(REDACTOR.text, REDACTOR.reach)
     said = [held.add(one) for one in f"{'x' * 400} {CANARY[:-1]}"]
     assert set("".join(said)) == {"x"}
     assert held.add(CANARY[-1] + "." * (REDACTOR.reach + 1)).lstrip("x") == " [redacted:secret]."
@@ -75,7 +79,7 @@ def test_a_secret_of_no_one_that_looks_like_one_is_masked_when_it_is_split() -> 
 
 
 def test_a_secret_without_an_end_is_not_told_and_nothing_after_it() -> None:
-    held = Held(REDACTOR.text, REDACTOR.reach)
+    held = Holdback(REDACTOR.text, REDACTOR.reach)
     said = held.add("go sk-") + "".join(held.add("a" * 99) for _ in range(MOST // 90)) + held.add(" so")
     assert "aaa" not in said + held.rest()
     assert len(repr(held)) < 200
@@ -93,7 +97,7 @@ def test_a_message_that_is_cut_off_is_recorded_and_its_held_end_is_not_told_twic
 
 def test_without_a_secret_nothing_waits() -> None:
     assert Redactor().reach == 0
-    assert Held(str, 0).add("all of it") == "all of it"
+    assert Holdback(str, 0).add("all of it") == "all of it"
 
 
 @pytest.mark.parametrize("at", range(1, len(CANARY)))

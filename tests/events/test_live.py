@@ -11,9 +11,9 @@ import anyio.lowlevel
 import pytest
 
 from fleet.errors import FleetError
-from fleet.events.live import Hub, Lagged, Live
+from fleet.events.live import Hub, Lagged, LiveReader
 from fleet.events.model import Event, Footer, MessageDelta, TurnStarted, TurnUsage
-from fleet.events.send import AutoSend, Sent
+from fleet.events.send import AutoSend, RunSummary
 from fleet.events.spans import CloseSpan, Signal
 from fleet.events.usage import total
 from tests.events.samples import (
@@ -33,7 +33,7 @@ from tests.events.samples import (
 pytestmark = pytest.mark.anyio
 
 
-async def everything(live: Live) -> list[Event | Lagged]:
+async def everything(live: LiveReader) -> list[Event | Lagged]:
     async with aclosing(live.events()) as events:
         return [event async for event in events]
 
@@ -43,7 +43,7 @@ def kinds(events: list[Event | Lagged]) -> list[str]:
 
 
 async def test_a_caller_gets_a_run_as_it_happens_until_its_footer() -> None:
-    live = Live("r1")
+    live = LiveReader("r1")
     line, other = stream(Kept(), live), stream(Kept(), live, run="r2")
     got: list[str] = []
 
@@ -62,7 +62,7 @@ async def test_a_caller_gets_a_run_as_it_happens_until_its_footer() -> None:
 
 
 async def test_a_slow_caller_loses_events_visibly_and_never_the_footer() -> None:
-    live = Live("r1", room=2)
+    live = LiveReader("r1", room=2)
     line = stream(Kept(), live)
     for event in (HEADER, asks(1), answers(1), asks(2), FOOTER):
         line.emit(event)
@@ -71,7 +71,7 @@ async def test_a_slow_caller_loses_events_visibly_and_never_the_footer() -> None
 
 
 async def test_a_gap_stands_where_it_was() -> None:
-    live = Live("r1", room=1)
+    live = LiveReader("r1", room=1)
     line = stream(Kept(), live)
     line.emit(HEADER)
     line.emit(asks(1))
@@ -83,7 +83,7 @@ async def test_a_gap_stands_where_it_was() -> None:
 
 async def test_leaving_early_closes_open_spans_and_stops_taking() -> None:
     told: list[Signal] = []
-    live = Live("r1", tracer=told.append)
+    live = LiveReader("r1", tracer=told.append)
     line = stream(Kept(), live)
     line.emit(HEADER)
     line.emit(asks(1))
@@ -97,7 +97,7 @@ async def test_leaving_early_closes_open_spans_and_stops_taking() -> None:
 
 async def test_a_tracer_is_told_of_what_a_slow_caller_lost() -> None:
     told: list[Signal] = []
-    live = Live("r1", tracer=told.append, room=1)
+    live = LiveReader("r1", tracer=told.append, room=1)
     line = stream(Kept(), live)
     for event in (HEADER, asks(1), answers(1), FOOTER):
         line.emit(event)
@@ -105,15 +105,18 @@ async def test_a_tracer_is_told_of_what_a_slow_caller_lost() -> None:
 
 
 async def test_without_a_run_it_takes_every_run_until_it_is_closed() -> None:
-    live = Live()
+    live = LiveReader()
     for run in ("r1", "r2"):
         line = stream(Kept(), live, run=run)
         line.emit(HEADER)
         line.emit(FOOTER)
     live.close()
     assert [event.run for event in await everything(live) if not isinstance(event, Lagged)] == [
-        "r1", "r1", "r2", "r2",
-    ]  # fmt: skip
+        "r1",
+        "r1",
+        "r2",
+        "r2",
+    ]
 
 
 async def test_a_hub_serves_callers_of_runs_at_work_only() -> None:
@@ -183,9 +186,14 @@ def test_interleaved_messages_have_a_context_each() -> None:
         starts(0, text="a"), starts(1, "reasoning"), piece(1, "x"), piece(0, "b"), ends(0), ends(1)
     )
     assert said_ == [
-        "open text 0", "add text 0 a", "open reasoning 1", "add reasoning 1 x", "add text 0 b",
-        "close text 0", "close reasoning 1",
-    ]  # fmt: skip
+        "open text 0",
+        "add text 0 a",
+        "open reasoning 1",
+        "add reasoning 1 x",
+        "add text 0 b",
+        "close text 0",
+        "close reasoning 1",
+    ]
 
 
 def test_teardown_closes_every_context_even_if_closing_one_raises() -> None:
@@ -202,8 +210,11 @@ def test_a_channel_that_raises_loses_that_delivery_and_nothing_else(what: str) -
     out, said_ = sent(HEADER, starts(0, text="a"), ends(0), asks(1), answers(1), FOOTER, page=page)
     assert out.failed == 1
     assert said_[-4:] == [
-        "open tool_request 1", "close tool_request 1", "open tool_response 1", "close tool_response 1",
-    ]  # fmt: skip
+        "open tool_request 1",
+        "close tool_request 1",
+        "open tool_response 1",
+        "close tool_response 1",
+    ]
     assert out.result().final_text == "a"
 
 
@@ -231,7 +242,7 @@ def test_usage_can_be_read_when_the_run_is_over_and_not_before() -> None:
     with pytest.raises(FleetError, match="not over"):
         out.result()
     out(FOOTER)
-    assert out.result() == Sent("", TurnUsage(model="m", input_tokens=7, cost_usd="0.30"))
+    assert out.result() == RunSummary("", TurnUsage(model="m", input_tokens=7, cost_usd="0.30"))
 
 
 def test_the_footers_usage_wins_and_what_nobody_reported_stays_unknown() -> None:
@@ -245,7 +256,7 @@ def test_the_footers_usage_wins_and_what_nobody_reported_stays_unknown() -> None
 
 
 async def test_pieces_pass_a_live_caller_in_order() -> None:
-    live = Live("r1")
+    live = LiveReader("r1")
     line = stream(Kept(), live)
     for event in (HEADER, starts(0), piece(0, "a"), piece(0, "b"), ends(0), FOOTER):
         line.emit(event)

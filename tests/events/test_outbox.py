@@ -10,8 +10,8 @@ import pytest
 
 from fleet.config import SinkSection
 from fleet.events.model import Event
-from fleet.events.outbox import CAP, LARGEST, Item, Outbox, Sender, batches, body
-from fleet.events.sinks import Sink, sinking
+from fleet.events.sink_queue import CAP, LARGEST, Outbox, QueuedDelivery, Sender, batches, body
+from fleet.events.sinks import SinkReader, sinking
 from tests.events.receiver import DONE, NEVER, RUN, Receiver, receiving, seal, send, sent, told
 from tests.events.samples import FOOTER, HEADER, Kept, asks, stream
 
@@ -27,7 +27,7 @@ MOVED = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: %s\r\nContent-Length: 0\r
         (MOVED % b"http://127.0.0.1:9/", "HTTP 307: redirects are not followed"),
         (b"\x16\x03\x01 nonsense\r\n\r\n", "RemoteProtocolError"),
     ],
-)  # fmt: skip
+)
 async def test_a_failure_is_told_once_and_what_it_lost_is_counted(
     answer: bytes, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -119,7 +119,7 @@ class TestQueue:
         self, outbox: tuple[Outbox, Receiver], caplog: pytest.LogCaptureFixture
     ) -> None:
         box, receiver = outbox
-        sink = Sink(box, SinkSection.model_fields["kinds"].default, lambda value: value)
+        sink = SinkReader(box, SinkSection.model_fields["kinds"].default, lambda value: value)
         record = Kept()
         line = stream(record, sink)
         events: list[Event] = [HEADER, *[asks(n) for n in range(10)], FOOTER]
@@ -148,7 +148,9 @@ class TestQueue:
 def test_batches_keep_the_order_of_each_run_and_their_size() -> None:
     one, two = Sender(run="r1", persona="a"), Sender(run="r2")
     items = [
-        Item(sender, b'"%d"' % number + b" " * (CAP - 4)) for number in range(10, 40) for sender in (one, two)
+        QueuedDelivery(sender, b'"%d"' % number + b" " * (CAP - 4))
+        for number in range(10, 40)
+        for sender in (one, two)
     ]
     made = list(batches(items))
     for sender in (one, two):

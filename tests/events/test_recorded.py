@@ -25,9 +25,17 @@ def written(path: Path, *lines: str, end: str = "\n") -> Recording:
 def test_foreign_lines_come_as_what_they_are(tmp_path: Path) -> None:
     recording = written(
         tmp_path / "t",
-        HEADER.model_dump_json(), "", "   ", "[]", "null", '{"type":"new.kind","a":1}', '{"a":1}',
-        "{nonsense", '{"type":"tool.requested"}', FOOTER.model_dump_json(),
-    )  # fmt: skip
+        HEADER.model_dump_json(),
+        "",
+        "   ",
+        "[]",
+        "null",
+        '{"type":"new.kind","a":1}',
+        '{"a":1}',
+        "{nonsense",
+        '{"type":"tool.requested"}',
+        FOOTER.model_dump_json(),
+    )
     assert list(recording) == [
         HEADER,
         UnknownRecord("non-object", []),
@@ -74,14 +82,23 @@ def test_a_file_that_grows_is_read_on_from_where_one_was(tmp_path: Path) -> None
 
 VERSION_1: list[dict[str, Any]] = [
     {
-        "run": "r1", "at": "2026-01-01T00:00:00Z", "type": "run.started", "schema_version": 1,
-        "persona": "qa-x", "persona_sha256": "0" * 64, "driver": "playbook", "platform": "devnet",
-        "chain_id": 1, "rung": "observe", "jail": "bwrap/standard", "budget": {"calls": 1.0},
+        "run": "r1",
+        "at": "2026-01-01T00:00:00Z",
+        "type": "run.started",
+        "schema_version": 1,
+        "persona": "qa-x",
+        "persona_sha256": "0" * 64,
+        "driver": "playbook",
+        "platform": "devnet",
+        "chain_id": 1,
+        "rung": "observe",
+        "jail": "bwrap/standard",
+        "budget": {"calls": 1.0},
         "trigger": "manual",
     },
     {"run": "r1", "at": "", "type": "gate.denied", "call": 1, "tool": "t", "rule": "dial", "reason": "r"},
     {"run": "r1", "at": "", "type": "run.ended", "outcome": "done", "detail": "", "calls": 1, "seconds": 2.0},
-]  # fmt: skip
+]
 
 
 def test_a_file_of_version_1_reads_as_one_of_today(tmp_path: Path) -> None:
@@ -95,23 +112,49 @@ def test_a_file_of_version_1_reads_as_one_of_today(tmp_path: Path) -> None:
 LEONARD: list[tuple[dict[str, Any], Event]] = [
     (
         {
-            "type": "header", "goal": "buy", "agents_md_hash": "ab", "build_identifier": "b1",
-            "model_identifier": "m", "harness_version": "0.3", "extensions": [{"namespace": "x"}],
+            "type": "header",
+            "goal": "buy",
+            "agents_md_hash": "ab",
+            "build_identifier": "b1",
+            "model_identifier": "m",
+            "harness_version": "0.3",
+            "extensions": [{"namespace": "x"}],
             "config": {"turns": 3},
         },
         Header(
-            schema_version=1, goal="buy", persona_sha256="ab", build="b1", model="m", driver="0.3",
-            policy={"turns": 3}, persona="", platform="", chain_id=0, rung="", jail="", budget={}, trigger="",
+            schema_version=1,
+            goal="buy",
+            persona_sha256="ab",
+            build="b1",
+            model="m",
+            driver="0.3",
+            policy={"turns": 3},
+            persona="",
+            platform="",
+            chain_id=0,
+            rung="",
+            jail="",
+            budget={},
+            trigger="",
         ),
     ),
     (
         {
-            "type": "turn", "index": 2, "observation": {"core": 1}, "stability": {}, "proposed_action": {},
-            "validation": {"ok": True}, "executed_action": {"tool": "tap"}, "summary_update": "old",
-            "thinking": None, "model_metadata": {}, "diff": {},
+            "type": "turn",
+            "index": 2,
+            "observation": {"core": 1},
+            "stability": {},
+            "proposed_action": {},
+            "validation": {"ok": True},
+            "executed_action": {"tool": "tap"},
+            "summary_update": "old",
+            "thinking": None,
+            "model_metadata": {},
+            "diff": {},
         },
         TurnEnded(
-            index=2, validation={"ok": True},
+            index=2,
+            validation={"ok": True},
             observation={"core": 1, "proposed_action": {}, "executed_action": {"tool": "tap"}},
         ),
     ),
@@ -121,14 +164,18 @@ LEONARD: list[tuple[dict[str, Any], Event]] = [
     ),
     (
         {
-            "type": "footer", "outcome": "harness_error", "total_turns": 4, "total_duration_ms": 1500,
-            "harness_error": "agent_stuck", "final_summary": "x",
+            "type": "footer",
+            "outcome": "harness_error",
+            "total_turns": 4,
+            "total_duration_ms": 1500,
+            "harness_error": "agent_stuck",
+            "final_summary": "x",
         },
         Footer(outcome="harness_error", detail="agent_stuck", turns=4, seconds=1.5),
     ),
     ({"type": "footer"}, Footer(outcome="harness_error")),
     ({"type": "turn", "index": 0}, TurnEnded(index=0)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("raw", "event"), LEONARD, ids=[raw["type"] for raw, _ in LEONARD])

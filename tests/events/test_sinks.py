@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fleet.config import SinkSection
-from fleet.events.cut import packed
 from fleet.events.model import FindingPosted, Footer, TurnUsage
-from fleet.events.outbox import CAP, LARGEST
-from fleet.events.sinks import Sink, sinking
+from fleet.events.sink_queue import CAP, LARGEST
+from fleet.events.sinks import SinkReader, sinking
+from fleet.events.truncate import packed
 from fleet.triggers import hook
 from tests.events.receiver import DONE, MASKED, RUN, receiving, seal, send, sent, told
 from tests.events.samples import (
@@ -107,9 +107,12 @@ async def test_only_the_wanted_kinds_are_sent_and_the_end_always(
 async def test_nothing_leaves_unmasked_and_a_public_hash_stays() -> None:
     tx = "0x" + "ab" * 32
     events = (
-        HEADER, asks(1, url=f"http://x/{MASKED}", args={MASKED: 1}), answers(1, text=[MASKED], tx=tx),
-        said(0, MASKED), Footer(outcome="failed", detail=f"because of {MASKED}"),
-    )  # fmt: skip
+        HEADER,
+        asks(1, url=f"http://x/{MASKED}", args={MASKED: 1}),
+        answers(1, text=[MASKED], tx=tx),
+        said(0, MASKED),
+        Footer(outcome="failed", detail=f"because of {MASKED}"),
+    )
     async with receiving() as receiver:
         await send(receiver, events=events)
     assert MASKED not in str(receiver.batches())
@@ -164,7 +167,7 @@ async def test_a_run_that_is_over_is_forgotten() -> None:
         line = stream(Kept(), reader)
         for event in RUN:
             line.emit(event)
-        assert isinstance(reader, Sink)
+        assert isinstance(reader, SinkReader)
         assert reader.runs == {}
     assert receiver.ends() == [DONE]
 

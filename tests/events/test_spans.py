@@ -123,9 +123,13 @@ def test_parents_names_and_contents() -> None:
     closed = {one.key: one for one in found if isinstance(one, CloseSpan)}
     parents = {key: one.parent for key, one in opened.items()}
     assert parents == {
-        "run": "", "tool:1": "run", "turn:0": "run", "tool:2": "turn:0", "reasoning:0": "turn:0",
+        "run": "",
+        "tool:1": "run",
+        "turn:0": "run",
+        "tool:2": "turn:0",
+        "reasoning:0": "turn:0",
         "model:0": "turn:0",
-    }  # fmt: skip
+    }
     assert (opened["run"].name, opened["tool:1"].name, opened["model:0"].name) == (
         "qa-x",
         "qa_fetch",

@@ -20,7 +20,7 @@ from fleet.events.model import Event
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
 from fleet.service.follow import CROWD, Followers
-from fleet.service.health import listeners, serve
+from fleet.service.http_server import listeners, serve
 from fleet.service.metrics import Reading
 from tests.events.samples import FOOTER, HEADER, answers, asks, ends, piece, said, starts
 
@@ -119,9 +119,15 @@ async def test_what_is_recorded_comes_first_then_what_happens_until_the_footer(t
         await anyio.sleep(0.05)
         run.emit(FOOTER)
     assert got == [
-        ("1", "header"), ("2", "tool.requested"), ("3", "tool.responded"), ("", "message.started"),
-        ("", "message.delta"), ("4", "message.said"), ("", "message.done"), ("5", "footer"),
-    ]  # fmt: skip
+        ("1", "header"),
+        ("2", "tool.requested"),
+        ("3", "tool.responded"),
+        ("", "message.started"),
+        ("", "message.delta"),
+        ("4", "message.said"),
+        ("", "message.done"),
+        ("5", "footer"),
+    ]
 
 
 async def test_no_record_is_missing_or_twice_however_busy_the_run_is(tmp_path: Path) -> None:

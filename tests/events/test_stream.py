@@ -98,9 +98,12 @@ def test_more_open_messages_than_anyone_needs_are_passed_over() -> None:
 def test_what_a_driver_says_is_masked_on_both_sides() -> None:
     sink, told = Kept(), list[Event]()
     line = Stream(
-        "r1", clock=SystemClock(), sink=sink, readers=(told.append,),
+        "r1",
+        clock=SystemClock(),
+        sink=sink,
+        readers=(told.append,),
         mask=lambda text: text.replace("sesame", "***"),
-    )  # fmt: skip
+    )
     for event in (starts(0, text="sesame"), piece(0, " sesame"), ends(0)):
         line.emit(event)
     assert "sesame" not in str(told) + str(sink.events)

@@ -166,9 +166,14 @@ def test_show_tells_the_timeline_and_what_is_wrong_with_it(tmp_path: Path) -> No
     anyio.run(recorded, tmp_path, [*told(*RUN[:-1]), '{"type":"new.kind"}\n', '{"type":"torn'])
     said_ = ask(tmp_path, "show", "r1").stdout
     for line in (
-        "call 2: qa_call refused by dial: observe", "refused: 1 by dial", "1 records of an unknown kind",
-        "unknown record new.kind", "the last record is torn", "no footer yet", "turn 0 over",
-    ):  # fmt: skip
+        "call 2: qa_call refused by dial: observe",
+        "refused: 1 by dial",
+        "1 records of an unknown kind",
+        "unknown record new.kind",
+        "the last record is torn",
+        "no footer yet",
+        "turn 0 over",
+    ):
         assert line in said_
     assert "\x1b" not in said_
     data = json.loads(ask(tmp_path, "show", "r1", "--json").stdout)

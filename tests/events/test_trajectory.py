@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.errors import FleetError, TryAgain
-from fleet.events.cut import fit
 from fleet.events.model import EVENTS, Event, Footer, ResourceReleased, ToolResponded
 from fleet.events.recorded import Recording
 from fleet.events.trajectory import LARGEST, RESERVE, TrajectoryFile, read
+from fleet.events.truncate import fit
 from tests.events.samples import FOOTER, HEADER, answers, asks, denied, said, turn
 
 
@@ -204,9 +204,16 @@ if not left: os.kill(os.getpid(), signal.SIGKILL)
 for line in sys.stdin: stream.emit(EVENTS.validate_json(line))
 """
 SCRIPT = (
-    HEADER, asks(1), denied(2), answers(1), said(0, "a" * 9_000), turn(0), said(1, "b", "reasoning"),
-    turn(1), FOOTER,
-)  # fmt: skip
+    HEADER,
+    asks(1),
+    denied(2),
+    answers(1),
+    said(0, "a" * 9_000),
+    turn(0),
+    said(1, "b", "reasoning"),
+    turn(1),
+    FOOTER,
+)
 
 
 @pytest.mark.crash

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fleet.findings.envelope import MAX_BYTES, Entry, Envelope, compose, read, write
+from fleet.findings.envelope import MAX_BYTES, Envelope, ParsedEntry, compose, read, write
 from fleet.findings.redact import Redactor
 from fleet.findings.repro import ReproCall
 
@@ -30,7 +30,7 @@ def envelope(**changes: Any) -> Envelope:
     return Envelope(**base | changes)
 
 
-def same(entry: Entry, made: Envelope) -> bool:
+def same(entry: ParsedEntry, made: Envelope) -> bool:
     return (
         entry.grammar == "canonical"
         and (entry.source, entry.severity, entry.surface, entry.run)

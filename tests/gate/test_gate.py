@@ -49,9 +49,15 @@ async def journal(state: Path, anyio_backend: str) -> AsyncIterator[Journal]:
 def make(state: Path, journal: Journal, clock: HandClock) -> Make:
     def make(budget: Budget = BUDGET, **changes: Any) -> Gate:
         fields: dict[str, Any] = {
-            "state": state, "run": "r1", "grant": TOOLS, "tools": TOOLS, "scope": SCOPE, "clock": clock,
-            "ledger": Ledger(journal, "r1", budget), "deadline": clock.monotonic() + budget.wall_s,
-        }  # fmt: skip
+            "state": state,
+            "run": "r1",
+            "grant": TOOLS,
+            "tools": TOOLS,
+            "scope": SCOPE,
+            "clock": clock,
+            "ledger": Ledger(journal, "r1", budget),
+            "deadline": clock.monotonic() + budget.wall_s,
+        }
         return Gate(**fields | changes)
 
     return make
@@ -168,8 +174,9 @@ async def test_a_call_that_cannot_be_read_is_charged_too(make: Make, journal: Jo
         assert (verdict.permit, verdict.rule, verdict.ends_run) == (False, "arguments", False)
     assert await journal.spent("r1") == {"calls": 2}
     assert ((await gate.malformed("qa_fetch", "again")).rule, (await gate.decide(LOOK)).rule) == (
-        "budget", "budget",
-    )  # fmt: skip
+        "budget",
+        "budget",
+    )
 
 
 async def test_a_refused_call_is_not_charged(make: Make, journal: Journal) -> None:

@@ -48,15 +48,18 @@ def make(journal: Journal) -> Make:
 async def test_the_smallest_of_three_limits_is_what_is_left(make: Make) -> None:
     day, fleet = {"calls": 4}, {"calls": 3, "reports": 2}
     one, two, other = (
-        make("r1", day=day, fleet=fleet), make("r2", day=day, fleet=fleet), make("r3", fleet=fleet)
-    )  # fmt: skip
+        make("r1", day=day, fleet=fleet),
+        make("r2", day=day, fleet=fleet),
+        make("r3", fleet=fleet),
+    )
     assert await one.spend("calls") == 2
     assert await two.spend("calls") == 1
     assert (await one.room())["calls"] == (1, "the budget of 3 calls a day of the fleet")
     assert (await make("r1", calls=1, day=day, fleet=fleet).room())["calls"] == (0, "the budget of 1 calls")
     assert (await make("r1", day={"calls": 2}).room())["calls"] == (
-        0, "the budget of 2 calls a day of this persona",
-    )  # fmt: skip
+        0,
+        "the budget of 2 calls a day of this persona",
+    )
     assert await other.left() == {"calls": 1, "writes": 3, "reports": 2, "closing": 1, "tokens": 0}
     assert await other.spend("calls") == 0
     with pytest.raises(
@@ -189,8 +192,10 @@ async def test_a_call_over_midnight_counts_in_the_day_in_which_it_began(
     await ledger.reserve(tokens=100, usd=None)
     clock.seconds = 86_399.0
     assert await journal.spent_in("r1") == {
-        "run": {"tokens": 130}, "persona": {"tokens": 30}, "fleet": {"tokens": 30},
-    }  # fmt: skip
+        "run": {"tokens": 130},
+        "persona": {"tokens": 30},
+        "fleet": {"tokens": 30},
+    }
 
 
 @pytest.mark.parametrize(

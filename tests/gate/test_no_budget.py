@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.roster import roster
+from fleet.app.persona_sets import roster
 from fleet.config import FleetConfig, parse
 from fleet.errors import ConfigError
 from fleet.gate.budget import Budget
@@ -47,11 +47,15 @@ def test_a_budget_that_can_be_read(tmp_path: Path) -> None:
         *(
             (f"budget = {{ {GOOD.replace(old, new)} }}", f"budget.{key}")
             for key, old in [
-                ("calls", "calls = 9"), ("writes", "writes = 1"), ("tokens", "tokens = 10"),
+                ("calls", "calls = 9"),
+                ("writes", "writes = 1"),
+                ("tokens", "tokens = 10"),
                 ("day.calls", "calls = 20"),
             ]
-            for new in [old.partition("=")[0] + f"= {bad}" for bad in
-                        ("-1", "inf", "nan", "1.0", '"9"', "true", "10000000000000", "[]")]
+            for new in [
+                old.partition("=")[0] + f"= {bad}"
+                for bad in ("-1", "inf", "nan", "1.0", '"9"', "true", "10000000000000", "[]")
+            ]
         ),
         *(
             (f"budget = {{ {GOOD.replace(old, f'usd = {bad}')} }}", key)
@@ -62,7 +66,7 @@ def test_a_budget_that_can_be_read(tmp_path: Path) -> None:
         (f"budget = {{ {GOOD}, cals = 1 }}", "budget.cals"),
         (f"budget = {{ {GOOD.replace('usd = 2', 'closing = 2')} }}", "budget.day.closing"),
     ],
-)  # fmt: skip
+)
 def test_a_budget_that_cannot_be_read_refuses_the_persona(tmp_path: Path, budget: str, key: str) -> None:
     assert _load(tmp_path, budget) == ([], [key])
 

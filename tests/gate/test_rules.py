@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fleet.gate import rules
 from fleet.gate.model import Action, Rung
-from fleet.gate.rules import NEVER, RULES, SCOPES, Facts, Rule, judge
+from fleet.gate.rules import NEVER, RULES, SCOPES, GateFacts, Rule, judge
 from fleet.gate.scope import Scope
 from sandbox.spec import Cost, Effect
 from sandbox.tools import TOOLS
@@ -41,9 +41,9 @@ def _action(tool: str, **changes: Any) -> Action:
     return Action(**fields | changes)
 
 
-def _facts(tool: str, **changes: Any) -> Facts:
+def _facts(tool: str, **changes: Any) -> GateFacts:
     known = TOOLS.get(tool)
-    facts = Facts(
+    facts = GateFacts(
         run="r1",
         stop="",
         rung=Rung.EXERCISE,
@@ -93,8 +93,13 @@ CASES: list[Case] = [
     (rules.prefix, "qa_fetch", {"effect": Effect.ACT}, {"effect": Effect.ACT}, False),
     (rules.never, "qa_call", {}, {"never": frozenset({"qa_call"})}, False),
     (rules.never, "qa_fetch", {"args": {"url": "http://127.0.0.1:9000/", "data": "0x1F931C1C00"}}, {}, False),
-    (rules.never, "qa_fetch", {"args": {"url": "http://127.0.0.1:9000/", "selector": "0xfeedbeef"}},
-     {"never": frozenset({"0xFEEDBEEF"})}, False),
+    (
+        rules.never,
+        "qa_fetch",
+        {"args": {"url": "http://127.0.0.1:9000/", "selector": "0xfeedbeef"}},
+        {"never": frozenset({"0xFEEDBEEF"})},
+        False,
+    ),
     (rules.scope, "qa_call", {"args": {"target": "somebody", "message": ""}}, {}, False),
     (rules.scope, "qa_call", {"args": {"target": "qa-r2-1", "message": ""}}, {}, False),
     (rules.scope, "qa_call", {"args": {"target": ["claude"], "message": ""}}, {}, False),
@@ -116,7 +121,7 @@ CASES: list[Case] = [
     (rules.budget, "qa_report", {}, {"left": {"calls": 9, "writes": 9, "reports": 0, "closing": 1}}, False),
     (rules.deadline, "qa_fetch", {}, {"now": 20.0}, True),
     (rules.deadline, "qa_fetch", {}, {"deadline": float("nan")}, True),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rule", "tool", "action", "facts", "ends"), CASES)
@@ -174,9 +179,13 @@ def test_the_first_refusal_wins_in_the_order_of_the_table() -> None:
 
 
 VALUES = st.one_of(
-    st.none(), st.integers(), st.text(max_size=20), st.sampled_from([OWN, "claude", "feedbackCount"]),
-    st.just("http://127.0.0.1:9000/x"), st.lists(st.text(max_size=3), max_size=2),
-)  # fmt: skip
+    st.none(),
+    st.integers(),
+    st.text(max_size=20),
+    st.sampled_from([OWN, "claude", "feedbackCount"]),
+    st.just("http://127.0.0.1:9000/x"),
+    st.lists(st.text(max_size=3), max_size=2),
+)
 ARGUMENTS = st.dictionaries(
     st.sampled_from(["name", "target", "url", "function", "data", "message", "source"]), VALUES
 )

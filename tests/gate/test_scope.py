@@ -17,9 +17,30 @@ def test_labels(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "a" * 64, "-a", "a-", "-", "A", "a_b", "a.b", "../x", "a b", "a\n", "a\0", "é", "а", "ａ", "a​b", "١",
-     None, 7, b"a", ["a"]],
-)  # fmt: skip
+    [
+        "",
+        "a" * 64,
+        "-a",
+        "a-",
+        "-",
+        "A",
+        "a_b",
+        "a.b",
+        "../x",
+        "a b",
+        "a\n",
+        "a\0",
+        "é",
+        "а",
+        "ａ",
+        "a​b",
+        "١",
+        None,
+        7,
+        b"a",
+        ["a"],
+    ],
+)
 def test_no_labels(name: object) -> None:
     assert not is_label(name)
 
@@ -32,13 +53,38 @@ def test_own_names(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "claude", "qa-otherrun-1", "qa-r1", "qa-r1-", "qa-r1-x", "qa-r1-1-1", "qa-r1-01", "qa-r1--1",
-        "qa-r1-1 ", "qa-r1-1\n", "QA-r1-1", "qa-r11-1", "qa-r1-1234567", "xqa-r1-1", "qa-r1-1.evil",
+        "claude",
+        "qa-otherrun-1",
+        "qa-r1",
+        "qa-r1-",
+        "qa-r1-x",
+        "qa-r1-1-1",
+        "qa-r1-01",
+        "qa-r1--1",
+        "qa-r1-1 ",
+        "qa-r1-1\n",
+        "QA-r1-1",
+        "qa-r11-1",
+        "qa-r1-1234567",
+        "xqa-r1-1",
+        "qa-r1-1.evil",
         "qa-r1-1/../claude",
-        "ԛa-r1-1", "qа-r1-1", "qa‐r1-1", "qa-r1-１", "qa-r1-١", "qa-r1-²", "qa-r1-1​", "qa-r1-+1", "qa-r1-1_0",
-        "", None, 1, True, ["qa-r1-1"],
+        "ԛa-r1-1",
+        "qа-r1-1",
+        "qa‐r1-1",
+        "qa-r1-１",
+        "qa-r1-١",
+        "qa-r1-²",
+        "qa-r1-1​",
+        "qa-r1-+1",
+        "qa-r1-1_0",
+        "",
+        None,
+        1,
+        True,
+        ["qa-r1-1"],
     ],
-)  # fmt: skip
+)
 def test_other_people_s_names(name: object) -> None:
     assert not is_own_name(name, "r1")
 

@@ -14,18 +14,26 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fleet.jail.shape import UNPRIVILEGED
+from fleet.jail.jail_spec import UNPRIVILEGED
 
 _KEYCTL_JOIN, _SESSION = 1, -3
 _ADD_KEY, _KEYCTL = (248, 250) if platform.machine() == "x86_64" else (217, 219)
 _SHM_GET, _SHM_CTL = (29, 31) if platform.machine() == "x86_64" else (194, 195)
 
 _BELONGINGS = (
-    "state/autonomy", "state/autonomy.json", "state/STOP", "state/DECISIONS.md", "state/fleet.toml",
-    "state/runs/abcdefgh/PLAN.md", "state/runs/abcdefgh/state.json", "state/runs/abcdefgh/MISSION.md",
-    "state/runs/abcdefgh/CHARTER.md", "state/runs/abcdefgh/GUARDRAILS.md",
-    "state/runs/abcdefgh/trajectory.jsonl", "personas/qa-ux.md",
-)  # fmt: skip
+    "state/autonomy",
+    "state/autonomy.json",
+    "state/STOP",
+    "state/DECISIONS.md",
+    "state/fleet.toml",
+    "state/runs/abcdefgh/PLAN.md",
+    "state/runs/abcdefgh/state.json",
+    "state/runs/abcdefgh/MISSION.md",
+    "state/runs/abcdefgh/CHARTER.md",
+    "state/runs/abcdefgh/GUARDRAILS.md",
+    "state/runs/abcdefgh/trajectory.jsonl",
+    "personas/qa-ux.md",
+)
 """What a run is governed by: a jail that changes one of these gives itself rights."""
 
 

@@ -62,9 +62,22 @@ async def wrecked(yard: Yard) -> Verdict:
 
 
 _HOSTILE = (
-    "link", "environ", "way-out/precious", "fifo", "sparse", "setuid", "good", "second-name", "many",
-    "closed/inner", "missing", "../outside/precious", "/etc/passwd", "report\0", "",
-)  # fmt: skip
+    "link",
+    "environ",
+    "way-out/precious",
+    "fifo",
+    "sparse",
+    "setuid",
+    "good",
+    "second-name",
+    "many",
+    "closed/inner",
+    "missing",
+    "../outside/precious",
+    "/etc/passwd",
+    "report\0",
+    "",
+)
 
 
 def _can_take(work: Path, name: str) -> bool:

@@ -8,21 +8,36 @@ from itertools import pairwise
 import pytest
 
 from fleet.jail.arguments import DATA, HOST_FACTS, bwrap_arguments
+from fleet.jail.jail_spec import Shape
 from fleet.jail.model import Limits
-from fleet.jail.shape import Shape
 
 MOUNTS = {
-    "--ro-bind": 2, "--bind": 2, "--bind-fd": 2, "--ro-bind-data": 2, "--tmpfs": 1, "--proc": 1, "--dev": 1,
-}  # fmt: skip
+    "--ro-bind": 2,
+    "--bind": 2,
+    "--bind-fd": 2,
+    "--ro-bind-data": 2,
+    "--tmpfs": 1,
+    "--proc": 1,
+    "--dev": 1,
+}
 """Each mounting option and how far behind it its destination stands."""
 
 
 def words(box: tuple[str, str, str] | None = None) -> list[str]:
     shape = Shape(
-        executable="/usr/bin/bwrap", environment={}, python="/opt/py/bin/python3", library_path="",
-        binds=(("--ro-bind", "/srv/x", "/opt/x"),), box=box, shared=(), guest="sandbox.guest",
-        limits=Limits(), drop_to=None, staging=None, resources=ExitStack(),
-    )  # fmt: skip
+        executable="/usr/bin/bwrap",
+        environment={},
+        python="/opt/py/bin/python3",
+        library_path="",
+        binds=(("--ro-bind", "/srv/x", "/opt/x"),),
+        box=box,
+        shared=(),
+        guest="sandbox.guest",
+        limits=Limits(),
+        drop_to=None,
+        staging=None,
+        resources=ExitStack(),
+    )
     data = range(len(DATA))
     return bwrap_arguments(shape, data_fds=data, masks=HOST_FACTS, filter_fd=90, status_fd=91)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.jail.staging import Staging
+from fleet.jail.mount_namespace import Staging
 from tests.jail.probes.battery import ALL
 from tests.jail.scenarios import SCENARIOS
 
@@ -26,9 +26,23 @@ SITE = Path(sysconfig.get_path("purelib"))
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 CALLERS = ("root", "user") if os.geteuid() == 0 else ("user",)
 OPEN_WITHOUT_A_JAIL = (
-    "F01", "F11", "F16", "K05", "K09", "K10", "K13", "K14", "L02", "N01", "N05", "N06", "P01", "P05", "R03",
+    "F01",
+    "F11",
+    "F16",
+    "K05",
+    "K09",
+    "K10",
+    "K13",
+    "K14",
+    "L02",
+    "N01",
+    "N05",
+    "N06",
+    "P01",
+    "P05",
+    "R03",
     "R10-core",
-)  # fmt: skip
+)
 """Harmless probes that must escape from the double: a battery that cannot fail proves nothing."""
 
 Report = dict[str, tuple[bool, str]]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fleet.jail.broker import Broker
-from fleet.jail.egress_policy import Origin
+from fleet.broker.broker import Broker
+from fleet.broker.egress_policy import Origin
 from tests.sandbox.doubles import Raw, Server, http_answer, listener, policy_for
 
 pytestmark = pytest.mark.anyio

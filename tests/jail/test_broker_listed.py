@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
+from fleet.broker.broker import Broker
+from fleet.broker.egress_policy import Origin
 from fleet.config import ROOT
-from fleet.jail.broker import Broker
-from fleet.jail.egress_policy import Origin
 from tests.jail.test_broker_forward import Rig, rig, verdict
 from tests.sandbox.doubles import listener, policy_for
 
@@ -35,8 +35,8 @@ OWN, OTHER = "93.184.216.34", "93.184.216.35"
 
 INSIDE = f"""
 import asyncio, fcntl, json, socket, struct
-from fleet.jail.broker import Broker
-from fleet.jail.egress_policy import is_own
+from fleet.broker.broker import Broker
+from fleet.broker.egress_policy import is_own
 from tests.jail.test_broker_forward import Rig
 from tests.sandbox.doubles import Server, listener, policy_for
 
@@ -81,8 +81,12 @@ def apart() -> list[str]:
 def test_a_listed_name_that_resolves_to_an_address_of_this_machine_is_not_dialled() -> None:
     done = subprocess.run(
         [*apart(), sys.executable, "-c", INSIDE],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     before, own, other, alone, among, elsewhere = json.loads(done.stdout)
     assert (before, own, other) == (False, True, False)

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.config import ChainSection, Platform, WebSection
-from fleet.errors import ConfigError
-from fleet.jail.egress_policy import (
+from fleet.broker.egress_policy import (
     EgressPolicy,
+    EgressTarget,
     Origin,
-    Target,
     addresses,
     is_own,
     is_public,
     parse_authority,
     parse_target,
 )
-from fleet.jail.rpc_policy import METHODS, Denied, rewrite
+from fleet.broker.rpc_policy import METHODS, Denied, rewrite
+from fleet.config import ChainSection, Platform, WebSection
+from fleet.errors import ConfigError
 
 
 def call(method: str, params: Any = (), **extra: Any) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def test_other_spellings_are_refused(text: str) -> None:
 
 
 def test_one_spelling_is_taken() -> None:
-    assert parse_target("http://list.test/a?b=c") == Target(Origin("http", "list.test", 80), "/a?b=c")
-    assert parse_target("https://list.test:8443") == Target(Origin("https", "list.test", 8443), "/")
+    assert parse_target("http://list.test/a?b=c") == EgressTarget(Origin("http", "list.test", 80), "/a?b=c")
+    assert parse_target("https://list.test:8443") == EgressTarget(Origin("https", "list.test", 8443), "/")
     assert parse_authority("[::1]:8080", "http") == Origin("http", "[::1]", 8080)
 
 

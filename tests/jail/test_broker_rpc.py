@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fleet.jail.broker import Broker
+from fleet.broker.broker import Broker
 from tests.sandbox.doubles import Got, Server, http_answer, json_answer, listener, policy_for
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from fleet.broker.broker import Broker, TxPort
 from fleet.errors import BudgetExceeded, ChainError, FleetError, Refused, TxFailed, Unreachable
-from fleet.jail.broker import Broker, TxPort
 from tests.jail.test_broker_rpc import post, read_answer
 from tests.sandbox.doubles import CALLER, DIAMOND, Signer, listener, policy_for
 

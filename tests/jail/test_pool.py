@@ -16,12 +16,12 @@ import pytest
 
 from fleet.errors import JailError
 from fleet.jail.bwrap import BwrapJail
-from fleet.jail.live import Live
+from fleet.jail.jail_spec import open_shape
 from fleet.jail.model import End, Image
 from fleet.jail.pool import Pool
 from fleet.jail.process import proc_stat
 from fleet.jail.reap import reap_stale
-from fleet.jail.shape import open_shape
+from fleet.jail.running_jail import RunningJail
 from fleet.jail.spawn import spawn
 from tests.jail.test_conformance import IMAGE
 
@@ -77,7 +77,7 @@ async def test_a_call_that_is_cancelled_before_its_jail_is_awake_leaves_none(
     shape = open_shape(IMAGE, bwrap="/usr/bin/bwrap")
     asleep = anyio.Event()
 
-    async def made() -> Live:
+    async def made() -> RunningJail:
         live = await spawn(shape, tmp_path)
         asleep.set()
         return live
@@ -98,7 +98,7 @@ async def test_a_jail_that_is_killed_during_its_start_is_made_again_once(tmp_pat
     made: list[int] = []
     deadly = 1
 
-    async def one() -> Live:
+    async def one() -> RunningJail:
         live = await spawn(shape, tmp_path)
         made.append(len(made))
         if len(made) <= deadly:
@@ -136,7 +136,7 @@ DAEMON = """
 import asyncio, sys
 from pathlib import Path
 from fleet.jail.bwrap import BwrapJail
-from fleet.jail.live import Live
+from fleet.jail.running_jail import Live
 from fleet.jail.model import Image, Limits
 
 async def main(spool):

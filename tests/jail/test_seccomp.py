@@ -145,9 +145,11 @@ def test_the_first_process_is_out_of_reach(
 def test_the_numbers_of_what_reaches_another_process() -> None:
     """By hand, from the kernel's tables: a wrong number in the table above would refuse another call."""
     by_hand = {
-        "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "setpriority": (141, 140),
+        "prlimit64": (302, 261),
+        "sched_setaffinity": (203, 122),
+        "setpriority": (141, 140),
         "ioprio_set": (251, 30),
-    }  # fmt: skip
+    }
     assert {name: CHECKED[name] for name in by_hand} == by_hand
     inotify = {"inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27)}
     assert {name: DENIED[name] for name in inotify} == inotify

@@ -99,8 +99,10 @@ def test_the_calls_that_depend_on_an_argument(machine: str) -> None:
     assert (answer(UNSHARE, NEW_USER), answer(UNSHARE, 0x400)) == (EPERM, ALLOW)
     assert (answer(IOCTL, 0, TIOCSTI), answer(IOCTL, 0, 0x5401)) == (EPERM, ALLOW)
     assert (answer(SOCKET, NETLINK), answer(SOCKET, UNIX), answer(SOCKET, INET)) == (
-        NO_FAMILY, NO_FAMILY, ALLOW,
-    )  # fmt: skip
+        NO_FAMILY,
+        NO_FAMILY,
+        ALLOW,
+    )
     assert (answer(SOCKETPAIR, INET, STREAM), answer(SOCKETPAIR, UNIX, DGRAM)) == (NO_FAMILY, EPERM)
     assert answer(SOCKETPAIR, UNIX, STREAM) == ALLOW
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fleet.jail.model import Image
-from fleet.jail.toolcheck import Programs, Tried, judged, try_programs
+from fleet.jail.toolcheck import Programs, ToolTrial, judged, try_programs
 from tests.jail.toolcheck import GOOD, RUSTLITE, tried
 from tests.pythons import SUPPORTED, found, roll_call
 
@@ -24,7 +24,7 @@ SITE = Path(sysconfig.get_path("purelib"))
 ACCEPTED = [("compiler", True, False), ("loader", True, False)]
 
 
-def verdicts(lines: tuple[Tried, ...]) -> list[tuple[str, bool, bool]]:
+def verdicts(lines: tuple[ToolTrial, ...]) -> list[tuple[str, bool, bool]]:
     return [(one.name, one.ok, one.ours) for one in lines]
 
 
@@ -52,9 +52,13 @@ def test_every_python_compiles_and_loads_the_sample_in_its_jail(version: str, tm
     if not python:
         pytest.skip(f"there is no Python {version} here")
     done = subprocess.run(
-        [apart(python, tmp_path / "venv"), "-B", "-m", "tests.jail.toolcheck"], cwd=ROOT, timeout=110,
-        capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{SITE}"},
-    )  # fmt: skip
+        [apart(python, tmp_path / "venv"), "-B", "-m", "tests.jail.toolcheck"],
+        cwd=ROOT,
+        timeout=110,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{SITE}"},
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["version"].startswith(version)

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from fleet.jail.locate import find_interpreter
 from fleet.jail.model import Image
-from fleet.jail.toolcheck import Programs, Tried, try_programs
+from fleet.jail.toolcheck import Programs, ToolTrial, try_programs
 
 COMPILER = Path(__file__).parents[2] / "fleet" / "devnet" / "compiler"
 RUSTLITE = ("{python}", "-I", "-S", "-B", "/opt/tc/rustlite")
 GOOD = Programs(compiler=RUSTLITE, loader=(*RUSTLITE, "--entry"), sample="fn frame(t: i32) -> i32 { t + 1 }")
 
 
-def tried(programs: Programs, root: Path = COMPILER) -> tuple[Tried, ...]:
+def tried(programs: Programs, root: Path = COMPILER) -> tuple[ToolTrial, ...]:
     """What a check of these programs says."""
     with tempfile.TemporaryDirectory(prefix="spool-") as spool:
         return asyncio.run(try_programs(Image(mounts=((root, "tc"),)), programs, spool=Path(spool)))

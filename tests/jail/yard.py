@@ -11,9 +11,19 @@ from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Egress, End, Image, Limits, Outcome
 
 SMALL = Limits(
-    data=128 << 20, file=2 << 20, files=64, processes=40, box=8 << 20, tmp=4 << 20, shm=2 << 20, cpu_s=5,
-    memory=192 << 20, inodes=20_000, stdout=1 << 20, stderr=16 << 10,
-)  # fmt: skip
+    data=128 << 20,
+    file=2 << 20,
+    files=64,
+    processes=40,
+    box=8 << 20,
+    tmp=4 << 20,
+    shm=2 << 20,
+    cpu_s=5,
+    memory=192 << 20,
+    inodes=20_000,
+    stdout=1 << 20,
+    stderr=16 << 10,
+)
 
 Verdict = tuple[bool, str]
 

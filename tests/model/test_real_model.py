@@ -27,7 +27,7 @@ from fleet.drivers.model.endpoint import open_endpoint
 from fleet.drivers.model.exchange import Exchange
 from fleet.events.model import Footer, Header, TurnEnded
 from fleet.events.trajectory import read
-from fleet.runs.life import fire
+from fleet.runs.lifecycle import fire
 from tests.acceptance.conftest import House, persona, probe, step
 
 pytestmark = [pytest.mark.model, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(1800)]
@@ -54,8 +54,9 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (tmp_path_factory.mktemp("engine") / "engine.log").open("wb") as log:
         engine = subprocess.Popen(
             [ENGINE, "-m", "llama_cpp.server", *words, "--chat_format", "chatml-function-calling"],
-            stdout=log, stderr=log,
-        )  # fmt: skip
+            stdout=log,
+            stderr=log,
+        )
         try:
             _wait(f"http://127.0.0.1:{port}/v1")
             yield f"http://127.0.0.1:{port}/v1"
@@ -129,9 +130,15 @@ async def test_it_takes_a_talk_that_holds_an_answer_of_calls_alone(endpoint: str
     section = ModelSection(name="openai:gemma", base_url=endpoint)
     async with open_endpoint(section, "", 500.0) as model, desk.turn() as turn:
         exchange = Exchange(
-            model=model, parameters=ModelRequestParameters(), settings=ModelSettings(max_tokens=8),
-            prices=None, turn=turn, index=0, key="", streamed=stream,
-        )  # fmt: skip
+            model=model,
+            parameters=ModelRequestParameters(),
+            settings=ModelSettings(max_tokens=8),
+            prices=None,
+            turn=turn,
+            index=0,
+            key="",
+            streamed=stream,
+        )
         response = await exchange.run(talk)
     assert exchange.attempts == 1
     assert response.usage.output_tokens <= 8

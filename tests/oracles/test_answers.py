@@ -51,7 +51,7 @@ ECHO = {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}
         ("qa_create", {}, {"ok": False}, ""),
         ("qa_chain", {}, {"ok": True, "value": 7}, ""),
     ],
-)  # fmt: skip
+)
 def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], oracle: str) -> None:
     assert [one.oracle for one in judge(tool, args, result)] == [oracle] * bool(oracle)
 

@@ -12,15 +12,18 @@ from fleet.personas.frontmatter import DOTS, split
 DEEP = "a" + " . a" * 15_000
 
 
-@pytest.mark.parametrize("line", [
-    f"{DEEP} = 1",
-    f"[{DEEP}]",
-    f"[[{DEEP}]]",
-    f"x = {{ {DEEP} = 1 }}",
-    'x = """"\\"""", ' + DEEP + " = 1",
-    '"a"' + '."a"' * (DOTS + 1) + " = 1",
-    f"[{'.'.join('a' * 32_000)}]",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{DEEP} = 1",
+        f"[{DEEP}]",
+        f"[[{DEEP}]]",
+        f"x = {{ {DEEP} = 1 }}",
+        'x = """"\\"""", ' + DEEP + " = 1",
+        '"a"' + '."a"' * (DOTS + 1) + " = 1",
+        f"[{'.'.join('a' * 32_000)}]",
+    ],
+)
 def test_a_key_of_many_parts_is_refused_with_its_line(line: str) -> None:
     front = split(f'+++\nname = "qa-x"\n{line}\n+++\n', "x.md")
     with pytest.raises(PersonaError, match=f"x.md:3: more than {DOTS} dots on a line") as caught:

@@ -16,7 +16,7 @@ from fleet.config import ROOT
 from fleet.drivers.expect import check
 from fleet.errors import PersonaError
 from fleet.personas.load import LIMIT, LoadedPersona, load_all, load_persona
-from fleet.runs.guest import bad_args
+from fleet.runs.call.guest_protocol import bad_args
 from sandbox.tools import TOOLS
 
 GOOD = """\

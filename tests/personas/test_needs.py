@@ -10,7 +10,7 @@ from fleet.config import ChainSection, Platform, WebSection
 from fleet.config.platform import CompilerSection
 from fleet.personas.model import Probe, Step
 from fleet.personas.needs import bad_need, needs_of
-from fleet.runs.capabilities import Capabilities
+from fleet.runs.call.capabilities import Capabilities
 from sandbox.contract import VIEWS
 
 CHAIN = ChainSection(rpc="http://127.0.0.1:9", id=7, diamond="0x" + "11" * 20)

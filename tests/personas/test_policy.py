@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fleet.cli.roster import load, roster
+from fleet.app.persona_sets import load, roster
 from fleet.errors import PersonaError
-from fleet.runs.policy import limit_of
+from fleet.runs.desk.stop_conditions import limit_of
 
 FILE = """\
 +++

@@ -22,10 +22,15 @@ from tests.platforms.stand import NO_FRONTS, Fronts, Stand, fronted
 FACETS = ("DiamondLoupeFacet", "FeedbackFacet", "RegistryFacet", "ReleaseFacet")
 LEFT_OUT = frozenset(
     (
-        "adminBurnNames", "adminResetAll", "clearFeedback", "setRegistrationCost", "supportsInterface",
-        "treasuryBalance", "withdrawTreasury",
+        "adminBurnNames",
+        "adminResetAll",
+        "clearFeedback",
+        "setRegistrationCost",
+        "supportsInterface",
+        "treasuryBalance",
+        "withdrawTreasury",
     )
-)  # fmt: skip
+)
 """Functions of those facets that need an owner, a token, or an initialiser."""
 PAGES = Path(__file__).with_name("site")
 NAME = "bare"

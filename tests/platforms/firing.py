@@ -49,9 +49,11 @@ class Home:
     def environment(self) -> dict[str, str]:
         """All that a command of this fleet gets."""
         return {
-            "PATH": os.environ["PATH"], "HOME": str(self.state),
-            "STATE_DIRECTORY": str(self.state), "CONFIGURATION_DIRECTORY": str(self.config),
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.state),
+            "STATE_DIRECTORY": str(self.state),
+            "CONFIGURATION_DIRECTORY": str(self.config),
+        }
 
     def adopt(self, stand: Stand) -> None:
         """Takes the platform's profile as it is now."""
@@ -87,9 +89,12 @@ async def fire(
     done = await anyio.to_thread.run_sync(
         lambda: subprocess.run(
             [sys.executable, "-m", "fleet.cli", "run", persona, "--json", *words],
-            capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
             env=at.environment() | dict(env),
         )
-    )  # fmt: skip
+    )
     after = await stand.entries()
     return Fired(done.returncode, done.stdout, done.stderr, tuple(after[len(before) :]))

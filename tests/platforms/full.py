@@ -58,11 +58,23 @@ class Reduced(Devnet):
         write_new(key, METER_KEY.encode() + b"\n")
         url = f"http://127.0.0.1:{port}"
         words = (
-            sys.executable, "-m", "tests.platforms.server", ",".join(sorted(self.gone)),
-            "--rpc", self.chain.url, "--diamond", deployment.diamond, "--meter-key-file", str(key),
-            "--port", str(port), "--public-url", url,
-            "--defects", ",".join(sorted(self.defects & PLATFORM_IDS)),
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "tests.platforms.server",
+            ",".join(sorted(self.gone)),
+            "--rpc",
+            self.chain.url,
+            "--diamond",
+            deployment.diamond,
+            "--meter-key-file",
+            str(key),
+            "--port",
+            str(port),
+            "--public-url",
+            url,
+            "--defects",
+            ",".join(sorted(self.defects & PLATFORM_IDS)),
+        )
         self.web = await stack.enter_async_context(Served(words, port, self.folder / "platform.log"))
         return url
 

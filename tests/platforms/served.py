@@ -80,9 +80,14 @@ class Served:
         """Until it listens, on the same port every time. Raises NotServed."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: ASYNC220 - milliseconds
-                tethered(*self.words), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT,
-                env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}, start_new_session=True,
-            )  # fmt: skip
+                tethered(*self.words),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+                start_new_session=True,
+            )
         with anyio.move_on_after(START_S):
             while self.process.poll() is None:
                 with suppress(OSError):

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from fleet.chain.keys import load_key
 from fleet.chain.rpc import Rpc
 from fleet.devnet.platform import pages
-from fleet.devnet.platform.__main__ import Server, arguments
+from fleet.devnet.platform.__main__ import PlatformServer, arguments
 from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings
@@ -107,7 +107,7 @@ def main(words: str, argv: list[str]) -> None:
     chain = (FreeChain if free else RpcChain)(rpc, options.diamond, key)
     app = reduced(create_app(chain, frozenset(filter(None, options.defects.split(","))), settings), gone)
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-    Server(config, {"ready": True}).run(sockets=[listener])
+    PlatformServer(config, {"ready": True}).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -20,10 +20,20 @@ from tests.platforms.stand import Stand
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 
 PATHS = (
-    "/", "/settings", "/llms.txt", "/skill.md", "/client.js", "/mark.svg", "/face/docs/", "/face/claude/",
-    "/api/status", "/api/app?name=docs&kind=html", "/api/persona?name=docs", "/api/estimate?bytes=1",
+    "/",
+    "/settings",
+    "/llms.txt",
+    "/skill.md",
+    "/client.js",
+    "/mark.svg",
+    "/face/docs/",
+    "/face/claude/",
+    "/api/status",
+    "/api/app?name=docs&kind=html",
+    "/api/persona?name=docs",
+    "/api/estimate?bytes=1",
     "/api/credit?address=0x" + "11" * 20,
-)  # fmt: skip
+)
 CALL = "/v1beta/models/gemini-flash:generateContent"
 
 

@@ -12,18 +12,18 @@ from typing import Any, Literal, cast
 import anyio
 import pytest
 
+from fleet.app.journal import at_work
 from fleet.chain.memory import MemoryNames, MemoryState
-from fleet.cli.journal import at_work
 from fleet.clock import SystemClock
-from fleet.events.feed import Feed, read_feed
+from fleet.events.daemon_events import Feed, read_feed
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona
+from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.queue import Queue
-from fleet.runs.world import World
+from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
-from fleet.store.source import Source
 from fleet.triggers.model import Firing, Skip
 from tests.store.cluster import Cluster, running
 
@@ -35,9 +35,14 @@ def persona(
     name: str, driver: Literal["auto", "model", "triage"] = "auto", budget: dict[str, Any] | None = None
 ) -> LoadedPersona:
     model = Persona.model_construct(
-        name=name, surface="ux", tools=(), probe=(), driver=driver,
-        budget=BudgetSection.model_validate(budget or {"calls": 5}), triggers=(),
-    )  # fmt: skip
+        name=name,
+        surface="ux",
+        tools=(),
+        probe=(),
+        driver=driver,
+        budget=BudgetSection.model_validate(budget or {"calls": 5}),
+        triggers=(),
+    )
     return LoadedPersona(persona=model, body="", sha256="0" * 64, path=Path(f"{name}.md"))
 
 
@@ -72,16 +77,27 @@ class Shop:
             enqueue_all=self.source.trigger_all,
         )
         self.world = cast(
-            World,
+            FleetContext,
             SimpleNamespace(
-                journal=self.journal, source=self.source, state=self.state, clock=SystemClock(), asked={},
-                platform=SimpleNamespace(name="devnet"), gates={}, names=MemoryNames(self.chain),
+                journal=self.journal,
+                source=self.source,
+                state=self.state,
+                clock=SystemClock(),
+                asked={},
+                platform=SimpleNamespace(name="devnet"),
+                gates={},
+                names=MemoryNames(self.chain),
             ),
-        )  # fmt: skip
+        )
         self.executor = Executor(
-            self.world, self.personas, self._execute, self.feed,
-            ended=self._ended, beat=self._beat, limit=self.limit,
-        )  # fmt: skip
+            self.world,
+            self.personas,
+            self._execute,
+            self.feed,
+            ended=self._ended,
+            beat=self._beat,
+            limit=self.limit,
+        )
         self.queue.nudge = self.executor.nudge
 
     async def _execute(self, row: RunRow, one: LoadedPersona) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from fleet.cli.journal import at_work
+from fleet.app.journal import at_work
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, FleetConfig, Platform, WebSection
 from fleet.events.model import Event, Header
@@ -25,14 +25,15 @@ from fleet.gate.stop import stop
 from fleet.jail.model import Egress, End, Outcome, Tier
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona, PolicySection, Probe, Step
-from fleet.runs.conduct import Conductor
-from fleet.runs.decisions import DecisionFile, Recorder
+from fleet.runs.call.decision_file import DecisionFile
+from fleet.runs.call.decisions import DecisionRecorder
+from fleet.runs.call.tool_session import RunSession
+from fleet.runs.call.wallet import Wallet
+from fleet.runs.context import FleetContext, answers, unchecked, untried
+from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
-from fleet.runs.exercise import Exercise
-from fleet.runs.hand import PLAYBOOK, Hand
-from fleet.runs.session import RunSession
-from fleet.runs.wallet import Wallet
-from fleet.runs.world import World, answers, unchecked, untried
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
+from fleet.runs.proof.probe_runner import Exercise
 from sandbox.contract import VIEWS
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
@@ -78,9 +79,12 @@ class PaperJail:
 def look(id_: str, expect: str = "result.status == 200", tool: str = "qa_fetch", **args: Any) -> Probe:
     """A probe of one step, of its own."""
     return Probe(
-        id=id_, severity="low", expect=expect, finding=f"finding of {id_}",
+        id=id_,
+        severity="low",
+        expect=expect,
+        finding=f"finding of {id_}",
         steps=(Step(tool=tool, args=args or {"url": "{site}/" + id_}),),
-    )  # fmt: skip
+    )
 
 
 def persona(
@@ -95,9 +99,15 @@ def persona(
     """A persona of the test, as its file would be loaded."""
     budget = BudgetSection(calls=calls, writes=writes, wall="1m", tokens=tokens)
     one = Persona(
-        name="qa-paper", surface="ux", summary="a test", tools=tuple(tools), budget=budget, driver=driver,
-        policy=policy or PolicySection(), probe=probes,
-    )  # fmt: skip
+        name="qa-paper",
+        surface="ux",
+        summary="a test",
+        tools=tuple(tools),
+        budget=budget,
+        driver=driver,
+        policy=policy or PolicySection(),
+        probe=probes,
+    )
     return LoadedPersona(persona=one, body="You test.", sha256="0" * 64, path=Path("qa-paper.md"))
 
 
@@ -105,13 +115,13 @@ def persona(
 class Table:
     """What a test sees of a run in progress."""
 
-    world: World
+    world: FleetContext
     drive: Drive
     jail: PaperJail
     events: list[Event] = field(default_factory=list)
 
     @property
-    def desk(self) -> Conductor:
+    def desk(self) -> RunDesk:
         return self.drive.seat()
 
     @property
@@ -135,7 +145,7 @@ async def seated(
     one: LoadedPersona,
     *,
     answer: Answer = well,
-    hand: Hand = PLAYBOOK,
+    hand: DriverChoice = PLAYBOOK,
     rung: Rung = Rung.EXERCISE,
     turn_s: float = 0.0,
     check: Callable[[], Awaitable[None]] = unchecked,
@@ -151,30 +161,58 @@ async def seated(
     async with at_work(state / "fleet.db", "paper", stalled_s=60.0) as (journal, source):
         jail, clock, events = PaperJail(answer), SystemClock(), list[Event]()
         missing = cast(Any, None)
-        world = World(
-            state=state, config=FleetConfig(), platform=platform, journal=journal, source=source, jail=jail,
-            tier=await jail.probe(), signer=missing, sponsor=missing, names=missing, log=missing,
-            identity="", redactor=Redactor(), clock=clock, egress=lambda port: missing,
-            personas={one.persona.name: one}, check=check, node=node, cannot_start=cannot_start,
-            spread_s=0.0, patience_s=patience_s,
-        )  # fmt: skip
+        world = FleetContext(
+            state=state,
+            config=FleetConfig(),
+            platform=platform,
+            journal=journal,
+            source=source,
+            jail=jail,
+            tier=await jail.probe(),
+            signer=missing,
+            sponsor=missing,
+            names=missing,
+            log=missing,
+            identity="",
+            redactor=Redactor(),
+            clock=clock,
+            egress=lambda port: missing,
+            personas={one.persona.name: one},
+            check=check,
+            node=node,
+            cannot_start=cannot_start,
+            spread_s=0.0,
+            patience_s=patience_s,
+        )
         name = one.persona.name
         await source.trigger(
-            RUN, hand=True, persona=name, key=f"{name}@test:{RUN}", platform="paper", trigger="test", rung="",
+            RUN,
+            hand=True,
+            persona=name,
+            key=f"{name}@test:{RUN}",
+            platform="paper",
+            trigger="test",
+            rung="",
             budget={},
-        )  # fmt: skip
+        )
         assert await source.begin(RUN)
         folder = world.folder(RUN)
         folder.mkdir(mode=0o700, parents=True)
-        recorder = Recorder(DecisionFile(state, clock), RUN)
+        recorder = DecisionRecorder(DecisionFile(state, clock), RUN)
         sink = TrajectoryFile(folder / "trajectory.jsonl")
         stream = Stream(RUN, clock=clock, sink=sink, readers=(events.append, recorder))
         budget = Budget.of(one.persona.budget)
         ledger, scope = Ledger(journal, RUN, budget), Scope.of(platform, VIEWS)
         gate = Gate(
-            state=state, run=RUN, grant=one.persona.tools, tools=TOOLS, scope=scope, ledger=ledger,
-            clock=clock, deadline=clock.monotonic() + 60.0,
-        )  # fmt: skip
+            state=state,
+            run=RUN,
+            grant=one.persona.tools,
+            tools=TOOLS,
+            scope=scope,
+            ledger=ledger,
+            clock=clock,
+            deadline=clock.monotonic() + 60.0,
+        )
         world.gates[RUN] = gate
         session = RunSession(
             world, run=RUN, persona=name, gate=gate, stream=stream, wallet=Wallet(world, RUN), history={}
@@ -189,6 +227,13 @@ async def seated(
 def header(drive: Drive) -> Header:
     """The first record, as a run writes it."""
     return Header(
-        persona="qa-paper", persona_sha256="0" * 64, platform="paper", chain_id=7, rung="exercise",
-        jail="paper/none", budget={}, trigger="test", **drive.header(),
-    )  # fmt: skip
+        persona="qa-paper",
+        persona_sha256="0" * 64,
+        platform="paper",
+        chain_id=7,
+        rung="exercise",
+        jail="paper/none",
+        budget={},
+        trigger="test",
+        **drive.header(),
+    )

@@ -11,7 +11,7 @@ from fleet.gate.budget import Budget
 from fleet.gate.rules import NEVER
 from fleet.gate.scope import Scope
 from fleet.personas.model import PolicySection
-from fleet.runs.brief import FILES, RUNGS, check, compose, digests, system, write
+from fleet.runs.desk.brief import FILES, RUNGS, check, compose, digests, system, write
 from sandbox.contract import VIEWS
 from tests.runs.table import PLATFORM, look, persona
 

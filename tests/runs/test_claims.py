@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Reply
-from fleet.runs.claims import MAX_CLAIMS
-from fleet.runs.exercise import Exercise
+from fleet.runs.proof.claims import MAX_CLAIMS
+from fleet.runs.proof.probe_runner import Exercise
 from fleet.store.rows import FindingRow
 from tests.runs.table import RUN, Table, look, persona, seated, well
 from tests.runs.test_conduct import ANY, ask

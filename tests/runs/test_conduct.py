@@ -21,10 +21,10 @@ from fleet.findings.outage import WORD
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.personas.model import FailFast, PolicySection
-from fleet.runs.conduct import Conductor
+from fleet.runs.desk.desk import RunDesk
+from fleet.runs.desk.turn import MAX_CALLS
 from fleet.runs.drive import counts, hand_of
-from fleet.runs.hand import PLAYBOOK, Hand
-from fleet.runs.turns import MAX_CALLS
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
 from tests.runs.table import RUN, Table, look, persona, seated, well
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ async def over(desk: Desk) -> RunOver:
     return found.value
 
 
-def states(desk: Conductor) -> dict[str, str]:
+def states(desk: RunDesk) -> dict[str, str]:
     return {item.id: item.state for item in desk.state.plan.items}
 
 
@@ -90,7 +90,7 @@ async def test_beginning_twice_changes_nothing(tmp_path: Path) -> None:
         desk = table.desk
         await ask(desk, RUN_PROBE, {"probe": "a"})
         files = {path.name: path.read_bytes() for path in table.folder.iterdir() if path.is_file()}
-        again = Conductor(desk._setting)
+        again = RunDesk(desk._setting)
         assert again.begin() is False
         assert {path.name: path.read_bytes() for path in table.folder.iterdir() if path.is_file()} == files
         assert again.state == desk.state
@@ -232,7 +232,7 @@ async def test_a_driver_that_hides_the_end_of_the_run_is_over_all_the_same(tmp_p
         return "all is well"
 
     one = persona(look("a"), calls=1)
-    async with seated(tmp_path, one, hand=Hand(name="mcp", drive=stubborn)) as table:
+    async with seated(tmp_path, one, hand=DriverChoice(name="mcp", drive=stubborn)) as table:
         with pytest.raises(RunOver) as found:
             await table.drive()
         assert found.value.outcome == "budget_exceeded"
@@ -257,7 +257,7 @@ async def test_a_driver_that_leaves_early_is_not_done(tmp_path: Path) -> None:
         return "all is well"
 
     one = persona(look("a"), look("b", "result.status == 418"))
-    async with seated(tmp_path, one, hand=Hand(name="mcp", drive=lazy)) as table:
+    async with seated(tmp_path, one, hand=DriverChoice(name="mcp", drive=lazy)) as table:
         with pytest.raises(RunOver) as found:
             await table.drive()
         assert (found.value.outcome, found.value.detail) == ("incomplete", "1 of 2 probes are open")
@@ -316,8 +316,10 @@ async def test_a_fourth_call_that_is_none_fails_the_turn(tmp_path: Path) -> None
         assert [one.validation["retries"] for one in records] == [4, 4, 4]
         assert [len(one.executed) for one in records] == [4, 4, 4]
         assert records[0].validation["rejections"][0] == {
-            "tool": "nothing0", "pointer": "", "error": "no tool 'nothing0' is on offer",
-        }  # fmt: skip
+            "tool": "nothing0",
+            "pointer": "",
+            "error": "no tool 'nothing0' is on offer",
+        }
         assert await table.world.journal.spent(RUN) == {"calls": 12}
         assert (await over(table.desk)).outcome == "agent_stuck"
         assert table.jail.calls == []
@@ -337,10 +339,15 @@ async def test_three_mistakes_of_a_turn_are_forgiven(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        "{", '{"url"', {"url": float("nan")}, {"url": "\ud800"}, {"url": b"raw"}, {"url": "x" * 200_000},
+        "{",
+        '{"url"',
+        {"url": float("nan")},
+        {"url": "\ud800"},
+        {"url": b"raw"},
+        {"url": "x" * 200_000},
         {"url": {"a": {}}},
     ],
-)  # fmt: skip
+)
 async def test_arguments_of_any_shape_are_answered(tmp_path: Path, args: Any) -> None:
     async with seated(tmp_path, persona(look("a")), hand=ANY) as table:
         reply = await ask(table.desk, "qa_fetch", args)
@@ -528,7 +535,7 @@ async def test_auto_goes_on_with_the_playbook(tmp_path: Path, error: Exception) 
             turn.failed("provider_error")
             raise error
 
-    hand = Hand(name="model", drive=model, model="openai:x", explores=True)
+    hand = DriverChoice(name="model", drive=model, model="openai:x", explores=True)
     async with seated(tmp_path, persona(look("a")), hand=hand) as table:
         assert await table.drive() == ""
         (event,) = table.said("driver.changed")
@@ -548,7 +555,7 @@ async def test_a_persona_that_insists_on_its_model_ends_with_it(
     async def model(_desk: Desk) -> str:
         raise error
 
-    hand = Hand(name="model", drive=model)
+    hand = DriverChoice(name="model", drive=model)
     async with seated(tmp_path, persona(look("a"), driver="model"), hand=hand) as table:
         with pytest.raises(RunOver) as found:
             await table.drive()
@@ -557,7 +564,7 @@ async def test_a_persona_that_insists_on_its_model_ends_with_it(
 
 
 async def test_who_drives_is_the_personas_and_the_configurations_choice(tmp_path: Path) -> None:
-    model = Hand(name="model", drive=PLAYBOOK.drive)
+    model = DriverChoice(name="model", drive=PLAYBOOK.drive)
     async with seated(tmp_path, persona(look("a"))) as table:
         plain, wired = table.world, replace(table.world, model=lambda _: model)
         assert hand_of(plain, persona(look("a"), tokens=9)) is PLAYBOOK

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fleet.personas.model import Probe, Step
-from fleet.runs.coverage import Coverage, exit_code
-from fleet.runs.plan import Plan
+from fleet.runs.desk.coverage import Coverage, exit_code
+from fleet.runs.desk.plan import Plan
 
 LOOK = (Step(tool="qa_fetch", args={}),)
 PLAN = Plan.of(

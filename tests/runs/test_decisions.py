@@ -24,7 +24,8 @@ from fleet.events.model import (
     ToolResponded,
     TurnEnded,
 )
-from fleet.runs.decisions import NAME, OLDER, Decision, DecisionFile, Recorder
+from fleet.runs.call.decision_file import NAME, OLDER, Decision, DecisionFile
+from fleet.runs.call.decisions import DecisionRecorder
 
 ONE = Decision("a title", "this or that", "this", "because", "do that")
 HEAD = re.compile(r"^## D(\d+) - (.*) \(turn (\d+), \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$")
@@ -67,7 +68,7 @@ def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
 def test_two_processes_never_give_one_number_twice(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from fleet.clock import SystemClock\n"
-        "from fleet.runs.decisions import Decision, DecisionFile\n"
+        "from fleet.runs.call.decision_file import Decision, DecisionFile\n"
         "file = DecisionFile(Path(sys.argv[1]), SystemClock(), patience_s=60)\n"
         "for _ in range(40): file.record(Decision('t', 'f', 'd', 'w', 'r'), run='r', turn=0)\n"
     )
@@ -94,7 +95,7 @@ def numbers_of(text: str) -> list[int]:
 def test_two_processes_put_the_file_aside_and_give_no_number_twice(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from fleet.clock import SystemClock\n"
-        "from fleet.runs.decisions import Decision, DecisionFile\n"
+        "from fleet.runs.call.decision_file import Decision, DecisionFile\n"
         "file = DecisionFile(Path(sys.argv[1]), SystemClock(), largest=2000, patience_s=60)\n"
         "print([file.record(Decision('t', 'f', 'd', 'w', 'r'), run='r', turn=0) for _ in range(60)])\n"
     )
@@ -160,7 +161,7 @@ def test_what_cannot_be_written_costs_the_record_and_nothing_else(
 def test_a_full_disk_leaves_no_half_record(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys; from pathlib import Path; from fleet.clock import SystemClock\n"
-        "from fleet.runs.decisions import Decision, DecisionFile\n"
+        "from fleet.runs.call.decision_file import Decision, DecisionFile\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))\n"
         "file = DecisionFile(Path(sys.argv[1]), SystemClock())\n"
@@ -208,7 +209,7 @@ TOLD: list[tuple[Event, str, str]] = [
 def test_what_is_decided_in_a_run_is_written_down(
     tmp_path: Path, event: Event, title: str, kind: str
 ) -> None:
-    Recorder(log(tmp_path), "r")(event)
+    DecisionRecorder(log(tmp_path), "r")(event)
     ((head, *fields),) = blocks(tmp_path)
     match = HEAD.match(head)
     assert match is not None
@@ -216,7 +217,7 @@ def test_what_is_decided_in_a_run_is_written_down(
 
 
 def test_what_is_no_decision_is_not(tmp_path: Path) -> None:
-    recorder = Recorder(log(tmp_path), "r")
+    recorder = DecisionRecorder(log(tmp_path), "r")
     recorder(ToolResponded(call=1, tool="qa_fetch", is_error=False, result={}, seconds=0.0))
     recorder(TurnEnded(index=1))
     recorder(Footer(outcome="done"))
@@ -224,7 +225,7 @@ def test_what_is_no_decision_is_not(tmp_path: Path) -> None:
 
 
 def test_three_hundred_refusals_are_two_records(tmp_path: Path) -> None:
-    recorder = Recorder(log(tmp_path), "r")
+    recorder = DecisionRecorder(log(tmp_path), "r")
     for number in range(300):
         recorder(GateDenied(call=number, tool="qa_publish", rule="prefix", reason="not yours"))
     recorder(GateDenied(call=301, tool="qa_publish", rule="dial", reason="observe"))
@@ -238,7 +239,7 @@ def test_three_hundred_refusals_are_two_records(tmp_path: Path) -> None:
 
 
 def test_made_up_tools_do_not_fill_the_log(tmp_path: Path) -> None:
-    recorder = Recorder(log(tmp_path), "r")
+    recorder = DecisionRecorder(log(tmp_path), "r")
     for number in range(500):
         recorder(GateDenied(call=number, tool=f"t{number}", rule="arguments", reason="no such tool"))
     recorder(Footer(outcome="done"))
@@ -246,7 +247,7 @@ def test_made_up_tools_do_not_fill_the_log(tmp_path: Path) -> None:
 
 
 def test_the_turn_is_the_one_in_which_it_was_decided(tmp_path: Path) -> None:
-    recorder = Recorder(log(tmp_path), "r")
+    recorder = DecisionRecorder(log(tmp_path), "r")
     recorder(TurnEnded(index=6))
     recorder.record(ONE)
     assert "(turn 6, " in (tmp_path / NAME).read_text()

@@ -9,7 +9,7 @@ import pytest
 
 from fleet.events.trajectory import read
 from fleet.runs.drive import DRIVERS, drivers
-from fleet.runs.hand import PLAYBOOK, Hand
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
 from tests.runs.table import look, persona, seated
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_model_may_be_asked_for_where_one_is_configured(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
         assert drivers(table.world) == DRIVERS
-        wired = replace(table.world, model=lambda _: Hand(name="model", drive=PLAYBOOK.drive))
+        wired = replace(table.world, model=lambda _: DriverChoice(name="model", drive=PLAYBOOK.drive))
         assert drivers(wired) == (*DRIVERS, "model")
 
 

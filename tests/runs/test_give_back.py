@@ -12,16 +12,16 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.doubles import DIAMOND, MemoryChain
-from fleet.chain.judge import Fences
-from fleet.chain.ports import Receipt, Role, RunScope, Settled, TxRequest
+from fleet.chain.judge import SigningLimits
+from fleet.chain.ports import Receipt, Role, RunScope, Settlement, TxRequest
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.errors import ConfigError, TryAgain
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
-from fleet.runs.settle import ROUNDS, give_back, release_left, settle, transactions
-from fleet.runs.wallet import Wallet
-from fleet.runs.world import World
+from fleet.runs.call.wallet import Wallet
+from fleet.runs.context import FleetContext
+from fleet.runs.settlement.settle import ROUNDS, give_back, release_left, settle, transactions
 from fleet.store.journal import Journal
 from fleet.store.rows import EffectState
 
@@ -42,7 +42,7 @@ class Rig:
     journal: Journal
     wallet: Wallet
     told: Told
-    world: World
+    world: FleetContext
     reorgs: int = 0
     token: int = 0
 
@@ -80,17 +80,21 @@ class Rig:
 
 @pytest.fixture
 async def rig(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Rig]:
-    chain = MemoryChain(Fences(rung=lambda: "exercise"))
+    chain = MemoryChain(SigningLimits(rung=lambda: "exercise"))
     async with await Journal.open(tmp_path / "fleet.db") as journal:
         await journal.trigger(
             RUN, persona="qa-a", key="qa-a@1", platform="devnet", trigger="a test", rung="", budget={}
         )
         parts = SimpleNamespace(
-            journal=journal, signer=chain.signer, names=chain.names, folder=lambda _: tmp_path / RUN,
-            clock=SystemClock(), config=SimpleNamespace(store=SimpleNamespace(stalled_s=2.0)),
+            journal=journal,
+            signer=chain.signer,
+            names=chain.names,
+            folder=lambda _: tmp_path / RUN,
+            clock=SystemClock(),
+            config=SimpleNamespace(store=SimpleNamespace(stalled_s=2.0)),
             platform=SimpleNamespace(gas=GasSection(), chain=SimpleNamespace(diamond=DIAMOND)),
-        )  # fmt: skip
-        world = cast(World, parts)
+        )
+        world = cast(FleetContext, parts)
         made = Rig(chain, journal, Wallet(world, RUN), Told(), world)
         parts.sponsor = SimpleNamespace(fund=chain.sponsor.fund, sweep=made.sweep)
         chain.signer.open_run(made.wallet.scope)
@@ -176,26 +180,28 @@ async def test_a_transaction_that_recovery_found_is_recorded_as_by_its_sender(
 ) -> None:
     """By its block a log that lags is told from one that is whole; by its status it may be sent again."""
 
-    async def mined(raw: bytes, *, rebroadcast: bool) -> Settled:
+    async def mined(raw: bytes, *, rebroadcast: bool) -> Settlement:
         assert (raw, rebroadcast) == (b"\x02", False)
-        return Settled(state="mined", tx="0x7", receipt=Receipt(tx="0x7", status=status, gas_used=1, block=7))
+        return Settlement(
+            state="mined", tx="0x7", receipt=Receipt(tx="0x7", status=status, gas_used=1, block=7)
+        )
 
     parts = vars(rig.world) | {"signer": SimpleNamespace(settle_raw=mined)}
     await rig.journal.intend(RUN, "tx", "0x7", {"raw": "02", "purpose": "tool a"})
-    await transactions(cast(World, SimpleNamespace(**parts)), RUN)
+    await transactions(cast(FleetContext, SimpleNamespace(**parts)), RUN)
     (found,) = await rig.journal.effects(RUN, ["tx"])
     assert (found.state, found.data["status"], found.data["block"]) == (state, status, 7)
 
 
 async def test_while_a_transaction_is_pending_it_stays_open_and_nothing_after_it_is_touched(rig: Rig) -> None:
     """Its stipend may still arrive: without the key nobody could take it back."""
-    states: dict[bytes, Settled] = {
-        b"\x01": Settled(state="failed", tx="0x1", reason="never reached the chain"),
-        b"\x02": Settled(state="pending", tx="0x2", reason="the node has it, but no block does"),
+    states: dict[bytes, Settlement] = {
+        b"\x01": Settlement(state="failed", tx="0x1", reason="never reached the chain"),
+        b"\x02": Settlement(state="pending", tx="0x2", reason="the node has it, but no block does"),
     }
     asked: list[bytes] = []
 
-    async def look(raw: bytes, *, rebroadcast: bool) -> Settled:
+    async def look(raw: bytes, *, rebroadcast: bool) -> Settlement:
         asked.append(raw)
         return states[raw]
 
@@ -203,7 +209,7 @@ async def test_while_a_transaction_is_pending_it_stays_open_and_nothing_after_it
     await rig.mint("done")
     for raw in ("01", "02", "03"):
         await rig.journal.intend(RUN, "tx", f"0x{raw}", {"raw": raw, "purpose": "stipend a"})
-    world = cast(World, SimpleNamespace(**vars(rig.world) | {"signer": signer, "log": None}))
+    world = cast(FleetContext, SimpleNamespace(**vars(rig.world) | {"signer": signer, "log": None}))
     for end in (settle, release_left):
         with pytest.raises(TryAgain, match="transaction 0x2 of run ab12cd34 is in no block yet"):
             await end(world, RUN, Stream(RUN, clock=SystemClock(), sink=rig.told), rig.wallet)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fleet.jail.model import End, Outcome
-from fleet.runs.guest import MAX_VALUES, answer
-from fleet.runs.replies import arguments
+from fleet.runs.call.guest_protocol import MAX_VALUES, answer
+from fleet.runs.call.replies import arguments
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
 

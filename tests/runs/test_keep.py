@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fleet.clock import SystemClock, iso
 from fleet.config import KeepSection
-from fleet.runs.keep import FRESH, MEGABYTE, Kept, choose, look, tidy
+from fleet.runs.retention import FRESH, MEGABYTE, RunFolder, choose, look, tidy
 from fleet.store.journal import Journal
 
 pytestmark = pytest.mark.anyio
@@ -23,9 +23,9 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def kept(run: str, age: timedelta | None, megabytes: int = 1) -> Kept:
+def kept(run: str, age: timedelta | None, megabytes: int = 1) -> RunFolder:
     """`age` None: it must stay."""
-    return Kept(run=run, bytes=megabytes * MEGABYTE, ended=iso(NOW - age) if age is not None else "")
+    return RunFolder(run=run, bytes=megabytes * MEGABYTE, ended=iso(NOW - age) if age is not None else "")
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,13 @@ def kept(run: str, age: timedelta | None, megabytes: int = 1) -> Kept:
 )
 def test_the_oldest_go_first_until_it_fits(days: int, megabytes: int, gone: list[str]) -> None:
     folders = [
-        kept("yesterday", DAY, 2), kept("held", None, 10), kept("fresh", FRESH - timedelta(seconds=1), 6),
-        kept("older by name", 9 * DAY, 4), kept("old", 10 * DAY + timedelta(seconds=1), 4),
+        kept("yesterday", DAY, 2),
+        kept("held", None, 10),
+        kept("fresh", FRESH - timedelta(seconds=1), 6),
+        kept("older by name", 9 * DAY, 4),
+        kept("old", 10 * DAY + timedelta(seconds=1), 4),
         kept("week", 7 * DAY, 4),
-    ]  # fmt: skip
+    ]
     chosen = choose(folders, KeepSection(days=days, megabytes=megabytes), NOW)
     assert [one.run for one in chosen] == gone
 
@@ -66,7 +69,7 @@ _FOLDERS = st.lists(
 
 @given(_FOLDERS, st.integers(0, 100), st.integers(0, 300))
 def test_what_must_stay_stays_and_the_rest_is_within_its_limits(
-    folders: list[Kept], days: int, megabytes: int
+    folders: list[RunFolder], days: int, megabytes: int
 ) -> None:
     gone = choose(folders, KeepSection(days=days, megabytes=megabytes), NOW)
     left = [one for one in folders if one not in gone]

@@ -13,16 +13,23 @@ from fleet.clock import SystemClock
 from fleet.events.model import Footer, Header, ToolRequested
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
-from fleet.runs.orphans import close_orphans
+from fleet.runs.settlement.orphans import close_orphans
 from fleet.store.journal import MEMORY, Journal
 
 pytestmark = pytest.mark.anyio
 
 CLOCK = SystemClock()
 HEADER = Header(
-    persona="qa-x", persona_sha256="0" * 64, driver="playbook", platform="p", chain_id=1, rung="observe",
-    jail="none", budget={}, trigger="manual",
-)  # fmt: skip
+    persona="qa-x",
+    persona_sha256="0" * 64,
+    driver="playbook",
+    platform="p",
+    chain_id=1,
+    rung="observe",
+    jail="none",
+    budget={},
+    trigger="manual",
+)
 
 
 @pytest.fixture

@@ -12,10 +12,21 @@ import pytest
 
 from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, Unreachable
-from fleet.findings.outage import WORD, Book, Outage, fingerprint_of, lasted, read_book
-from fleet.runs.outage import Control, CouldNotTell, Down, How, Look, Patience, Up, Verdict, decide, severity
-from fleet.runs.outage_book import answered, book_of, key_of, noticed, settle
-from fleet.runs.targets import Contacts, Reach, has_name, reach_of, targets_of
+from fleet.findings.outage import WORD, Outage, OutageBook, fingerprint_of, lasted, read_book
+from fleet.runs.call.targets import Contacts, Reach, has_name, reach_of, targets_of
+from fleet.runs.outage.book import answered, book_of, key_of, noticed, settle
+from fleet.runs.outage.decide import (
+    Control,
+    CouldNotTell,
+    Down,
+    How,
+    Patience,
+    TargetLook,
+    Up,
+    Verdict,
+    decide,
+    severity,
+)
 from fleet.store.journal import Journal
 from fleet.unanswered import NO_NAME, REFUSED, TIMED_OUT
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
@@ -38,7 +49,7 @@ def told(
 ) -> Verdict:
     """Of looks as letters by round: `a` answered, `s` silent, `o` ours, `-` not looked at."""
     made = [
-        Look(target, turn, AT[turn], HOWS[letter], said if letter == "s" else "")
+        TargetLook(target, turn, AT[turn], HOWS[letter], said if letter == "s" else "")
         for target, letters in looks.items()
         for turn, letter in enumerate(letters)
         if letter != "-"
@@ -65,7 +76,7 @@ DOWN: tuple[tuple[str, tuple[str, ...], Verdict], ...] = (
     ("the node, and the site answers", ("node",), told(node="ssss", site="aaaa")),
     ("here, by a listener of ours", ("near",), told(near="ssss", controls=OWN)),
     ("its name is gone, and another's is there", ("site",), told(NO_NAME, site="ssss", proxy="aaaa")),
-)  # fmt: skip
+)
 UNCLEAR: tuple[tuple[str, str, Verdict], ...] = (
     ("nothing answers", "our network or machine: site: connection refused; no control", told(site="ssss")),
     (
@@ -141,8 +152,11 @@ def test_targets_are_origins_and_what_the_profile_lacks_is_none() -> None:
     assert (web.name, node.name) == ("site and faces", "node")
     assert [call.args["url"] for call in web.repro()] == ["{site}/", "{face:claude}"]
     assert [web.url(turn) for turn in range(4)] == [
-        "http://one/", "http://one/f/claude/", "http://one/llms.txt", "http://one/f/claude/llms.txt",
-    ]  # fmt: skip
+        "http://one/",
+        "http://one/f/claude/",
+        "http://one/llms.txt",
+        "http://one/f/claude/llms.txt",
+    ]
     none = bare.model_copy(update={"site": "", "face": ""})
     assert [one.name for one in targets_of(PLATFORM.model_copy(update={"web": none}))] == ["node"]
 
@@ -186,17 +200,22 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 def maker(*targets: str) -> Callable[[str], Outage]:
     return lambda since: Outage(
-        fp=fingerprint_of("p", targets, since), targets=targets, since=since, run="r", persona="qa-a",
-        severity="high", title=f"{WORD}: {targets}",
-    )  # fmt: skip
+        fp=fingerprint_of("p", targets, since),
+        targets=targets,
+        since=since,
+        run="r",
+        persona="qa-a",
+        severity="high",
+        title=f"{WORD}: {targets}",
+    )
 
 
-def seen(book: Book, *targets: str, after_s: float = 0) -> tuple[Book, Any]:
+def seen(book: OutageBook, *targets: str, after_s: float = 0) -> tuple[OutageBook, Any]:
     return noticed(book, targets, maker(*targets), NOW + timedelta(seconds=after_s))
 
 
 def test_the_same_outage_stays_one_and_the_next_is_another() -> None:
-    one, _ = seen(Book(), "site")
+    one, _ = seen(OutageBook(), "site")
     assert seen(one, "site", after_s=60) == (one, None)
     over, end = answered(one, ["site", "node"], ["site", "node"], NOW + timedelta(seconds=90))
     assert end is not None
@@ -214,7 +233,7 @@ def test_the_same_outage_stays_one_and_the_next_is_another() -> None:
 
 
 def test_an_outage_that_grows_or_shrinks_is_another_item_that_began_then() -> None:
-    one, _ = seen(Book(), "site")
+    one, _ = seen(OutageBook(), "site")
     grown, end = seen(one, "site", "proxy", after_s=60)
     assert grown.open is not None
     assert (grown.open.targets, grown.open.since) == (("site", "proxy"), "2026-11-22T12:00:00Z")
@@ -229,7 +248,7 @@ def test_an_outage_that_grows_or_shrinks_is_another_item_that_began_then() -> No
 
 
 def test_who_sees_a_part_of_it_only_does_not_end_the_rest() -> None:
-    one, _ = seen(Book(), "site", "node")
+    one, _ = seen(OutageBook(), "site", "node")
     assert noticed(one, ["node"], maker("node"), NOW, unseen=["site", "proxy"]) == (one, None)
     assert noticed(one, ["node"], maker("node"), NOW, unseen=["proxy"])[1] is not None
 
@@ -237,7 +256,7 @@ def test_who_sees_a_part_of_it_only_does_not_end_the_rest() -> None:
 def test_a_part_that_answers_does_not_end_it_and_a_part_that_is_gone_from_the_profile_is_not_waited_for() -> (
     None
 ):
-    one, _ = seen(Book(), "site", "proxy")
+    one, _ = seen(OutageBook(), "site", "proxy")
     assert answered(one, ["site"], ["site", "proxy"], NOW) == (one, None)
     assert answered(one, ["site"], ["site"], NOW)[0].open is None
     assert answered(one, [], ["new"], NOW) == (one, None)
@@ -317,8 +336,10 @@ async def test_a_healthy_platform_costs_one_look_at_each_target(tmp_path: Path) 
     async with seated(tmp_path, watching(look("a")), platform=QUICK) as table:
         assert await table.drive() == ""
         assert [args["url"] for _, args in table.jail.calls[:3]] == [
-            "http://site/", "http://proxy/", "http://claude.face/",
-        ]  # fmt: skip
+            "http://site/",
+            "http://proxy/",
+            "http://claude.face/",
+        ]
         assert len(table.jail.calls) == 4
         assert await rows(table) == []
 
@@ -419,8 +440,9 @@ async def test_a_node_that_is_down_is_kept_until_it_is_back(tmp_path: Path) -> N
         with pytest.raises(RunOver) as found:
             await table.drive()
         assert (found.value.outcome, found.value.detail) == (
-            "failed", "health check: the node does not answer",
-        )  # fmt: skip
+            "failed",
+            "health check: the node does not answer",
+        )
         (row,) = await table.world.journal.findings(RUN)
         assert (row.state, row.severity, row.data["held"]) == ("confirmed", "critical", True)
         assert row.repro == 'qa_chain(function="feedbackCount")'
@@ -438,7 +460,7 @@ async def test_what_could_not_be_posted_is_when_it_is_over_unless_it_lasted_for_
         began = datetime.now(UTC) - timedelta(seconds=seconds)
         since = began.isoformat()
         known = maker("node")(since).model_copy(update={"held": held})
-        await settle(journal, "paper", lambda book: (Book(open=known), None))
+        await settle(journal, "paper", lambda book: (OutageBook(open=known), None))
         await table.drive()
         assert len(table.said("outage.ended")) == 1
         found = await journal.findings(RUN)

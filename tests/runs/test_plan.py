@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fleet.errors import ConfigError
 from fleet.gate.model import Rung
 from fleet.personas.model import Probe
-from fleet.runs.plan import STATES, Item, Plan, State, complete
+from fleet.runs.desk.plan import STATES, Plan, PlanItem, State, complete
 from tests.runs.table import look
 
 THREE = Plan.of([look("a"), look("b", tool="qa_call", target="claude", message="x"), look("c")])
@@ -32,14 +32,14 @@ def test_what_could_not_be_looked_at_is_open_again_only_with_retries() -> None:
 @pytest.mark.parametrize(
     "items",
     [
-        (Item("a"), Item("a")),
-        (Item(""),),
-        (Item("a", "healthy"),),
-        (Item("a", "finding"),),
-        (Item("a", tries=1),),
+        (PlanItem("a"), PlanItem("a")),
+        (PlanItem(""),),
+        (PlanItem("a", "healthy"),),
+        (PlanItem("a", "finding"),),
+        (PlanItem("a", tries=1),),
     ],
 )
-def test_no_plan_begins_like_this(items: tuple[Item, ...]) -> None:
+def test_no_plan_begins_like_this(items: tuple[PlanItem, ...]) -> None:
     with pytest.raises(ConfigError):
         Plan(items).born()
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from fleet.gate.model import Rung
 from fleet.personas.model import FailFast, PolicySection
-from fleet.runs.plan import Item, Plan
-from fleet.runs.policy import CONDITIONS, MAX_BYTES, Facts, next_item, retries_left, stop
+from fleet.runs.desk.plan import Plan, PlanItem
+from fleet.runs.desk.stop_conditions import CONDITIONS, MAX_BYTES, RunFacts, next_item, retries_left, stop
 from tests.runs.table import look
 
 PLAN = Plan.of([look("a"), look("b"), look("c")])
-DONE = Plan(tuple(Item(id_, "healthy", 1) for id_ in "abc"))
-ACTS = Plan((Item("a", rung=Rung.EXERCISE), Item("b", rung=Rung.PROPOSE)))
-FRESH = Facts(plan=PLAN, rung=Rung.OBSERVE)
+DONE = Plan(tuple(PlanItem(id_, "healthy", 1) for id_ in "abc"))
+ACTS = Plan((PlanItem("a", rung=Rung.EXERCISE), PlanItem("b", rung=Rung.PROPOSE)))
+FRESH = RunFacts(plan=PLAN, rung=Rung.OBSERVE)
 POLICY = PolicySection(max_turns_per_run=4)
 
 ALONE: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
@@ -80,8 +80,8 @@ def test_there_is_no_condition_without_a_test() -> None:
         ({"stale": 5}, False),
         ({"size": MAX_BYTES - 1}, False),
         ({"plan": ACTS, "rung": Rung.EXERCISE}, False),
-        ({"plan": Plan((Item("a", "healthy", 1), Item("b", rung=Rung.EXERCISE)))}, False),
-        ({"plan": Plan((Item("a", "skipped", 1), Item("b", rung=Rung.EXERCISE)))}, True),
+        ({"plan": Plan((PlanItem("a", "healthy", 1), PlanItem("b", rung=Rung.EXERCISE)))}, False),
+        ({"plan": Plan((PlanItem("a", "skipped", 1), PlanItem("b", rung=Rung.EXERCISE)))}, True),
         ({"plan": DONE, "explores": True, "stale": 5}, False),
         ({"plan": DONE, "explores": True, "stale": 6}, True),
         ({"stale": 6, "patience": 24}, False),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fleet.drivers.desk import RUN_PROBE
-from fleet.runs.prove import judge
+from fleet.runs.proof.verify import judge
 from fleet.store.rows import FindingRow
 from tests.runs.table import RUN, Table, look, persona, seated, well
 from tests.runs.test_conduct import ANY, ask

@@ -71,8 +71,9 @@ async def test_what_cannot_run_is_a_skip(shop: Shop) -> None:
     assert not await shop.queue.fire(firing("qa-model"))
     assert not await shop.queue.fire(firing("qa-gone"))
     assert [skip.reason for skip in await shop.skips()] == [
-        "no such persona now", "its driver 'model' cannot drive a run here",
-    ]  # fmt: skip
+        "no such persona now",
+        "its driver 'model' cannot drive a run here",
+    ]
 
 
 async def test_a_day_that_is_spent_is_a_skip_that_names_it(shop: Shop) -> None:

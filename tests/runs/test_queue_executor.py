@@ -14,8 +14,8 @@ import pytest
 from fleet.clock import SystemClock
 from fleet.errors import TryAgain
 from fleet.gate.stop import resume, stop
-from fleet.runs.life import forget_unbegun
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.lifecycle import forget_unbegun
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow, RunRow
 from tests.runs.conftest import Shop, firing
@@ -235,7 +235,7 @@ async def test_a_journal_that_refuses_does_not_keep_a_daemon_from_ending(shop: S
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shop.executor.run)
         await until(lambda: len(shop.began) == 1)
-        shop.executor._world = cast(World, SimpleNamespace(**vars(shop.world) | {"journal": refusing}))
+        shop.executor._world = cast(FleetContext, SimpleNamespace(**vars(shop.world) | {"journal": refusing}))
         shop.executor.drain(0)
     assert refusing.asked > 0
     assert [row.state for row in await shop.journal.runs()] == ["ended"]  # by the run itself
@@ -261,9 +261,14 @@ async def test_what_a_trigger_queued_outlives_a_run_by_hand(shop: Shop) -> None:
     """`fleet run` ends what a person began and nobody claimed, and nothing else."""
     await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:00Z"))
     await shop.journal.trigger(
-        "byhandxx", persona="qa-b", key="qa-b@manual:byhandxx", platform="devnet", trigger="manual",
-        rung="", budget={},
-    )  # fmt: skip
+        "byhandxx",
+        persona="qa-b",
+        key="qa-b@manual:byhandxx",
+        platform="devnet",
+        trigger="manual",
+        rung="",
+        budget={},
+    )
     await forget_unbegun(shop.world)
     states = {row.persona: (row.state, row.outcome) for row in await shop.journal.runs()}
     assert states == {"qa-a": ("queued", ""), "qa-b": ("ended", "cancelled")}

@@ -11,12 +11,12 @@ import pytest
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.codec import Entry
 from fleet.chain.keys import fresh
-from fleet.chain.ports import Posted
-from fleet.chain.tx import Unsigned, sign
+from fleet.chain.ports import PostedEntry
+from fleet.chain.tx import UnsignedTx, sign
 from fleet.errors import Unreachable
 from fleet.events.stream import Stream
-from fleet.runs.report import report_all
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.settlement.outbox import report_all
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import FindingRow
 
@@ -46,9 +46,9 @@ class Log:
     async def find(self, text: str, sender: str) -> int | None:
         return self.texts.index(text) if text in self.texts else None
 
-    async def post(self, text: str, *, run: str) -> Posted:
+    async def post(self, text: str, *, run: str) -> PostedEntry:
         self.texts.append(text)
-        return Posted(tx="0x1", index=len(self.texts) - 1)
+        return PostedEntry(tx="0x1", index=len(self.texts) - 1)
 
 
 class Rig:
@@ -63,7 +63,7 @@ class Rig:
         parts = SimpleNamespace(
             journal=journal, log=self.log, identity=US, posting={}, can_post=yes, has_paid=yes
         )
-        self.world = cast(World, parts)
+        self.world = cast(FleetContext, parts)
 
     async def confirmed(self, run: str, **data: Any) -> None:
         await self.journal.trigger(
@@ -161,7 +161,7 @@ async def test_what_a_daemon_posted_before_it_was_stopped_is_recorded_with_its_t
         await rig.confirmed("first")
         assert await rig.journal.claim_posting("first", FP)
         text = f"{FP} by first"
-        unsigned = Unsigned(
+        unsigned = UnsignedTx(
             chain_id=1, nonce=0, tip=0, max_fee=1, gas=1, to=US, data=FUNCTIONS["submitFeedback"].encode(text)
         )
         sent = sign(unsigned, fresh())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.runs.groups import PATIENCE_S, RETRY_S, STRIKES, Strikes, target_of
+from fleet.runs.call.tool_groups import PATIENCE_S, RETRY_S, STRIKES, CircuitBreaker, target_of
 from tests.triggers.conftest import FakeClock
 
 DEAD = {"ok": False, "error_class": "unreachable"}
@@ -32,7 +32,7 @@ def test_what_a_call_points_at(tool: str, args: dict[str, Any], target: str) -> 
 
 
 def test_one_host_that_is_dead_does_not_stop_calls_to_another() -> None:
-    strikes = Strikes(FakeClock())
+    strikes = CircuitBreaker(FakeClock())
     assert [strikes.count("qa_fetch", SITE, DEAD) for _ in range(STRIKES)] == ["", "", "web site"]
     assert not strikes.permits("qa_fetch", SITE)
     assert strikes.permits("qa_fetch", PROXY)
@@ -40,7 +40,7 @@ def test_one_host_that_is_dead_does_not_stop_calls_to_another() -> None:
 
 
 def test_a_missing_loader_does_not_stop_the_compiler() -> None:
-    strikes = Strikes(FakeClock())
+    strikes = CircuitBreaker(FakeClock())
     for _ in range(STRIKES):
         strikes.count("qa_compile", {"module_hex": "00"}, {"error_class": "cannot_start"})
     assert not strikes.permits("qa_compile", {"module_hex": "00"})
@@ -49,7 +49,7 @@ def test_a_missing_loader_does_not_stop_the_compiler() -> None:
 
 
 def test_a_group_with_one_target_is_no_longer_on_offer() -> None:
-    strikes = Strikes(FakeClock())
+    strikes = CircuitBreaker(FakeClock())
     for _ in range(STRIKES):
         strikes.count("qa_chain", {}, DEAD)
     assert not strikes.offers("qa_chain")
@@ -57,7 +57,7 @@ def test_a_group_with_one_target_is_no_longer_on_offer() -> None:
 
 
 def test_causes_are_counted_apart_and_an_answer_forgets_them_all() -> None:
-    strikes = Strikes(FakeClock())
+    strikes = CircuitBreaker(FakeClock())
     for result in (DEAD, DEAD, LATE, LATE):
         assert strikes.count("qa_fetch", SITE, result) == ""
     strikes.count("qa_fetch", SITE, WELL)
@@ -66,13 +66,13 @@ def test_causes_are_counted_apart_and_an_answer_forgets_them_all() -> None:
 
 
 def test_a_gateways_word_is_a_failure_of_what_stands_behind_it() -> None:
-    strikes = Strikes(FakeClock())
+    strikes = CircuitBreaker(FakeClock())
     assert [strikes.count("qa_fetch", SITE, GONE) for _ in range(STRIKES)] == ["", "", "web site"]
 
 
 def test_what_was_withdrawn_is_tried_again_after_a_while_and_comes_back() -> None:
     clock = FakeClock()
-    strikes = Strikes(clock)
+    strikes = CircuitBreaker(clock)
     for _ in range(STRIKES):
         strikes.count("qa_fetch", SITE, DEAD)
     clock.advance(RETRY_S - 1)
@@ -90,7 +90,7 @@ def test_what_was_withdrawn_is_tried_again_after_a_while_and_comes_back() -> Non
 
 def test_patience_is_counted_from_the_first_failure_and_permits_one_call_each_time() -> None:
     clock = FakeClock()
-    strikes = Strikes(clock)
+    strikes = CircuitBreaker(clock)
     for _ in range(STRIKES):
         strikes.count("qa_fetch", SITE, DEAD)
     assert strikes.waits("qa_fetch", SITE)

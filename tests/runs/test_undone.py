@@ -11,8 +11,8 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.errors import Refused
-from fleet.runs.undone import DEEP, _Gone, undone
-from fleet.runs.world import World
+from fleet.runs.context import FleetContext
+from fleet.runs.settlement.reorg import DEEP, _Gone, undone
 from fleet.store.rows import EffectState
 from tests.runs.conftest import Shop, firing
 
@@ -59,8 +59,8 @@ async def test_old_blocks_are_final(shop: Shop) -> None:
         def now(self) -> datetime:
             return super().now() + self.by
 
-    def at(by: timedelta) -> World:
-        return cast(World, SimpleNamespace(**vars(shop.world) | {"clock": Later(by)}))
+    def at(by: timedelta) -> FleetContext:
+        return cast(FleetContext, SimpleNamespace(**vars(shop.world) | {"clock": Later(by)}))
 
     assert [name.ref for name in await undone(at(DEEP - timedelta(minutes=1)))] == [ref]
     assert await undone(at(DEEP + timedelta(minutes=1))) == []

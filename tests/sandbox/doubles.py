@@ -16,9 +16,9 @@ from typing import Any
 from eth_abi.abi import decode, encode
 from eth_utils.crypto import keccak
 
+from fleet.broker.broker import Broker, EgressPolicy
+from fleet.broker.egress_policy import EgressTarget, parse_target
 from fleet.errors import TxFailed
-from fleet.jail.broker import Broker, EgressPolicy
-from fleet.jail.egress_policy import Target, parse_target
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE_PACKAGES = next(path for path in sys.path if path.endswith("site-packages"))
@@ -246,10 +246,17 @@ async def run_guest(line: bytes, broker: str = "127.0.0.1:1") -> tuple[int, byte
         "from sandbox.guest import main; sys.exit(main())"
     )
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-S", "-B", "-c", code,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        sys.executable,
+        "-I",
+        "-S",
+        "-B",
+        "-c",
+        code,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
         env={"QA_BROKER": broker, "PATH": os.environ["PATH"]},
-    )  # fmt: skip
+    )
     out, err = await process.communicate(line)
     assert process.returncode is not None
     return process.returncode, out, err
@@ -258,7 +265,7 @@ async def run_guest(line: bytes, broker: str = "127.0.0.1:1") -> tuple[int, byte
 def policy_for(*urls: str, rpc: str = "http://127.0.0.1:1", **extra: Any) -> EgressPolicy:
     """A policy that lists exactly these base URLs; the first one is the proxy."""
     targets = [parse_target(url) for url in urls]
-    proxy = Target(targets[0].origin, targets[0].path.rstrip("/")) if targets else None
+    proxy = EgressTarget(targets[0].origin, targets[0].path.rstrip("/")) if targets else None
     return EgressPolicy(rpc=rpc, hosts=frozenset(t.origin for t in targets), proxy=proxy, **extra)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox import contract
-from sandbox.abi import AbiError, Function, decode, encode_call, revert_reason
+from sandbox.abi import AbiError, AbiFunction, decode, encode_call, revert_reason
 from sandbox.contract import KEYS, VIEWS
 
 
@@ -46,7 +46,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 def test_encoding_is_eth_abis(data: st.DataObject) -> None:
     types = tuple(data.draw(st.lists(st.sampled_from(sorted(VALUES)), max_size=4)))
     values = tuple(data.draw(VALUES[kind]) for kind in types)
-    assert encode_call(Function("0x01020304", types), values) == "0x01020304" + oracle(types, values).hex()
+    assert encode_call(AbiFunction("0x01020304", types), values) == "0x01020304" + oracle(types, values).hex()
 
 
 @given(st.data())
@@ -122,7 +122,7 @@ def test_replies_that_are_not_their_types(kind: str, reply: bytes) -> None:
 )
 def test_values_that_do_not_fit(kind: str, value: Any) -> None:
     with pytest.raises((AbiError, ValueError)):
-        encode_call(Function("0x", (kind,)), (value,))
+        encode_call(AbiFunction("0x", (kind,)), (value,))
 
 
 def test_reasons_of_a_revert() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sandbox import http
-from sandbox.faults import Deadline
+from sandbox.errors import Deadline
 from sandbox.spec import Context
 from sandbox.tools import qa_fetch
 from sandbox.tools.qa_fetch import WARM_UPS
@@ -143,10 +143,10 @@ async def test_the_ratio_is_the_median_of_pairs() -> None:
     pairs = {"/page": (9.0, 9.0, 40.0, 30.0, 20.0), "/twin": (1.0, 1.0, 10.0, 20.0, 2.0)}
     served = dict.fromkeys(pairs, 0)
 
-    def reply(request: http.Request, deadline: Deadline) -> http.Reply:
+    def reply(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
         path = request.target.removeprefix("http://site.test")
         served[path] += 1
-        return http.Reply(200, {}, b"", pairs[path][served[path] - 1])
+        return http.HttpReply(200, {}, b"", pairs[path][served[path] - 1])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(http, "send", reply)
@@ -159,8 +159,11 @@ async def test_the_ratio_is_the_median_of_pairs() -> None:
 async def test_without_a_control_there_is_no_ratio() -> None:
     result = await fetch(http_answer(200, b""), repeat=3)
     assert (result["samples"], result["ratio"], result["control_p50_ms"], result["control_p95_ms"]) == (
-        3, 0.0, 0.0, 0.0,
-    )  # fmt: skip
+        3,
+        0.0,
+        0.0,
+        0.0,
+    )
 
 
 @pytest.mark.parametrize("silent", ["/page", "/twin"])

@@ -19,7 +19,7 @@ import pytest
 from sandbox.guest import EXIT_BAD_LINE, EXIT_BROKEN, answer
 from sandbox.spec import Context, Cost, Effect, ToolSpec
 from sandbox.tools import NAMES, TOOLS
-from sandbox.tools.base import Answer
+from sandbox.tools.base import ToolAnswer
 from tests.sandbox.doubles import bench, run_guest
 
 anyio = pytest.mark.anyio
@@ -138,7 +138,7 @@ async def test_a_mistake_is_exit_0() -> None:
 
 
 def tool(run: Callable[[Any, Context], Any]) -> ToolSpec:
-    return ToolSpec("t", Args, Answer, Effect.LOOK, Cost(), "", run)
+    return ToolSpec("t", Args, ToolAnswer, Effect.LOOK, Cost(), "", run)
 
 
 def test_a_full_disk_is_an_answer_and_other_faults_are_ours() -> None:

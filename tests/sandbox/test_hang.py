@@ -17,63 +17,67 @@ from hypothesis import strategies as st
 
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
-from fleet.runs.guest import answer, request_line
+from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox import process
-from sandbox.faults import CLASSES
-from sandbox.hang import MUCH, Spent, Verdict, judge
+from sandbox.errors import CLASSES
+from sandbox.hang import MUCH, HangVerdict, ProcessorTime, judge
 from sandbox.process import Ending
 from sandbox.spec import Context
 from sandbox.tools.qa_compile import SPEC, Args, Result, run
 from sandbox.usage import of_group
 from tests.sandbox.test_process import python
 
-HANG, AGAIN, UNKNOWN = Verdict.HANG, Verdict.AGAIN, Verdict.UNKNOWN
-PROMPT = Spent(cpu_s=0.1, wall_s=0.15, queued_s=0.0, ended=True)
-LOADED = Spent(cpu_s=0.1, wall_s=3.0, queued_s=2.8, ended=True)
-SLEEPY = Spent(cpu_s=0.1, wall_s=2.2, queued_s=0.0, ended=True)
-SLOW = Spent(cpu_s=2.0, wall_s=2.1, queued_s=0.0, ended=True)
-STUCK = Spent(cpu_s=0.0, wall_s=9.0, queued_s=8.9, ended=False)
+HANG, AGAIN, UNKNOWN = HangVerdict.HANG, HangVerdict.AGAIN, HangVerdict.UNKNOWN
+PROMPT = ProcessorTime(cpu_s=0.1, wall_s=0.15, queued_s=0.0, ended=True)
+LOADED = ProcessorTime(cpu_s=0.1, wall_s=3.0, queued_s=2.8, ended=True)
+SLEEPY = ProcessorTime(cpu_s=0.1, wall_s=2.2, queued_s=0.0, ended=True)
+SLOW = ProcessorTime(cpu_s=2.0, wall_s=2.1, queued_s=0.0, ended=True)
+STUCK = ProcessorTime(cpu_s=0.0, wall_s=9.0, queued_s=8.9, ended=False)
 
 
 @pytest.mark.parametrize(
     ("child", "control", "verdict"),
     [
         # it ran for the 2.5 s that it may
-        (Spent(2.5, 2.6, 0.0, False), PROMPT, HANG),
-        (Spent(2.5, 9.0, 6.4, False), LOADED, HANG),  # also on a busy machine: the processor time is its own
-        (Spent(2.5, 2.6, 0.0, False), SLEEPY, HANG),
-        (Spent(2.5, 2.6, 0.0, False), SLOW, AGAIN),
-        (Spent(2.5, 2.6, 0.0, False), Spent(0.5, 0.5, 0.0, True), HANG),
-        (Spent(2.5, 2.6, 0.0, False), Spent(0.501, 0.5, 0.0, True), AGAIN),
-        (Spent(2.5, 2.6, 0.0, False), STUCK, UNKNOWN),
-        (Spent(9.0, 2.6, 0.0, False), PROMPT, HANG),  # several threads
+        (ProcessorTime(2.5, 2.6, 0.0, False), PROMPT, HANG),
+        (
+            ProcessorTime(2.5, 9.0, 6.4, False),
+            LOADED,
+            HANG,
+        ),  # also on a busy machine: the processor time is its own
+        (ProcessorTime(2.5, 2.6, 0.0, False), SLEEPY, HANG),
+        (ProcessorTime(2.5, 2.6, 0.0, False), SLOW, AGAIN),
+        (ProcessorTime(2.5, 2.6, 0.0, False), ProcessorTime(0.5, 0.5, 0.0, True), HANG),
+        (ProcessorTime(2.5, 2.6, 0.0, False), ProcessorTime(0.501, 0.5, 0.0, True), AGAIN),
+        (ProcessorTime(2.5, 2.6, 0.0, False), STUCK, UNKNOWN),
+        (ProcessorTime(9.0, 2.6, 0.0, False), PROMPT, HANG),  # several threads
         # the second try, eight times as long as the control
-        (Spent(16.0, 16.1, 0.0, False), SLOW, HANG),
-        (Spent(9.9, 16.1, 6.0, False), SLOW, AGAIN),
+        (ProcessorTime(16.0, 16.1, 0.0, False), SLOW, HANG),
+        (ProcessorTime(9.9, 16.1, 6.0, False), SLOW, AGAIN),
         # the wall cap: asleep on a free machine is blocked
-        (Spent(0.1, 10.0, 0.0, False), PROMPT, HANG),
-        (Spent(0.1, 10.0, 0.1, False), SLEEPY, HANG),
-        (Spent(0.1, 8.0, 0.0, False), SLEEPY, UNKNOWN),  # not long enough for so slow a start
-        (Spent(0.1, 10.0, 0.0, False), LOADED, UNKNOWN),
-        (Spent(0.1, 10.0, 0.0, False), STUCK, UNKNOWN),
+        (ProcessorTime(0.1, 10.0, 0.0, False), PROMPT, HANG),
+        (ProcessorTime(0.1, 10.0, 0.1, False), SLEEPY, HANG),
+        (ProcessorTime(0.1, 8.0, 0.0, False), SLEEPY, UNKNOWN),  # not long enough for so slow a start
+        (ProcessorTime(0.1, 10.0, 0.0, False), LOADED, UNKNOWN),
+        (ProcessorTime(0.1, 10.0, 0.0, False), STUCK, UNKNOWN),
         # the wall cap: it wanted to run and could not, and then the machine was free again
-        (Spent(0.1, 10.0, 9.8, False), PROMPT, UNKNOWN),
-        (Spent(2.4, 10.0, 7.5, False), PROMPT, UNKNOWN),
-        (Spent(2.4, 10.0, 2.7, False), PROMPT, UNKNOWN),
-        (Spent(2.4, 2.5, 0.0, False), PROMPT, UNKNOWN),  # cut early, and it ran all the time
+        (ProcessorTime(0.1, 10.0, 9.8, False), PROMPT, UNKNOWN),
+        (ProcessorTime(2.4, 10.0, 7.5, False), PROMPT, UNKNOWN),
+        (ProcessorTime(2.4, 10.0, 2.7, False), PROMPT, UNKNOWN),
+        (ProcessorTime(2.4, 2.5, 0.0, False), PROMPT, UNKNOWN),  # cut early, and it ran all the time
     ],
 )
-def test_verdicts(child: Spent, control: Spent, verdict: Verdict) -> None:
+def test_verdicts(child: ProcessorTime, control: ProcessorTime, verdict: HangVerdict) -> None:
     assert judge(child, control, 2.5) is verdict
 
 
 SECONDS = st.floats(0, 1e4, allow_nan=False)
-SPENT = st.builds(Spent, SECONDS, SECONDS, SECONDS, st.booleans())
+SPENT = st.builds(ProcessorTime, SECONDS, SECONDS, SECONDS, st.booleans())
 
 
 @given(SPENT, SPENT, st.floats(0.1, 20))
 def test_a_hang_always_has_a_control_that_ended_and_needed_far_less(
-    child: Spent, control: Spent, limit_s: float
+    child: ProcessorTime, control: ProcessorTime, limit_s: float
 ) -> None:
     if judge(child, control, limit_s) is HANG:
         assert control.ended

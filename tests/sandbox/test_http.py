@@ -9,19 +9,19 @@ import zlib
 import anyio.to_thread
 import pytest
 
-from sandbox.faults import Broken, Deadline, Failure
-from sandbox.http import Reply, Request, absolute, send
+from sandbox.errors import Deadline, Failure, JailBroken
+from sandbox.http import HttpReply, HttpRequest, absolute, send
 from sandbox.spec import Mistake
 from tests.sandbox.doubles import Raw, bench, http_answer
 
 served = pytest.mark.anyio
 
 
-async def ask(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> Reply:
+async def ask(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> HttpReply:
     """One GET of a raw server, by the module itself in a thread."""
     async with bench(raw=raw) as it:
         monkeypatch.setenv("QA_BROKER", it.address)
-        return await anyio.to_thread.run_sync(send, Request("GET", it.site.url + "/"), Deadline(10))
+        return await anyio.to_thread.run_sync(send, HttpRequest("GET", it.site.url + "/"), Deadline(10))
 
 
 @served
@@ -86,8 +86,8 @@ async def test_a_broker_that_closes_is_no_answer(monkeypatch: pytest.MonkeyPatch
 
     server = await asyncio.start_server(close, "127.0.0.1", 0)
     monkeypatch.setenv("QA_BROKER", f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    with pytest.raises(Broken):
-        await anyio.to_thread.run_sync(send, Request("GET", "http://x.test/"), Deadline(5))
+    with pytest.raises(JailBroken):
+        await anyio.to_thread.run_sync(send, HttpRequest("GET", "http://x.test/"), Deadline(5))
     server.close()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from sandbox import process
 from sandbox.compiler import compile_source, load_module, span
-from sandbox.faults import Broken, Deadline, Failure
+from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.process import Ending
 from sandbox.spec import Context
 
@@ -59,8 +59,11 @@ def test_a_bad_end_with_the_memory_nearly_used_up_is_for_memory() -> None:
     guest = f"from sandbox import process\nprint(*process.run({eater!r}, b'', 10).ending, sep='')"
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-S", "-c", guest],
-        cwd=ROOT, capture_output=True, text=True, timeout=30,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert (done.stdout, done.stderr) == ("memory\n", "")
 
 
@@ -172,5 +175,5 @@ def test_the_loader_gets_the_bytes_and_names_the_entry() -> None:
 
 
 def test_without_a_compiler_nothing_is_claimed() -> None:
-    with pytest.raises(Broken, match="no compiler configured"):
+    with pytest.raises(JailBroken, match="no compiler configured"):
         compile_source("x", Context(run="r", prefix=""), Deadline(1))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox import wasm
-from sandbox.faults import Deadline, Overdue, hint
+from sandbox.errors import Deadline, DeadlinePassed, hint
 from sandbox.gas import limit, publish_limit, ran_out
 from sandbox.names import is_name, require_own
 from sandbox.spec import Context, Mistake
@@ -140,7 +140,7 @@ def test_a_deadline_is_shared_and_ends() -> None:
     total = Deadline(10)
     assert total.within(0.5).left() <= 0.5
     assert total.within(99).left() <= 10
-    with pytest.raises(Overdue):
+    with pytest.raises(DeadlinePassed):
         Deadline(0).left()
 
 

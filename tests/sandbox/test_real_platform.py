@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from fleet.app.bootstrap import image
+from fleet.broker.broker import Broker, EgressPolicy
 from fleet.chain.keys import Secret, address_of, auth_token
 from fleet.chain.rpc import Rpc
-from fleet.cli.fence import image
 from fleet.config import Platform, parse
 from fleet.devnet import node
 from fleet.devnet.stack import Devnet
 from fleet.errors import TxFailed
-from fleet.jail.broker import Broker, EgressPolicy
 from fleet.jail.bwrap import BwrapJail
 from sandbox.spec import PROTOCOL
 from tests.sandbox.doubles import NAME

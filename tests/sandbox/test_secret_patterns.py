@@ -8,17 +8,38 @@ import pytest
 
 from fleet.findings import redact
 from fleet.findings.redact import Redactor
-from sandbox.secret_patterns import SECRETS, Secret
+from sandbox.secret_patterns import SECRETS, SecretPattern
 from sandbox.text import mask
 from tests.sandbox.steps import matches, steps
 
-ROWS = [*SECRETS, *(Secret("", one) for one in (redact._PUBLIC_HASH, redact._KEY64, redact._WORDS))]
+ROWS = [*SECRETS, *(SecretPattern("", one) for one in (redact._PUBLIC_HASH, redact._KEY64, redact._WORDS))]
 HEAD = "-----BEGIN PRIVATE KEY-----"
 UNITS = (
-    HEAD, f"{HEAD}\n", "-----BEGIN ", f"{HEAD}-----END ", "-", "a", "0x", "abc ", "bearer ", "bearer\t=",
-    "eyJaaaaaa-", "eyJaaaaaa.", "eyJaaaaaa.aaaa.", "sk-", "sk-aaaaaaaaaaaaaaaa", "AIza", "ghp_", "://a:a",
-    "cookie: ", "tx ", "private key is ", "privatekey", "sponsor\n", "a1.) ",
-)  # fmt: skip
+    HEAD,
+    f"{HEAD}\n",
+    "-----BEGIN ",
+    f"{HEAD}-----END ",
+    "-",
+    "a",
+    "0x",
+    "abc ",
+    "bearer ",
+    "bearer\t=",
+    "eyJaaaaaa-",
+    "eyJaaaaaa.",
+    "eyJaaaaaa.aaaa.",
+    "sk-",
+    "sk-aaaaaaaaaaaaaaaa",
+    "AIza",
+    "ghp_",
+    "://a:a",
+    "cookie: ",
+    "tx ",
+    "private key is ",
+    "privatekey",
+    "sponsor\n",
+    "a1.) ",
+)
 PATIENCE = 2.5
 """Twice the text may cost twice the steps, and a little for the ends; a quadratic search costs four times."""
 
@@ -30,7 +51,7 @@ def test_twice_the_page_is_twice_the_work(unit: str) -> None:
         assert work(row, long) <= PATIENCE * work(row, short), row.pattern.pattern
 
 
-def work(row: Secret, text: str) -> int:
+def work(row: SecretPattern, text: str) -> int:
     """Steps of the search, and of the judgement of all that it finds."""
     if row.certain is None:
         return steps(row.pattern, text)
@@ -60,11 +81,16 @@ LEAKS = (
     ("private key: 0x" + "ab" * 32, "private-key"),
 )
 SHOWN_BY_RIGHT = (
-    "sk-folding-cube-container", "AKIAIOSFODNN7EXAMPLE", "npm_config_registry_of_the_project",
-    "Bearer YOUR_ACCESS_TOKEN_HERE", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
-    "http://user:hunter22@host/", "cookie: abcdefgh", f"0x{'ab' * 20}:1781259648:0x{'12' * 65}",
+    "sk-folding-cube-container",
+    "AKIAIOSFODNN7EXAMPLE",
+    "npm_config_registry_of_the_project",
+    "Bearer YOUR_ACCESS_TOKEN_HERE",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+    "http://user:hunter22@host/",
+    "cookie: abcdefgh",
+    f"0x{'ab' * 20}:1781259648:0x{'12' * 65}",
     "-----BEGIN PRIVATE KEY-----\n...",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("text", "kind"), LEAKS)

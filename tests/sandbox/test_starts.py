@@ -14,7 +14,7 @@ import pytest
 
 from fleet.drivers.session import OUR_FAILURES
 from sandbox import process
-from sandbox.faults import CLASSES, Failure
+from sandbox.errors import CLASSES, Failure
 from sandbox.process import Ending
 from sandbox.starts import not_started
 from tests.sandbox.doubles import bench
@@ -114,7 +114,7 @@ def test_the_limit_on_processes_is_ours() -> None:
     """In a child of its own: the limit binds whoever reached it. Root is bound by none."""
     code = (
         "import resource, sys; sys.path.insert(0, '.'); resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
-        "from sandbox import process\nfrom sandbox.faults import Failure\n"
+        "from sandbox import process\nfrom sandbox.errors import Failure\n"
         "try: process.run(('/bin/true',), b'', 5)\n"
         "except Failure as failure: print(failure.error_class, failure)"
     )
@@ -123,9 +123,13 @@ def test_the_limit_on_processes_is_ours() -> None:
         shutil.copytree(ROOT / "sandbox", Path(folder, "sandbox"))
         user: dict[str, Any] = {"user": 64_998, "group": 64_998, "extra_groups": []}
         done = subprocess.run(
-            ["/usr/bin/python3", "-c", code], cwd=folder, capture_output=True, text=True, timeout=30,
+            ["/usr/bin/python3", "-c", code],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=30,
             **(user if os.geteuid() == 0 else {}),
-        )  # fmt: skip
+        )
     assert done.stdout.startswith("cannot_start /bin/true cannot be started here: Resource temporarily")
 
 

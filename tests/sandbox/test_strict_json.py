@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from sandbox.strict_json import MAX_DIGITS, MAX_FLOAT, loads
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**256) + 1, 2**256 - 1) | st.text()
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**256) + 1, 2**256 - 1)
+    | st.text()
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-)  # fmt: skip
+)
 
 
 @given(PLAIN)
@@ -23,12 +26,30 @@ def test_what_is_plain_is_read_as_it_was_written(value: object) -> None:
     assert loads(text) == loads(text.encode()) == json.loads(text)
 
 
-@pytest.mark.parametrize("text", [
-    "1e999", "-1e999", "[1e400]", '{"a": [0.0, 1E309]}', "NaN", "Infinity", '{"a": -Infinity}',
-    "9" * (MAX_DIGITS + 1), "-" + "9" * (MAX_DIGITS + 1), "9" * 4_000, "9" * 5_000,
-    "0." + "0" * MAX_FLOAT + "1", "1." + "0" * 4_000,
-    "", "{", "[1,]", "[" * 100_000, '{"a":' * 100_000, "\ufeff1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e999",
+        "-1e999",
+        "[1e400]",
+        '{"a": [0.0, 1E309]}',
+        "NaN",
+        "Infinity",
+        '{"a": -Infinity}',
+        "9" * (MAX_DIGITS + 1),
+        "-" + "9" * (MAX_DIGITS + 1),
+        "9" * 4_000,
+        "9" * 5_000,
+        "0." + "0" * MAX_FLOAT + "1",
+        "1." + "0" * 4_000,
+        "",
+        "{",
+        "[1,]",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "\ufeff1",
+    ],
+)
 def test_what_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         loads(text)

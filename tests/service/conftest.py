@@ -25,7 +25,7 @@ from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
-from fleet.events.feed import DaemonEvent, read_feed
+from fleet.events.daemon_events import DaemonEvent, read_feed
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.store.journal import Journal
@@ -91,9 +91,11 @@ class Up:
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
-            "PATH": os.environ["PATH"], "HOME": str(self.state), "STATE_DIRECTORY": str(self.state),
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.state),
+            "STATE_DIRECTORY": str(self.state),
             "CONFIGURATION_DIRECTORY": str(self.state.parent / "config"),
-        } | more  # fmt: skip
+        } | more
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
         """`fleet up` in the background; its stderr goes to `up.log` beside the state directory."""
@@ -103,16 +105,22 @@ class Up:
         with (self.state.parent / "up.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *words],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(**environment),
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment(**environment),
+            )
         self.processes.append(process)
         return process
 
     def fleet(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "fleet.cli", *words],
-            capture_output=True, text=True, timeout=60, env=self.environment(),
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=self.environment(),
+        )
 
     def log(self) -> str:
         return (self.state.parent / "up.log").read_text()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import anyio
 
+from fleet.app.daemon import make
+from fleet.app.options import Options
+from fleet.app.persona_sets import roster
+from fleet.app.wiring import open_world
 from fleet.chain.rpc import Rpc
-from fleet.cli.daemon import open_world
-from fleet.cli.resident import make
-from fleet.cli.roster import roster
-from fleet.cli.up import Options
 from fleet.clock import SystemClock
 from fleet.config import state_dir
 from fleet.errors import FleetError
-from fleet.events.feed import Feed
+from fleet.events.daemon_events import Feed
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 

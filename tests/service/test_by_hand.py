@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from fleet.cli import config, hook
 from fleet.cli import run as run_command
-from fleet.cli.ask import ask
+from fleet.cli.daemon_client import ask
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, UsageError
 from tests.service.conftest import CREATE, FETCH, Up, persona
 

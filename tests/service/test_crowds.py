@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from fleet.service.connections import CONNECTIONS
-from fleet.service.intake import CROWD
+from fleet.service.ingress_http import CROWD
 from fleet.service.metrics import Reading
 from fleet.triggers.hook import headers
 from tests.service.test_doors import SECRET, WISH, Door, Well, opened, served
@@ -167,10 +167,13 @@ async def test_bodies_that_no_head_can_make_good_are_not_awaited(door: Door) -> 
     late = headers(SECRET, "delivery-1", int(time.time()) - 400, b"{}")
     unsigned = {key: value for key, value in signed.items() if key != "x-qa-signature"}
     wrong = [
-        (head("deploy"), 400), (head("deploy", **unsigned), 400), (head("nobody", **signed), 404),
-        (head("deploy", **signed | {"x-qa-signature": "sha256=0"}), 400), (head("deploy", **late), 401),
+        (head("deploy"), 400),
+        (head("deploy", **unsigned), 400),
+        (head("nobody", **signed), 404),
+        (head("deploy", **signed | {"x-qa-signature": "sha256=0"}), 400),
+        (head("deploy", **late), 401),
         (head("deploy", **signed | {"content-length": "300000"}), 413),
-    ]  # fmt: skip
+    ]
     async with served(door, head_s=PATIENT, life_s=PATIENT) as port:
         for says, expected in wrong:
             async with lines(port, 12, says) as crowd:

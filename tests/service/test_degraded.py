@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fleet.cli.lock import only_one
+from fleet.app.lock import only_one
+from fleet.disk_reserve import give_up, look
 from fleet.service.exposition import exposition
 from fleet.service.metrics import Tally
-from fleet.store.ballast import give_up, look
 from tests.service.test_vitals import READING
 
 

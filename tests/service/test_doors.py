@@ -20,15 +20,15 @@ from starlette.requests import Request
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, HookSection, SinkSection
 from fleet.errors import TryAgain
-from fleet.events.feed import Feed
+from fleet.events.daemon_events import Feed
 from fleet.events.model import Footer
 from fleet.events.sinks import sinking
 from fleet.personas.load import LoadedPersona
 from fleet.runs.queue import ROOM, Queue
-from fleet.service import intake
-from fleet.service.doors import BY_HAND, Doors
-from fleet.service.health import HEAD_S, LIFE_S, application, listeners, serve
-from fleet.service.intake import Intake
+from fleet.service import ingress_http
+from fleet.service.http_server import HEAD_S, LIFE_S, application, listeners, serve
+from fleet.service.ingress import BY_HAND, Ingress
+from fleet.service.ingress_http import Intake
 from fleet.service.metrics import Reading
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow, SkipRow
@@ -68,11 +68,16 @@ class Door:
         people["qa-model"] = persona("qa-model", driver="model")
         hooks = {"deploy": HookSection(), "other": HookSection(secret_file="keys/hook.deploy")}
         self.queue = Queue(self.journal, "devnet", people, self.feed)
-        self.doors = Doors(
-            queue=self.queue, book=self.journal, platform="devnet", personas=people,
-            config=lambda: FleetConfig(hooks=hooks), subscribers=lambda event: self.on.get(event, ()),
-            state=self.state, clock=SystemClock(),
-        )  # fmt: skip
+        self.doors = Ingress(
+            queue=self.queue,
+            book=self.journal,
+            platform="devnet",
+            personas=people,
+            config=lambda: FleetConfig(hooks=hooks),
+            subscribers=lambda event: self.on.get(event, ()),
+            state=self.state,
+            clock=SystemClock(),
+        )
 
     async def knock(
         self, path: str, body: bytes, pairs: dict[str, str] | None = None, *, base: str = "http://fleet"
@@ -82,9 +87,15 @@ class Door:
             return await client.post(path, content=body, headers=pairs)
 
     async def send(
-        self, ident: str = "delivery-1", body: bytes = b"{}", *, hook: str = "deploy", secret: bytes = SECRET,
-        off_s: int = 0, base: str = "http://127.0.0.1:9",
-    ) -> httpx.Response:  # fmt: skip
+        self,
+        ident: str = "delivery-1",
+        body: bytes = b"{}",
+        *,
+        hook: str = "deploy",
+        secret: bytes = SECRET,
+        off_s: int = 0,
+        base: str = "http://127.0.0.1:9",
+    ) -> httpx.Response:
         signed = headers(secret, ident, int(time.time()) + off_s, body)
         return await self.knock(f"/hooks/{hook}", body, signed, base=base)
 
@@ -145,16 +156,19 @@ class TestDeliveries:
         assert [(await door.send(hook=hook)).status_code for hook in ("deploy", "other")] == [202, 202]
         assert len(await door.rows()) == 3
 
-    @pytest.mark.parametrize(("change", "status"), [
-        ({"secret": b"o" * 32}, 401),
-        ({"off_s": -400}, 401),
-        ({"off_s": 400}, 401),
-        ({"ident": "short"}, 400),
-        ({"body": b"x" * (LARGEST + 1)}, 413),
-        ({"hook": "unknown"}, 404),
-        ({"hook": "..%2fruns"}, 404),
-        ({"base": "http://evil.example:9"}, 421),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("change", "status"),
+        [
+            ({"secret": b"o" * 32}, 401),
+            ({"off_s": -400}, 401),
+            ({"off_s": 400}, 401),
+            ({"ident": "short"}, 400),
+            ({"body": b"x" * (LARGEST + 1)}, 413),
+            ({"hook": "unknown"}, 404),
+            ({"hook": "..%2fruns"}, 404),
+            ({"base": "http://evil.example:9"}, 421),
+        ],
+    )
     async def test_each_way_to_be_wrong_has_its_status_and_starts_nothing(
         self, door: Door, change: dict[str, Any], status: int
     ) -> None:
@@ -226,13 +240,16 @@ class TestByHand:
         )
         assert claimed.priority == BY_HAND
 
-    @pytest.mark.parametrize(("wish", "status", "words"), [
-        ({"persona": "qa-typo"}, 404, "known: qa-a, qa-b, qa-model"),
-        ({"platform": "localharness"}, 409, "at work on devnet"),
-        ({"ident": "a:b"}, 400, "ident"),
-        ({"ident": ""}, 400, "ident"),
-        ({"persona": "qa-model"}, 429, "cannot drive a run here"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("wish", "status", "words"),
+        [
+            ({"persona": "qa-typo"}, 404, "known: qa-a, qa-b, qa-model"),
+            ({"platform": "localharness"}, 409, "at work on devnet"),
+            ({"ident": "a:b"}, 400, "ident"),
+            ({"ident": ""}, 400, "ident"),
+            ({"persona": "qa-model"}, 429, "cannot drive a run here"),
+        ],
+    )
     async def test_what_cannot_be_is_told(
         self, door: Door, wish: dict[str, str], status: int, words: str
     ) -> None:
@@ -294,8 +311,10 @@ async def test_over_real_sockets_the_port_takes_deliveries_and_only_the_socket_t
             assert (await client.post("/runs", content=body)).status_code == 202
             assert (await client.post("/hooks/deploy", content=b"{}", headers=signed)).status_code == 200
     assert sorted(row.key for row in await door.rows()) == [
-        "qa-a@hook:deploy:delivery-1", "qa-a@manual:abcdefgh", "qa-b@hook:deploy:delivery-1",
-    ]  # fmt: skip
+        "qa-a@hook:deploy:delivery-1",
+        "qa-a@manual:abcdefgh",
+        "qa-b@hook:deploy:delivery-1",
+    ]
 
 
 async def test_how_a_run_of_another_fleet_ended_starts_one_here(door: Door) -> None:
@@ -310,8 +329,9 @@ async def test_how_a_run_of_another_fleet_ended_starts_one_here(door: Door) -> N
             for read in readers:
                 read(Footer(run="r1", outcome="done"))
     assert sorted(row.key for row in await door.rows()) == [
-        "qa-a@hook:deploy:sink-next", "qa-b@hook:deploy:sink-next",
-    ]  # fmt: skip
+        "qa-a@hook:deploy:sink-next",
+        "qa-b@hook:deploy:sink-next",
+    ]
 
 
 async def test_a_body_without_a_length_is_read_no_further_than_the_limit(door: Door) -> None:
@@ -338,11 +358,11 @@ async def test_slow_senders_are_given_up_and_no_more_than_a_few_are_listened_to(
 
     began = time.monotonic()
     async with anyio.create_task_group() as tasks:
-        for _ in range(intake.CROWD):
+        for _ in range(ingress_http.CROWD):
             tasks.start_soon(one)
         await anyio.sleep(0.05)
         assert (await slow.hook(_never())).status_code == 429
-    assert answers == [408] * intake.CROWD
+    assert answers == [408] * ingress_http.CROWD
     assert 0.3 < time.monotonic() - began < 5
     assert (await slow.hook(_never())).status_code == 408  # there is room again
 

@@ -18,9 +18,9 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, KeepSection
-from fleet.events.feed import Feed, read_feed
-from fleet.runs.world import World
-from fleet.service.keeper import Keeper
+from fleet.events.daemon_events import Feed, read_feed
+from fleet.runs.context import FleetContext
+from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
 from tests.runs.test_keep import taken
 
@@ -59,23 +59,23 @@ def folders(state: Path) -> list[str]:
 
 
 @pytest.fixture
-async def world(state: Path) -> AsyncIterator[World]:
+async def world(state: Path) -> AsyncIterator[FleetContext]:
     async with await Journal.open(state / "fleet.db") as journal:
         yield cast(
-            World,
+            FleetContext,
             SimpleNamespace(state=state, journal=journal, clock=SystemClock(), config=FleetConfig()),
         )
 
 
-def keeper(world: World, feed: Feed) -> Keeper:
-    return Keeper(lambda: world, feed, first_s=0.01)
+def keeper(world: FleetContext, feed: Feed) -> FolderRetention:
+    return FolderRetention(lambda: world, feed, first_s=0.01)
 
 
 def told(state: Path) -> list[dict[str, Any]]:
     return [event.model_dump(exclude={"at"}) for event in read_feed(state / "events.jsonl")]
 
 
-async def test_what_is_old_goes_and_is_told_once(state: Path, world: World) -> None:
+async def test_what_is_old_goes_and_is_told_once(state: Path, world: FleetContext) -> None:
     size = taken(state / "runs" / "over")
     feed = Feed(state / "events.jsonl", clock=SystemClock())
     async with anyio.create_task_group() as tasks:
@@ -91,7 +91,9 @@ async def test_what_is_old_goes_and_is_told_once(state: Path, world: World) -> N
     assert folders(state) == ["held"]
 
 
-async def test_nothing_goes_while_stop_is_there_or_what_is_kept_for_ever(state: Path, world: World) -> None:
+async def test_nothing_goes_while_stop_is_there_or_what_is_kept_for_ever(
+    state: Path, world: FleetContext
+) -> None:
     feed = Feed(state / "events.jsonl", clock=SystemClock())
     one = keeper(world, feed)
     (state / "STOP").write_text("")
@@ -107,7 +109,7 @@ async def test_nothing_goes_while_stop_is_there_or_what_is_kept_for_ever(state: 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system, which only root may")
-async def test_what_cannot_be_removed_is_told_once_and_stops_nobody(state: Path, world: World) -> None:
+async def test_what_cannot_be_removed_is_told_once_and_stops_nobody(state: Path, world: FleetContext) -> None:
     mount = state / "runs" / "over" / "mount"
     mount.mkdir()
     await anyio.run_process(["mount", "-t", "tmpfs", "-o", "size=64k", "qa", str(mount)])
@@ -130,9 +132,12 @@ async def test_what_cannot_be_removed_is_told_once_and_stops_nobody(state: Path,
 
 def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "fleet.cli", *words], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "fleet.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
         env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
-    )  # fmt: skip
+    )
 
 
 async def test_a_person_prunes(state: Path) -> None:

@@ -141,8 +141,10 @@ async def test_a_restart_of_the_server_in_mid_run_disturbs_neither(
     assert [await host.end(host.processes[0]) for host in pair] == [0, 0]
     rows = await pair[0].runs()
     assert {(row.state, row.outcome) for row in rows} <= {
-        ("ended", "done"), ("ended", "cancelled"), ("queued", ""),
-    }  # fmt: skip
+        ("ended", "done"),
+        ("ended", "cancelled"),
+        ("queued", ""),
+    }
     assert len({row.key for row in rows}) == len(rows)
     assert not _begun(pair[0]) & _begun(pair[1])
     assert _begun(pair[0]) | _begun(pair[1]) <= {row.run_id for row in rows}

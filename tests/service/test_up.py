@@ -201,8 +201,9 @@ async def test_a_journal_that_is_deleted_under_a_daemon_stops_it_and_the_next_on
     assert await up.end(process) == 0
     said = json.loads(up.fleet("doctor", "--json").stdout)["checks"]
     assert {row["check"]: row["ok"] for row in said if row["check"] in ("store", "keys without runs")} == {
-        "store": True, "keys without runs": True,
-    }  # fmt: skip
+        "store": True,
+        "keys without runs": True,
+    }
 
 
 async def test_a_bad_configuration_is_refused_and_a_good_one_takes_effect(up: Up) -> None:

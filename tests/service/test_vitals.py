@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.cli.up import GRACE_S
+from fleet.app.options import GRACE_S
 from fleet.errors import ConfigError
-from fleet.events.feed import PersonaRefused
+from fleet.events.daemon_events import PersonaRefused
 from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
 from fleet.service.daemon import LEAVE_S
 from fleet.service.exposition import exposition
-from fleet.service.health import application, listeners
+from fleet.service.http_server import application, listeners
 from fleet.service.logs import configure, log_daemon, log_run, mask_with
 from fleet.service.metrics import Reading, Tally
 from fleet.service.notify import Notifier
@@ -33,11 +33,21 @@ from tests.service.conftest import FETCH, Up, persona
 
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 READING = Reading(
-    rung="exercise", paused=False, personas=3, live=1, beat_age_s=0.5, now=NOW,
-    outcomes={"done": 4, "cancelled": 1}, waiting={"qa-a": 2}, ages={"queued": "2026-11-21T17:59:00Z"},
-    budgets={("qa-a", "calls"): 7}, days={("", "writes"): 99, ("qa-a", "calls"): 40},
-    outbox=1, log_entries=12, log_mirrored=10,
-)  # fmt: skip
+    rung="exercise",
+    paused=False,
+    personas=3,
+    live=1,
+    beat_age_s=0.5,
+    now=NOW,
+    outcomes={"done": 4, "cancelled": 1},
+    waiting={"qa-a": 2},
+    ages={"queued": "2026-11-21T17:59:00Z"},
+    budgets={("qa-a", "calls"): 7},
+    days={("", "writes"): 99, ("qa-a", "calls"): 40},
+    outbox=1,
+    log_entries=12,
+    log_mirrored=10,
+)
 
 
 class Well:
@@ -64,9 +74,14 @@ async def test_a_loop_that_hangs_is_unhealthy_and_a_draining_daemon_not_ready() 
     well = Well()
     assert (await ask(well, "/healthz")).status_code == 200
     assert (await ask(well, "/readyz")).json() == {
-        "ok": True, "waiting": 2, "rung": "exercise", "paused": False, "runs": 1, "personas": 3,
+        "ok": True,
+        "waiting": 2,
+        "rung": "exercise",
+        "paused": False,
+        "runs": 1,
+        "personas": 3,
         "degraded": "",
-    }  # fmt: skip
+    }
     well.is_ready, well.beat_age_s = False, 31.0
     assert (await ask(well, "/healthz")).status_code == 503
     assert (await ask(well, "/readyz")).status_code == 503
@@ -103,9 +118,13 @@ def test_metrics_say_what_is_asked_of_them() -> None:
         'fleet_budget_left{persona="qa-a",unit="calls"} 7.0',
         'fleet_day_budget_left{persona="",unit="writes"} 99.0',
         'fleet_day_budget_left{persona="qa-a",unit="calls"} 40.0',
-        "fleet_log_lag 2.0", "fleet_rung 1.0", "fleet_paused 0.0", "fleet_outbox 1.0",
-        "fleet_personas_refused_total 1.0", "fleet_triggers_skipped_total 0.0",
-    } <= lines  # fmt: skip
+        "fleet_log_lag 2.0",
+        "fleet_rung 1.0",
+        "fleet_paused 0.0",
+        "fleet_outbox 1.0",
+        "fleet_personas_refused_total 1.0",
+        "fleet_triggers_skipped_total 0.0",
+    } <= lines
     assert not any("evil" in line for line in lines)
 
 
@@ -207,10 +226,18 @@ def test_a_line_is_json_when_nobody_watches_and_holds_no_secret(log: StringIO) -
 def test_a_run_s_beginning_is_a_line_and_its_calls_are_not(log: StringIO) -> None:
     log_run(
         Header(
-            run="abcdefgh", persona="qa-a", persona_sha256="0" * 64, driver="playbook", platform="p",
-            chain_id=1, rung="observe", jail="b/t", budget={}, trigger="t",
+            run="abcdefgh",
+            persona="qa-a",
+            persona_sha256="0" * 64,
+            driver="playbook",
+            platform="p",
+            chain_id=1,
+            rung="observe",
+            jail="b/t",
+            budget={},
+            trigger="t",
         )
-    )  # fmt: skip
+    )
     log_run(ToolRequested(call=1, tool="qa_fetch", args={}))
     (line,) = log.getvalue().splitlines()
     assert json.loads(line)["run"] == "abcdefgh"

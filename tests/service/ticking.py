@@ -8,10 +8,10 @@ from pathlib import Path
 
 import anyio
 
-from fleet.cli.journal import at_work
+from fleet.app.journal import at_work
 from fleet.clock import SystemClock
 from fleet.errors import TryAgain
-from fleet.events.feed import Feed
+from fleet.events.daemon_events import Feed
 from tests.runs.conftest import Shop, firing, nothing, persona
 
 PERSONAS = 20

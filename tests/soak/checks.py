@@ -14,15 +14,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from fleet.app.persona_sets import load
 from fleet.chain import abi
 from fleet.chain.codec import Entry
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.names import Names
 from fleet.chain.tx import parse
-from fleet.cli.roster import load
 from fleet.errors import FleetError
 from fleet.findings.envelope import read
-from fleet.runs.report import CLOSING
+from fleet.runs.settlement.outbox import CLOSING
 from fleet.store.rows import MirroredEntry
 from fleet.triage.run import decide
 from fleet.triage.worklist import digest
@@ -44,8 +44,11 @@ async def broken(stand: Stand) -> list[str]:
     """What must hold at every moment."""
     entries = await log(stand)
     return [
-        *above_the_dial(stand), *twice(stand, entries), *over_budget(stand), *damaged(stand),
-    ]  # fmt: skip
+        *above_the_dial(stand),
+        *twice(stand, entries),
+        *over_budget(stand),
+        *damaged(stand),
+    ]
 
 
 async def unfinished(stand: Stand, gauges: Gauges, since: int) -> list[str]:

@@ -6,8 +6,9 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from fleet.cli.shell import run
-from fleet.cli.up import Options, stay
+from fleet.app.options import Options
+from fleet.cli.console import run
+from fleet.cli.up import stay
 from fleet.clock import SystemClock
 from fleet.config import state_dir
 from fleet.service.logs import configure

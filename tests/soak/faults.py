@@ -211,9 +211,16 @@ FAULTS: dict[str, Fault] = {
     "persona-churn": persona_churn,
 }
 FIRST = (
-    "daemon-killed", "disk-full", "reorg", "log-cleared", "clock-set", "node-wrong-chain",
-    "node-busy", "node-refused", "node-slow",
-)  # fmt: skip
+    "daemon-killed",
+    "disk-full",
+    "reorg",
+    "log-cleared",
+    "clock-set",
+    "node-wrong-chain",
+    "node-busy",
+    "node-refused",
+    "node-slow",
+)
 """What the short form begins with; then everything, by chance."""
 DEADLY = frozenset({"daemon-killed", "daemon-killed-twice"})
 """Only in the first third: a process must live long enough for its memory to be judged."""

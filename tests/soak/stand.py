@@ -25,7 +25,7 @@ from fleet.clock import SystemClock
 from fleet.config import ROOT, Platform, parse
 from fleet.devnet.defects import ALL_IDS
 from fleet.devnet.stack import Devnet
-from fleet.events.feed import DaemonEvent, read_feed
+from fleet.events.daemon_events import DaemonEvent, read_feed
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.jail.process import proc_stat
@@ -124,15 +124,21 @@ class Stand:
     def start(self) -> None:
         """The daemon, in a process of its own."""
         environment = {
-            "PATH": os.environ["PATH"], "HOME": str(self.state), "STATE_DIRECTORY": str(self.state),
-            "CONFIGURATION_DIRECTORY": str(self.config.parent), "PYTHONPATH": str(ROOT),
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.state),
+            "STATE_DIRECTORY": str(self.state),
+            "CONFIGURATION_DIRECTORY": str(self.config.parent),
+            "PYTHONPATH": str(ROOT),
+        }
         words = (str(self.personas), str(self.folder / "step"))
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, str(Path(__file__).with_name("daemon.py")), *words],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+            )
 
     def alive(self) -> None:
         """Complaint when the daemon is gone though nobody killed it."""

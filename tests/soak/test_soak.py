@@ -41,9 +41,18 @@ def test_every_invariant_holds_while_faults_come_and_go(tmp_path: Path) -> None:
     if not namespace:
         print("soak: no small disk without root and unshare: files of the daemon may not grow, instead")
     words = [
-        *namespace, sys.executable, "-m", "tests.soak", "--folder", str(tmp_path / "s"),
-        "--minutes", str(MINUTES), "--seed", str(SEED), *(["--small-disk"] if namespace else []),
-    ]  # fmt: skip
+        *namespace,
+        sys.executable,
+        "-m",
+        "tests.soak",
+        "--folder",
+        str(tmp_path / "s"),
+        "--minutes",
+        str(MINUTES),
+        "--seed",
+        str(SEED),
+        *(["--small-disk"] if namespace else []),
+    ]
     again = f"SOAK_MINUTES={MINUTES:g} SOAK_SEED={SEED} make soak"
     process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:

@@ -52,9 +52,20 @@ class Cluster:
             shutil.chown(self.folder, "nobody", "nogroup")
             self._as = ["--reuid=nobody", "--regid=nogroup", "--clear-groups"]
         self._run(
-            "initdb", "-D", f"{self.folder}/data", "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync",
-            "--locale=C", "--locale-provider=icu", "--icu-locale=en-US",
-        )  # fmt: skip
+            "initdb",
+            "-D",
+            f"{self.folder}/data",
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            "--locale=C",
+            "--locale-provider=icu",
+            "--icu-locale=en-US",
+        )
 
     def _run(self, name: str, *arguments: str) -> None:
         command = ["setpriv", *self._as, str(self._bin / name), *arguments]
@@ -69,10 +80,22 @@ class Cluster:
         options = [word for name, value in _OPTIONS.items() for word in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self._server = subprocess.Popen(
-                ["setpriv", *self._as, "--pdeathsig", "INT", str(self._bin / "postgres"),
-                 "-D", f"{self.folder}/data", "-k", str(self.folder), *options],
-                cwd=self.folder, env={"LC_ALL": "C"}, stderr=log,
-            )  # fmt: skip
+                [
+                    "setpriv",
+                    *self._as,
+                    "--pdeathsig",
+                    "INT",
+                    str(self._bin / "postgres"),
+                    "-D",
+                    f"{self.folder}/data",
+                    "-k",
+                    str(self.folder),
+                    *options,
+                ],
+                cwd=self.folder,
+                env={"LC_ALL": "C"},
+                stderr=log,
+            )
 
     def wait(self) -> None:
         """Until it takes connections."""

@@ -19,7 +19,7 @@ from typing import Any
 import psycopg  # noqa: F401 (once here, not in each child)
 import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
 
-import fleet.store.postgres  # noqa: F401
+import fleet.store.sql.postgres  # noqa: F401
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import FindingRow, LogEntry
 

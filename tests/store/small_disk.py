@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fleet.store.ballast import BALLAST, FEW, LOW, SIZE, give_up, look, relieve
+from fleet.disk_reserve import BALLAST, FEW, LOW, SIZE, give_up, look, relieve
 
 
 def blocks(path: Path) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.config import ROOT
-from fleet.store.ballast import BALLAST, SIZE, look
+from fleet.disk_reserve import BALLAST, SIZE, look
 
 APART = ["unshare", "--mount", "--propagation", "private"]
 

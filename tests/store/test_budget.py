@@ -11,7 +11,7 @@ import pytest
 
 from fleet.errors import BudgetExceeded, UsageError
 from fleet.store.journal import Journal
-from fleet.store.units import Limits, Scope
+from fleet.store.tables.units import Limits, Scope
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -143,8 +143,10 @@ async def test_one_spend_counts_three_times_or_not_at_all(place: Path | str) -> 
         assert await journal.spent_today() == {"": {}}
         assert await journal.spend("r1", "writes", 1, 9, day=day) == 2
         assert await journal.spent_in("r1") == {
-            "run": {"writes": 2}, "persona": {"writes": 1}, "fleet": {"writes": 1},
-        }  # fmt: skip
+            "run": {"writes": 2},
+            "persona": {"writes": 1},
+            "fleet": {"writes": 1},
+        }
 
 
 async def test_a_reservation_is_handed_back_once(journal: Journal) -> None:

@@ -32,8 +32,12 @@ def rounds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         places = [cluster.place() for _ in range(ROUNDS)]
     done = subprocess.run(
         [sys.executable, str(DYING), str(folder), *places],
-        env=_env(), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=_env(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return {line["n"]: line for line in map(json.loads, done.stdout.splitlines())}
 
@@ -64,7 +68,9 @@ def test_a_reserve_is_kept_by_a_kill_until_it_is_settled(rounds: dict[int, Any])
 
 
 def test_the_room_is_cheap_to_import() -> None:
-    heavy = "import sys, fleet.store, fleet.store.rows, fleet.store.crash, fleet.gate.gate, fleet.gate.dial;"
+    heavy = (
+        "import sys, fleet.store, fleet.store.rows, fleet.store.failpoints, fleet.gate.gate, fleet.gate.dial;"
+    )
     check = heavy + "sys.exit(bool({'sqlalchemy', 'psycopg', 'web3', 'httpx'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], env=_env(), check=False).returncode == 0
 

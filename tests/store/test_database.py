@@ -18,10 +18,10 @@ import pytest
 from sqlalchemy import insert, select, text
 
 from fleet.errors import ConfigError, TryAgain
-from fleet.store.database import Connection
 from fleet.store.journal import Journal
-from fleet.store.schema import META, METADATA, SCHEMA_VERSION
-from fleet.store.sqlite import SqliteDatabase
+from fleet.store.sql.database import Connection
+from fleet.store.sql.schema import META, METADATA, SCHEMA_VERSION
+from fleet.store.sql.sqlite import SqliteDatabase
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio
@@ -244,7 +244,7 @@ _SMALL = """
 import asyncio, sys
 from fleet.errors import FleetError
 from fleet.store.journal import Journal
-from fleet.store.schema import METADATA, SCHEMA_VERSION
+from fleet.store.sql.schema import METADATA, SCHEMA_VERSION
 
 async def main():
     async with await Journal.open(sys.argv[1]) as journal:
@@ -267,8 +267,12 @@ except FleetError as error:
 def _boxed(*options: str, path: str) -> str:
     done = subprocess.run(
         [str(BWRAP), "--dev-bind", "/", "/", *options, sys.executable, "-c", _SMALL, path],
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

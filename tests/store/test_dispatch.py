@@ -19,11 +19,11 @@ import pytest
 
 from fleet.errors import ConfigError
 from fleet.jail.process import proc_stat
-from fleet.store.dispatch import Dispatcher, _ended
-from fleet.store.jobs import Jobs, run_of
+from fleet.store.dispatch.dispatcher import Dispatcher, _ended
+from fleet.store.dispatch.jobs import Jobs, run_of
+from fleet.store.dispatch.source import Owner
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import RunRow
-from fleet.store.source import Owner
 from tests.store.cluster import Cluster
 
 pytestmark = pytest.mark.anyio
@@ -51,9 +51,10 @@ def start(place: str) -> Iterator[Start]:
     ) -> subprocess.Popen[str]:
         child = subprocess.Popen(
             [sys.executable, str(WORKER), place, me, str(ticks), str(seconds), str(stalled_s)],
-            text=True, stdout=subprocess.PIPE,
+            text=True,
+            stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(WORKER.parents[2]), **environment},
-        )  # fmt: skip
+        )
         children.append(child)
         return child
 
@@ -311,9 +312,14 @@ async def test_a_run_without_a_job_gets_one(journal: Journal, place: str) -> Non
     """Somebody queued it by the journal alone, or its job was lost with a run that had begun."""
     for run_id in ("queued", "begun", "elsewhere"):
         await journal.trigger(
-            run_id, persona=run_id, key=run_id, platform="e" if run_id == "elsewhere" else "d", trigger="t",
-            rung="observe", budget={},
-        )  # fmt: skip
+            run_id,
+            persona=run_id,
+            key=run_id,
+            platform="e" if run_id == "elsewhere" else "d",
+            trigger="t",
+            rung="observe",
+            budget={},
+        )
     await journal.claim("begun", pid=1, pid_start=1, daemon="dead")
     async with _made(journal, place, "one").open() as one:
         assert (await _until_taken(one)).run_id == "queued"

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from fleet.clock import SystemClock
-from fleet.store.history import KEPT
 from fleet.store.journal import Journal
-from fleet.store.keep import CHUNK
 from fleet.store.rows import EffectKind, EffectState, FindingRow, FindingState
+from fleet.store.tables.history import KEPT
+from fleet.store.tables.retention import CHUNK
 
 pytestmark = pytest.mark.anyio
 
@@ -55,13 +55,24 @@ async def test_a_run_without_an_outcome_is_not_over(journal: Journal, queue: Que
 @pytest.mark.parametrize(
     ("kind", "state", "over"),
     [
-        ("tx", "open", False), ("tx", "done", True), ("tx", "failed", True), ("post", "open", False),
-        ("post", "done", True), ("name", "open", False), ("name", "done", False), ("name", "released", True),
-        ("name", "failed", True), ("key", "open", False), ("key", "done", False), ("key", "released", True),
-        ("jail", "open", False), ("jail", "done", True), ("stipend", "open", False),
+        ("tx", "open", False),
+        ("tx", "done", True),
+        ("tx", "failed", True),
+        ("post", "open", False),
+        ("post", "done", True),
+        ("name", "open", False),
+        ("name", "done", False),
+        ("name", "released", True),
+        ("name", "failed", True),
+        ("key", "open", False),
+        ("key", "done", False),
+        ("key", "released", True),
+        ("jail", "open", False),
+        ("jail", "done", True),
+        ("stipend", "open", False),
         ("stipend", "done", True),
     ],
-)  # fmt: skip
+)
 async def test_what_is_owed_or_held_keeps_a_run(
     journal: Journal, queue: Queue, kind: EffectKind, state: EffectState, over: bool
 ) -> None:
@@ -74,10 +85,16 @@ async def test_what_is_owed_or_held_keeps_a_run(
 @pytest.mark.parametrize(
     ("state", "over"),
     [
-        ("raised", False), ("confirmed", False), ("flaky", False), ("unverified", False), ("posting", False),
-        ("posted", False), ("dropped", True), ("repeated", True),
+        ("raised", False),
+        ("confirmed", False),
+        ("flaky", False),
+        ("unverified", False),
+        ("posting", False),
+        ("posted", False),
+        ("dropped", True),
+        ("repeated", True),
     ],
-)  # fmt: skip
+)
 async def test_evidence_is_kept_for_as_long_as_its_finding(
     journal: Journal, queue: Queue, state: FindingState, over: bool
 ) -> None:

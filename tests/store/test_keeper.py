@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import func, insert, select, text
 
 from fleet.errors import LostRun
-from fleet.store.database import Connection
-from fleet.store.jobs import Jobs
+from fleet.store.dispatch.jobs import Jobs
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
-from fleet.store.schema import EFFECTS
+from fleet.store.sql.database import Connection
+from fleet.store.sql.schema import EFFECTS
 from tests.store.cluster import Cluster
 from tests.store.conftest import Places
 
@@ -59,9 +59,13 @@ class Pair:
     async def all_of_it(self) -> list[Any]:
         peer = self.peer
         return [
-            await peer.run("r1"), await peer.effects("r1"), await peer.findings("r1"),
-            await peer.spent("r1"), await peer.spent_today(), await peer.get("outcome.r1"),
-        ]  # fmt: skip
+            await peer.run("r1"),
+            await peer.effects("r1"),
+            await peer.findings("r1"),
+            await peer.spent("r1"),
+            await peer.spent_today(),
+            await peer.get("outcome.r1"),
+        ]
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import func, select
 
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.queue import KEPT_SKIPS
-from fleet.store.sqlite import GRAIN_S, SqliteDatabase
+from fleet.store.sql.sqlite import GRAIN_S, SqliteDatabase
+from fleet.store.tables.queue import KEPT_SKIPS
 from tests.store.conftest import Places
 
 pytestmark = pytest.mark.anyio

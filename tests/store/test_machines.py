@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
 from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
-from fleet.store.units import Limits, Scope
+from fleet.store.tables.units import Limits, Scope
 from tests.store.conftest import Places
 
 T = TypeVar("T")

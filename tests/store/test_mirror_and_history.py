@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.errors import ChainError
-from fleet.store.history import KEPT, WINDOW, baseline
 from fleet.store.journal import Journal
 from fleet.store.rows import LogEntry
+from fleet.store.tables.history import KEPT, WINDOW, baseline
 
 pytestmark = pytest.mark.anyio
 
@@ -49,8 +49,10 @@ async def test_a_cleared_log_is_a_new_epoch_and_the_old_one_stays(journal: Journ
     with pytest.raises(ChainError, match="epoch 0 of the log is over; it is 1 now"):
         await journal.mirror(0, 2, _entries("d"))
     assert [(e.epoch, e.index, e.text) for e in await journal.entries()] == [
-        (0, 0, "a"), (0, 1, "b"), (1, 0, "c"),
-    ]  # fmt: skip
+        (0, 0, "a"),
+        (0, 1, "b"),
+        (1, 0, "c"),
+    ]
     assert [e.text for e in await journal.entries(epoch=1)] == ["c"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.config import StoreSection, load_fleet
 from fleet.errors import ConfigError
-from fleet.store.place import store_place
+from fleet.store.location import store_place
 
 URL = "postgresql://qa:s3cret@db:5432/fleet"
 

@@ -14,7 +14,7 @@ import pytest
 
 from fleet.errors import BudgetExceeded, ConfigError, TryAgain
 from fleet.store.journal import Journal
-from fleet.store.receipts import EACH
+from fleet.store.sql.commit_receipts import EACH
 from tests.store.cluster import Cluster
 from tests.store.relay import Fate, Relay, relayed
 

@@ -12,8 +12,8 @@ import pytest
 
 from fleet.errors import UsageError
 from fleet.store.journal import Journal
-from fleet.store.part import pack, plain
 from fleet.store.rows import EFFECT_MOVES, EffectState, FindingRow
+from fleet.store.tables.base import pack, plain
 
 pytestmark = pytest.mark.anyio
 Queue = Callable[..., Awaitable[bool]]
@@ -31,10 +31,16 @@ async def test_a_key_is_one_run_for_ever(journal: Journal, queue: Queue) -> None
 def made(number: int, **other: Any) -> dict[str, Any]:
     """The arguments of one run among many; none of them is another's value."""
     return {
-        "run_id": f"r{number}", "persona": f"qa-{number}", "key": f"key {number}", "platform": "devnet",
-        "trigger": f"every {number}s", "rung": "observe", "budget": {"calls": number}, "priority": number,
+        "run_id": f"r{number}",
+        "persona": f"qa-{number}",
+        "key": f"key {number}",
+        "platform": "devnet",
+        "trigger": f"every {number}s",
+        "rung": "observe",
+        "budget": {"calls": number},
+        "priority": number,
         "due": f"2026-11-21T18:00:00.{number:06d}+00:00",
-    } | other  # fmt: skip
+    } | other
 
 
 async def test_many_at_once_are_recorded_as_one_by_one_would_be(journal: Journal) -> None:
@@ -59,8 +65,10 @@ async def test_of_many_at_once_the_ids_of_new_ones_come_back(journal: Journal) -
     known_id, known_key, twice = made(2, key="new"), made(3, key="key 1"), made(5, key="key 4")
     assert await journal.trigger_all([known_id, made(1), known_key, made(4), twice]) == {"r4"}
     assert {(row.run_id, row.key) for row in await journal.runs()} == {
-        ("r1", "key 1"), ("r2", "key 2"), ("r4", "key 4"),
-    }  # fmt: skip
+        ("r1", "key 1"),
+        ("r2", "key 2"),
+        ("r4", "key 4"),
+    }
 
 
 async def test_many_at_once_are_all_recorded_or_none(journal: Journal) -> None:
@@ -75,8 +83,12 @@ async def test_a_run_row_says_everything(journal: Journal, queue: Queue) -> None
     await journal.claim("r1", pid=41, pid_start=99)
     row = await journal.run("r1")
     assert (row.persona, row.platform, row.trigger, row.rung, row.budget) == (
-        "qa-smoke", "devnet", "person", "observe", {"calls": 5},
-    )  # fmt: skip
+        "qa-smoke",
+        "devnet",
+        "person",
+        "observe",
+        {"calls": 5},
+    )
     assert (row.state, row.pid, row.pid_start, row.outcome, row.ended) == ("running", 41, 99, "", "")
     assert row.created.endswith("Z")
     assert row.started >= row.created

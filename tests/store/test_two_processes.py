@@ -23,11 +23,14 @@ RIVAL = Path(__file__).with_name("rival.py")
 def _rivals(place: str) -> list[dict[str, Any]]:
     children = [
         subprocess.Popen(
-            [sys.executable, str(RIVAL), place, me], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, str(RIVAL), place, me],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(RIVAL.parents[2])},
         )
         for me in ("one", "two")
-    ]  # fmt: skip
+    ]
     try:
         for child in children:
             assert child.stdout is not None

@@ -12,7 +12,7 @@ import pytest
 
 from fleet.errors import BudgetExceeded
 from fleet.store.journal import Journal
-from fleet.store.schema import SCHEMA_VERSION
+from fleet.store.sql.schema import SCHEMA_VERSION
 from tests.store.cluster import Cluster
 
 pytestmark = pytest.mark.anyio
@@ -91,8 +91,10 @@ async def test_an_old_journal_becomes_one_of_this_version(
         assert await journal.get("cursor") == "7"
         assert await journal.spent("r1") == {"calls": 3, "writes": 1}
         assert await journal.spent_today() == {
-            "": {"calls": 9, "writes": 1}, "qa-x": {"calls": 8, "writes": 1}, "qa-y": {"calls": 1},
-        }  # fmt: skip
+            "": {"calls": 9, "writes": 1},
+            "qa-x": {"calls": 8, "writes": 1},
+            "qa-y": {"calls": 1},
+        }
         with pytest.raises(BudgetExceeded, match="8 calls a day of qa-x"):
             await journal.spend("r1", "calls", 1, 9, day={"persona": {"calls": 8}})
         await journal.settle(await journal.reserve("r1", {"calls": 1}, {"run": {"calls": 9}}), {"calls": 0})

@@ -29,12 +29,16 @@ main()
 def test_the_remedy_names_the_extra(absent: str, tmp_path: Path) -> None:
     said = subprocess.run(
         [sys.executable, "-c", FLEET, absent, "status"],
-        capture_output=True, text=True, timeout=60, cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
         env={
-            "STATE_DIRECTORY": str(tmp_path), "PATH": "/usr/bin:/bin",
+            "STATE_DIRECTORY": str(tmp_path),
+            "PATH": "/usr/bin:/bin",
             "QA_FLEET_STORE": '{ url = "postgresql://qa@127.0.0.1:1/fleet" }',
         },
-    )  # fmt: skip
+    )
     assert said.returncode == 3, said.stderr
     assert "pip install 'qa-fleet[postgres]'" in said.stderr
     assert "Traceback" not in said.stderr

@@ -14,10 +14,10 @@ from contextlib import suppress
 import anyio
 
 from fleet.errors import TryAgain
-from fleet.store.dispatch import Dispatcher
+from fleet.store.dispatch.dispatcher import Dispatcher
+from fleet.store.dispatch.source import Owner
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
-from fleet.store.source import Owner
 
 AT_ONCE = 3
 
@@ -68,9 +68,14 @@ async def main(url: str, me: str, ticks: int, seconds: float, stalled_s: float) 
             with suppress(TryAgain):
                 persona = f"p{tick % 5}"
                 await source.trigger(
-                    f"{tick}-{me}", persona=persona, key=f"{persona}@{tick}",
-                    platform="d", trigger="t", rung="observe", budget={},
-                )  # fmt: skip
+                    f"{tick}-{me}",
+                    persona=persona,
+                    key=f"{persona}@{tick}",
+                    platform="d",
+                    trigger="t",
+                    rung="observe",
+                    budget={},
+                )
         print("triggered", flush=True)
         await working
 

@@ -172,9 +172,14 @@ def own() -> dict[str, Any]:
     directories = hands.content(Path("/home/dev/directories")).split()
     hands.run("systemctl", "stop", "user@1500")
     return {
-        "remount": remount, "done": done, "manager": manager, "start": start,
-        "report": json.loads(text or "{}"), "directories": directories, "log": log,
-    }  # fmt: skip
+        "remount": remount,
+        "done": done,
+        "manager": manager,
+        "start": start,
+        "report": json.loads(text or "{}"),
+        "directories": directories,
+        "log": log,
+    }
 
 
 def misconfigured() -> dict[str, Any]:
@@ -224,9 +229,13 @@ def killed() -> dict[str, Any]:
     hands.until(lambda: hands.settled(ids), 120, "settled runs")
     rows = [hands.row(run) for run in ids]
     return {
-        "show": after, "rows": rows, "held": held, "names": hands.names(ids),
-        "open_effects": hands.open_effects(ids), "keys": hands.keys(ids),
-    }  # fmt: skip
+        "show": after,
+        "rows": rows,
+        "held": held,
+        "names": hands.names(ids),
+        "open_effects": hands.open_effects(ids),
+        "keys": hands.keys(ids),
+    }
 
 
 def hung() -> dict[str, Any]:
@@ -255,12 +264,17 @@ def stopped() -> dict[str, Any]:
     seconds = round(time.monotonic() - began, 1)
     unfinished = [str(path) for path in STATE.glob("runs/*/trajectory.jsonl") if not hands.has_footer(path)]
     return {
-        "done": done, "seconds": seconds, "show": hands.show(), "running": running,
-        "trajectories": len(list(STATE.glob("runs/*/trajectory.jsonl"))), "unfinished": unfinished,
+        "done": done,
+        "seconds": seconds,
+        "show": hands.show(),
+        "running": running,
+        "trajectories": len(list(STATE.glob("runs/*/trajectory.jsonl"))),
+        "unfinished": unfinished,
         "open": hands.runs("running") + hands.runs("settling"),
-        "held": hands.held(), "open_effects": hands.open_effects(None),
+        "held": hands.held(),
+        "open_effects": hands.open_effects(None),
         "jails": [str(path) for path in STATE.glob("jails/*.jail")],
-    }  # fmt: skip
+    }
 
 
 def empty() -> dict[str, Any]:
@@ -286,9 +300,22 @@ def removal() -> dict[str, Any]:
 
 
 STEPS: tuple[Callable[[], dict[str, Any] | None], ...] = (
-    install, devnet, doctor, hidden, misconfigured, start, working, second, killed, hung, stopped, empty,
-    exposure, removal, own,
-)  # fmt: skip
+    install,
+    devnet,
+    doctor,
+    hidden,
+    misconfigured,
+    start,
+    working,
+    second,
+    killed,
+    hung,
+    stopped,
+    empty,
+    exposure,
+    removal,
+    own,
+)
 
 
 def _save() -> None:

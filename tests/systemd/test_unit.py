@@ -12,18 +12,24 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from fleet.app.options import GRACE_S, Options
 from fleet.cli.service import app, may_replace
 from fleet.cli.unit import HIDDEN, MARK, TEMPLATE, Installation, installation, render
-from fleet.cli.up import GRACE_S, Options
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.service.daemon import LEAVE_S
 
 THRESHOLD = 27
 """Tenths: what security.md measured for a unit under which bubblewrap still makes jails."""
 BREAKS_JAILS = (
-    "DynamicUser", "ProtectKernelTunables", "ProtectKernelLogs", "ProtectHostname", "ProcSubset",
-    "RestrictSUIDSGID", "MemoryDenyWriteExecute", "PrivateNetwork",
-)  # fmt: skip
+    "DynamicUser",
+    "ProtectKernelTunables",
+    "ProtectKernelLogs",
+    "ProtectHostname",
+    "ProcSubset",
+    "RestrictSUIDSGID",
+    "MemoryDenyWriteExecute",
+    "PrivateNetwork",
+)
 analyze = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
 )
@@ -72,13 +78,27 @@ class TestAnalyze:
     @pytest.mark.parametrize(
         "guard",
         [
-            "User", "CapabilityBoundingSet", "NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp",
-            "PrivateDevices", "PrivateUsers", "ProtectClock", "ProtectKernelModules",
-            "ProtectControlGroups", "ProtectProc", "LockPersonality", "RestrictRealtime",
-            "RestrictAddressFamilies", "SystemCallArchitectures", "SystemCallFilter",
-            "UMask", "RemoveIPC",
+            "User",
+            "CapabilityBoundingSet",
+            "NoNewPrivileges",
+            "ProtectSystem",
+            "ProtectHome",
+            "PrivateTmp",
+            "PrivateDevices",
+            "PrivateUsers",
+            "ProtectClock",
+            "ProtectKernelModules",
+            "ProtectControlGroups",
+            "ProtectProc",
+            "LockPersonality",
+            "RestrictRealtime",
+            "RestrictAddressFamilies",
+            "SystemCallArchitectures",
+            "SystemCallFilter",
+            "UMask",
+            "RemoveIPC",
         ],
-    )  # fmt: skip
+    )
     def test_without_one_of_its_fences_it_is_not(self, tmp_path: Path, guard: str) -> None:
         weaker = re.sub(rf"^{guard}=.*\n", "", system_unit(), flags=re.MULTILINE)
         assert weaker != system_unit()

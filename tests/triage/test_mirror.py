@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fleet.errors import ChainError, Unreachable
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import LogEntry
-from fleet.triage.mirror import Followed, follow
+from fleet.triage.mirror import MirrorState, follow
 from tests.triage.triage_log import ScriptedLog
 
 pytestmark = pytest.mark.anyio
@@ -34,9 +34,9 @@ async def texts(journal: Journal, epoch: int | None = None) -> list[str]:
 
 async def test_row_43_five_thousand_entries_in_pages(journal: Journal) -> None:
     log = filled(5_000)
-    assert await follow(log, journal) == Followed(epoch=0, next_index=5_000, new=5_000, resets=0)
+    assert await follow(log, journal) == MirrorState(epoch=0, next_index=5_000, new=5_000, resets=0)
     assert await texts(journal) == [entry.text for entry in log.entries]
-    assert await follow(log, journal) == Followed(epoch=0, next_index=5_000, new=0, resets=0)
+    assert await follow(log, journal) == MirrorState(epoch=0, next_index=5_000, new=0, resets=0)
 
 
 async def test_row_43_a_log_that_grows_while_it_is_read(journal: Journal) -> None:
@@ -51,7 +51,7 @@ async def test_row_43_a_log_that_grows_while_it_is_read(journal: Journal) -> Non
 
 
 async def test_an_empty_log_is_fine(journal: Journal) -> None:
-    assert await follow(ScriptedLog(), journal) == Followed(0, 0, 0, 0)
+    assert await follow(ScriptedLog(), journal) == MirrorState(0, 0, 0, 0)
 
 
 async def test_row_44_a_shorter_log_is_a_new_epoch_and_the_old_one_stays(journal: Journal) -> None:
@@ -60,7 +60,7 @@ async def test_row_44_a_shorter_log_is_a_new_epoch_and_the_old_one_stays(journal
     log.entries.clear()
     for n in range(3):
         log.post(f"new {n}")
-    assert await follow(log, journal) == Followed(epoch=1, next_index=3, new=3, resets=1)
+    assert await follow(log, journal) == MirrorState(epoch=1, next_index=3, new=3, resets=1)
     assert await texts(journal, 1) == ["new 0", "new 1", "new 2"]
     assert await texts(journal, 0) == [f"entry {n}" for n in range(10)]
 
@@ -72,7 +72,7 @@ async def test_a_cleared_log_that_grew_past_the_cursor_is_noticed(journal: Journ
     log.entries.clear()
     for n in range(count):
         log.post(f"other {n}")
-    assert await follow(log, journal) == Followed(epoch=1, next_index=count, new=count, resets=1)
+    assert await follow(log, journal) == MirrorState(epoch=1, next_index=count, new=count, resets=1)
     assert await texts(journal, 1) == [f"other {n}" for n in range(count)]
 
 
@@ -80,8 +80,8 @@ async def test_a_log_that_was_emptied_is_a_new_epoch_once(journal: Journal) -> N
     log = filled(2)
     await follow(log, journal)
     log.entries.clear()
-    assert await follow(log, journal) == Followed(epoch=1, next_index=0, new=0, resets=1)
-    assert await follow(log, journal) == Followed(epoch=1, next_index=0, new=0, resets=0)
+    assert await follow(log, journal) == MirrorState(epoch=1, next_index=0, new=0, resets=1)
+    assert await follow(log, journal) == MirrorState(epoch=1, next_index=0, new=0, resets=0)
 
 
 async def test_a_clear_between_two_pages_mixes_nothing(journal: Journal) -> None:
@@ -113,7 +113,7 @@ async def test_a_log_that_counts_more_than_it_has_ends(journal: Journal) -> None
             return 2**256 - 1
 
     log = Liar(filled(5).entries)
-    assert await follow(log, journal) == Followed(0, 5, 5, 0)
+    assert await follow(log, journal) == MirrorState(0, 5, 5, 0)
 
 
 async def test_a_log_that_returns_more_than_was_asked_is_cut(journal: Journal) -> None:
@@ -135,7 +135,7 @@ async def test_a_read_that_fails_loses_nothing_and_is_no_reset(journal: Journal)
     log.between = fail
     with pytest.raises(Unreachable):
         await follow(log, journal, page=10)
-    assert await follow(log, journal, page=10) == Followed(0, 50, 20, 0)
+    assert await follow(log, journal, page=10) == MirrorState(0, 50, 20, 0)
     assert await texts(journal) == [f"entry {n}" for n in range(50)]
 
 

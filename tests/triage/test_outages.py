@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.findings.envelope import Envelope, read, write
-from fleet.findings.outage import WORD, Ended, fingerprint_of, is_over
+from fleet.findings.outage import WORD, OutageEnd, fingerprint_of, is_over
 from fleet.findings.repro import ReproCall
 from fleet.store.rows import MirroredEntry
 from fleet.triage.cluster import read_log
@@ -33,11 +33,15 @@ def outage(fp: str, run: str = "r1") -> str:
     return write(made)
 
 
-def end(fp: str) -> Ended:
-    return Ended(
-        fp=fp, targets=("site and faces",), since="2026-11-22T12:00:00Z", until="2026-11-22T12:09:00Z",
-        seconds=540, why="site and faces answered",
-    )  # fmt: skip
+def end(fp: str) -> OutageEnd:
+    return OutageEnd(
+        fp=fp,
+        targets=("site and faces",),
+        since="2026-11-22T12:00:00Z",
+        until="2026-11-22T12:09:00Z",
+        seconds=540,
+        why="site and faces answered",
+    )
 
 
 def log(*texts: str, sender: str = FLEET) -> list[MirroredEntry]:
@@ -47,15 +51,16 @@ def log(*texts: str, sender: str = FLEET) -> list[MirroredEntry]:
     ]
 
 
-def listed(entries: list[MirroredEntry], *ended: Ended) -> list[str]:
+def listed(entries: list[MirroredEntry], *ended: OutageEnd) -> list[str]:
     return [item.fingerprint for item in decide(entries, TRUSTED, {}, (), ended)[0]]
 
 
 def test_two_outages_with_one_repro_are_two_items() -> None:
     items = decide(log(outage(ONE), outage(TWO), outage(TWO, "r2")), TRUSTED, {})[0]
     assert {(item.fingerprint, item.count, item.state) for item in items} == {
-        (ONE, 1, "verified"), (TWO, 2, "verified"),
-    }  # fmt: skip
+        (ONE, 1, "verified"),
+        (TWO, 2, "verified"),
+    }
 
 
 def test_one_that_is_over_leaves_the_list_by_the_journal_and_then_by_the_log() -> None:

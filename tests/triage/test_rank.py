@@ -131,8 +131,10 @@ def test_a_strangers_copy_decides_only_between_equals() -> None:
     assert titles(log(high, same, low)) == ["high", "same", "low"]
     found = worklist(log(high, same, low, *copies))
     assert [(i.title, i.count, i.score) for i in found] == [
-        ("same", 1, 12.0), ("high", 1, 12.0), ("low", 1, 6.0)
-    ]  # fmt: skip
+        ("same", 1, 12.0),
+        ("high", 1, 12.0),
+        ("low", 1, 6.0),
+    ]
     assert key(found) == key(worklist(log(high, same, low)))  # no summary is due for it
     assert [i.why.split("; ")[2:] for i in found] == [
         ["a stranger reports it too"],

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from fleet.service.again import AFTER, TIMES, Again
+from fleet.service.second_chance import AFTER, TIMES, SecondChance
 from fleet.store.rows import FindingRow
 from fleet.triage.unproven import unproven
 from fleet.triage.worklist import to_json, to_markdown
@@ -60,7 +60,7 @@ class Journal:
 
 
 async def looked(sink: Recorder, *rows: FindingRow, times: int = 1, platform: str = "devnet") -> None:
-    again = Again(cast(Any, Journal(*rows, platform=platform)), sink, FakeClock(), "devnet")
+    again = SecondChance(cast(Any, Journal(*rows, platform=platform)), sink, FakeClock(), "devnet")
     for _ in range(times):
         await again.look()
 

@@ -41,9 +41,14 @@ class World:
         """A restart."""
         everything = dict.fromkeys(EVENTS, ("qa-a",))
         self.watch = ChainWatch(
-            self.rpc, self.at.diamond, self.facts, self.sink, everything.__getitem__,
-            sponsor=SPONSOR, low_wei=10**17,
-        )  # fmt: skip
+            self.rpc,
+            self.at.diamond,
+            self.facts,
+            self.sink,
+            everything.__getitem__,
+            sponsor=SPONSOR,
+            low_wei=10**17,
+        )
         return self.watch
 
     async def send(self, name: str, *args: Any, sender: str = "") -> int:

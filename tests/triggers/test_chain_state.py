@@ -85,22 +85,25 @@ def look(
 POST, CLEAR = line(FEEDBACK_SUBMITTED, 4), line(FEEDBACK_CLEARED, 2)
 
 
-@pytest.mark.parametrize(("found", "events"), [
-    (look(), []),
-    (look(5, POST), ["log-grew:11:4", "log-changed:11:4"]),
-    (look(5), ["log-grew:12:count5", "log-changed:12:count5"]),  # the node keeps no events
-    (look(0, CLEAR), ["log-cleared:11:2", "log-changed:11:2"]),
-    (look(2), ["log-grew:12:count2", "log-cleared:12:count2", "log-changed:12:count2"]),
-    (look(3, CLEAR, POST), ["log-grew:11:4", "log-cleared:11:4", "log-changed:11:4"]),  # full again
-    (look(None, POST), []),
-    (look(facets="e" * 64), ["facets-changed:12:eeeeeeeeeeee"]),
-    (look(3, line(DIAMOND_CUT, 0), facets="e" * 64), ["facets-changed:11:eeeeeeeeeeee"]),
-    (look(facets=None), []),
-    (look(3, line(REGISTERED, 0, 7), line(REGISTERED, 1, 8)), ["registered:11:0", "registered:11:1"]),
-    (look(3, line(REGISTERED, 0, 7), line(REGISTERED, 1, 7)), ["registered:11:0"]),
-    (look(balance=100), []),
-    (look(balance=99), ["sponsor-low:12:abababababab"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("found", "events"),
+    [
+        (look(), []),
+        (look(5, POST), ["log-grew:11:4", "log-changed:11:4"]),
+        (look(5), ["log-grew:12:count5", "log-changed:12:count5"]),  # the node keeps no events
+        (look(0, CLEAR), ["log-cleared:11:2", "log-changed:11:2"]),
+        (look(2), ["log-grew:12:count2", "log-cleared:12:count2", "log-changed:12:count2"]),
+        (look(3, CLEAR, POST), ["log-grew:11:4", "log-cleared:11:4", "log-changed:11:4"]),  # full again
+        (look(None, POST), []),
+        (look(facets="e" * 64), ["facets-changed:12:eeeeeeeeeeee"]),
+        (look(3, line(DIAMOND_CUT, 0), facets="e" * 64), ["facets-changed:11:eeeeeeeeeeee"]),
+        (look(facets=None), []),
+        (look(3, line(REGISTERED, 0, 7), line(REGISTERED, 1, 8)), ["registered:11:0", "registered:11:1"]),
+        (look(3, line(REGISTERED, 0, 7), line(REGISTERED, 1, 7)), ["registered:11:0"]),
+        (look(balance=100), []),
+        (look(balance=99), ["sponsor-low:12:abababababab"]),
+    ],
+)
 def test_events_of_a_look(found: Look, events: list[str]) -> None:
     after = advance(AT, found, LOW)
     marks = [event.mark.removesuffix("-abababab") for event in after.outbox]

@@ -186,8 +186,9 @@ async def test_a_clock_that_was_ahead_between_two_looks_silences_nobody(ticking:
     assert {key.partition("@")[0] for key in await ticking.pass_time(60)} >= {"qa-a"}
     assert {key.partition("@")[0] for key in await ticking.pass_time(60)} == {"qa-a", "qa-b"}
     assert [skip.reason.split()[6] for skip in ticking.sink.skips if skip.persona == EVERYONE] == [
-        f"+{step}", f"-{step}",
-    ]  # fmt: skip
+        f"+{step}",
+        f"-{step}",
+    ]
     assert ticking.sink.repeats == []
 
 

@@ -70,24 +70,27 @@ def test_the_signature_is_the_documented_one() -> None:
     )
 
 
-@pytest.mark.parametrize(("changed", "expected"), [
-    (signed(secret=OTHER), "hook-signature"),
-    (replace(signed(), body=BODY + b" "), "hook-signature"),
-    (header(1, "delivery-2"), "hook-signature"),
-    (header(2, str(STAMP + 1)), "hook-signature"),
-    (header(3, sign(SECRET, "delivery-1", STAMP, BODY).upper()), "hook-header"),
-    (signed(stamp=STAMP - 301), "hook-timestamp"),
-    (signed(stamp=STAMP + 301), "hook-timestamp"),
-    (signed(body=b"x" * (hook.LARGEST + 1)), "hook-size"),
-    (signed("short"), "hook-header"),
-    (signed("delivery 1"), "hook-header"),
-    (signed("delivery-1\n"), "hook-header"),
-    (signed(stamp=-1), "hook-header"),
-    (replace(signed(), headers=signed().headers[:3]), "hook-header"),
-    (replace(signed(), headers=signed().headers[:2]), "hook-header"),
-    (replace(signed(), headers=()), "hook-header"),
-    (replace(signed(), headers=signed().headers + signed().headers[1:2]), "hook-header"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (signed(secret=OTHER), "hook-signature"),
+        (replace(signed(), body=BODY + b" "), "hook-signature"),
+        (header(1, "delivery-2"), "hook-signature"),
+        (header(2, str(STAMP + 1)), "hook-signature"),
+        (header(3, sign(SECRET, "delivery-1", STAMP, BODY).upper()), "hook-header"),
+        (signed(stamp=STAMP - 301), "hook-timestamp"),
+        (signed(stamp=STAMP + 301), "hook-timestamp"),
+        (signed(body=b"x" * (hook.LARGEST + 1)), "hook-size"),
+        (signed("short"), "hook-header"),
+        (signed("delivery 1"), "hook-header"),
+        (signed("delivery-1\n"), "hook-header"),
+        (signed(stamp=-1), "hook-header"),
+        (replace(signed(), headers=signed().headers[:3]), "hook-header"),
+        (replace(signed(), headers=signed().headers[:2]), "hook-header"),
+        (replace(signed(), headers=()), "hook-header"),
+        (replace(signed(), headers=signed().headers + signed().headers[1:2]), "hook-header"),
+    ],
+)
 def test_each_way_to_be_wrong_is_refused(changed: Delivery, expected: str) -> None:
     assert rule(changed) == expected
 
@@ -149,12 +152,15 @@ class TestSecret:
         assert hook_secrets(self.config(), "deploy", tmp_path) == (b"s" * 32,)
         assert hook_files(self.config(secret_file="own"), "deploy", tmp_path) == (tmp_path / "own",)
 
-    @pytest.mark.parametrize(("mode", "text", "why"), [
-        (0o640, "s" * 32, "lets others in"),
-        (0o600, "s" * 15, "at least 16 bytes"),
-        (0o600, "s" * 15 + "\n\n\n", "at least 16 bytes"),
-        (0o600, "s" * 20_000, "larger than"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("mode", "text", "why"),
+        [
+            (0o640, "s" * 32, "lets others in"),
+            (0o600, "s" * 15, "at least 16 bytes"),
+            (0o600, "s" * 15 + "\n\n\n", "at least 16 bytes"),
+            (0o600, "s" * 20_000, "larger than"),
+        ],
+    )
     def test_a_bad_file_is_good_for_nothing(self, tmp_path: Path, mode: int, text: str, why: str) -> None:
         self.write(tmp_path / "keys" / "hook.deploy", text, mode)
         with pytest.raises(ConfigError, match=why) as caught:

@@ -138,15 +138,18 @@ def test_a_skip_names_some_and_the_last() -> None:
     assert many.endswith("and more, up to 2036-11-18T11:59:00Z")
 
 
-@pytest.mark.parametrize(("expression", "moment", "tick"), [
-    ("0 * * * *", "2026-11-21T12:00:00", "2026-11-21T13:00:00"),
-    ("30 6 * * 1-5", "2026-11-20T06:30:00", "2026-11-23T06:30:00"),  # Friday, then Monday
-    ("0 0 * * 0", "2026-11-21T12:00:00", "2026-11-22T00:00:00"),  # 0 is Sunday
-    ("0 0 * * 7", "2026-11-21T12:00:00", "2026-11-22T00:00:00"),  # and so is 7
-    ("0 0 29 2 *", "2096-02-29T00:00:00", "2104-02-29T00:00:00"),
-    ("59 23 31 12 *", "2026-12-31T23:58:59.999999", "2026-12-31T23:59:00"),
-    ("*/20 * * * *", "2026-11-21T12:20:00.5", "2026-11-21T12:40:00"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("expression", "moment", "tick"),
+    [
+        ("0 * * * *", "2026-11-21T12:00:00", "2026-11-21T13:00:00"),
+        ("30 6 * * 1-5", "2026-11-20T06:30:00", "2026-11-23T06:30:00"),  # Friday, then Monday
+        ("0 0 * * 0", "2026-11-21T12:00:00", "2026-11-22T00:00:00"),  # 0 is Sunday
+        ("0 0 * * 7", "2026-11-21T12:00:00", "2026-11-22T00:00:00"),  # and so is 7
+        ("0 0 29 2 *", "2096-02-29T00:00:00", "2104-02-29T00:00:00"),
+        ("59 23 31 12 *", "2026-12-31T23:58:59.999999", "2026-12-31T23:59:00"),
+        ("*/20 * * * *", "2026-11-21T12:20:00.5", "2026-11-21T12:40:00"),
+    ],
+)
 def test_cron_as_crontab_has_it(expression: str, moment: str, tick: str) -> None:
     found = Cron.of(expression).after(datetime.fromisoformat(moment).replace(tzinfo=UTC))
     assert found == datetime.fromisoformat(tick).replace(tzinfo=UTC)

@@ -30,13 +30,20 @@ def frames(body: Mapping[str, Any], number: int, say: Say) -> Iterator[bytes]:
 def _events(body: Mapping[str, Any], number: int, say: Say) -> Iterator[dict[str, Any]]:
     used = tokens(say.usage)
     opening = {
-        "id": f"msg_{number}", "type": "message", "role": "assistant", "model": body.get("model", ""),
-        "content": [], "stop_reason": None, "stop_sequence": None,
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model", ""),
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
         "usage": {
-            "input_tokens": used.input - used.cached, "cache_read_input_tokens": used.cached,
-            "cache_creation_input_tokens": 0, "output_tokens": 1 if used.output else 0,
+            "input_tokens": used.input - used.cached,
+            "cache_read_input_tokens": used.cached,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": 1 if used.output else 0,
         },
-    }  # fmt: skip
+    }
     yield {"type": "message_start", "message": opening}
     yield {"type": "ping"}
     for index, (block, deltas) in enumerate(_blocks(number, say)):

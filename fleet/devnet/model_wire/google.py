@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.devnet.model_wire.say import Call, Say, named, pieces, sse, tokens
+from fleet.devnet.model_wire.say import Say, ScriptedCall, named, pieces, sse, tokens
 
 PATH, BASE, KEY = "/v1beta/models/{model}:streamGenerateContent", "", "x-goog-api-key"
 
@@ -55,7 +55,7 @@ def _events(number: int, say: Say) -> Iterator[dict[str, Any]]:
         yield chunk(None, finishReason=end) | _usage(say)
 
 
-def _object(call: Call) -> dict[str, Any] | None:
+def _object(call: ScriptedCall) -> dict[str, Any] | None:
     try:
         found = json.loads(call.text() or "{}")
     except (ValueError, RecursionError):

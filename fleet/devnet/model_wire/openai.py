@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fleet.devnet.model_wire.say import Call, Say, named, pieces, sse
+from fleet.devnet.model_wire.say import Say, ScriptedCall, named, pieces, sse
 
 PATH, BASE, KEY = "/v1/chat/completions", "/v1", "authorization"
 
@@ -37,7 +37,7 @@ def _events(body: Mapping[str, Any], number: int, say: Say) -> Iterator[dict[str
         yield {**head, "choices": [], "usage": dict(say.usage)}
 
 
-def _calls(number: int, calls: Sequence[Call]) -> Iterator[dict[str, Any]]:
+def _calls(number: int, calls: Sequence[ScriptedCall]) -> Iterator[dict[str, Any]]:
     """Names first, then the arguments of all of them piece by piece in turn: parallel calls interleave."""
     texts: list[list[str]] = []
     for index, (name, call) in enumerate(named(number, calls)):

@@ -70,7 +70,7 @@ class FunctionMessage(TypedDict):
     name: str
 
 
-class Function(TypedDict):
+class ToolFunction(TypedDict):
     name: str
     description: NotRequired[str]
     parameters: dict[str, int | str | bool | list[Any] | dict[str, Any] | None]
@@ -78,7 +78,7 @@ class Function(TypedDict):
 
 class Tool(TypedDict):
     type: Literal["function"]
-    function: Function
+    function: ToolFunction
 
 
 class FunctionName(TypedDict):
@@ -90,7 +90,7 @@ class ToolChoice(TypedDict):
     function: FunctionName
 
 
-class Request(BaseModel):
+class ChatRequest(BaseModel):
     """The keys that a chat is asked with; sampling is left out."""
 
     model: str | None = None
@@ -107,7 +107,7 @@ class Request(BaseModel):
 def invalid(body: Mapping[str, Any]) -> dict[str, Any] | None:
     """The body of the error that the server answers with; None for a request that it takes."""
     try:
-        Request.model_validate(body)
+        ChatRequest.model_validate(body)
     except ValidationError as error:
         found = [one | {"loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
         said = f"{len(found)} validation error{'s' if len(found) > 1 else ''}:\n"

@@ -12,7 +12,7 @@ PIECE = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptedCall:
     """One tool call; `args` goes out as it is when it is a text, well-formed or not."""
 
     tool: str
@@ -34,7 +34,7 @@ class Say:
 
     text: str = ""
     reasoning: str = ""
-    calls: Sequence[Call] = ()
+    calls: Sequence[ScriptedCall] = ()
     refusal: str = ""
     finish: str = ""
     usage: Mapping[str, Any] | None = field(
@@ -66,7 +66,7 @@ def tokens(usage: Mapping[str, Any] | None) -> Tokens:
     )
 
 
-def named(number: int, calls: Sequence[Call]) -> Iterator[tuple[str, Call]]:
+def named(number: int, calls: Sequence[ScriptedCall]) -> Iterator[tuple[str, ScriptedCall]]:
     """Every call with its id: its own, or one of the number of the request and its place."""
     yield from ((call.id or f"call_{number}_{index}", call) for index, call in enumerate(calls))
 

@@ -17,7 +17,7 @@ def _takes_anything(body: Body) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class ModelProtocol:
     """One protocol: where it is asked, and how requests are read and answers written."""
 
     path: str
@@ -35,18 +35,36 @@ class Wire:
 
 
 WIRES = {
-    "openai": Wire(
-        path=openai.PATH, base=openai.BASE, key=openai.KEY, frames=openai.frames, tools=openai.tools,
-        answers=openai.answers, system=openai.system, refusal=openai.refusal,
+    "openai": ModelProtocol(
+        path=openai.PATH,
+        base=openai.BASE,
+        key=openai.KEY,
+        frames=openai.frames,
+        tools=openai.tools,
+        answers=openai.answers,
+        system=openai.system,
+        refusal=openai.refusal,
         invalid=openai_request.invalid,
     ),
-    "anthropic": Wire(
-        path=anthropic.PATH, base=anthropic.BASE, key=anthropic.KEY, frames=anthropic.frames,
-        tools=anthropic.tools, answers=anthropic.answers, system=anthropic.system, refusal=anthropic.refusal,
+    "anthropic": ModelProtocol(
+        path=anthropic.PATH,
+        base=anthropic.BASE,
+        key=anthropic.KEY,
+        frames=anthropic.frames,
+        tools=anthropic.tools,
+        answers=anthropic.answers,
+        system=anthropic.system,
+        refusal=anthropic.refusal,
     ),
-    "google": Wire(
-        path=google.PATH, base=google.BASE, key=google.KEY, frames=google.frames, tools=google.tools,
-        answers=google.answers, system=google.system, refusal=google.refusal,
+    "google": ModelProtocol(
+        path=google.PATH,
+        base=google.BASE,
+        key=google.KEY,
+        frames=google.frames,
+        tools=google.tools,
+        answers=google.answers,
+        system=google.system,
+        refusal=google.refusal,
     ),
-}  # fmt: skip
+}
 """By the kinds that a `[model]` table names."""

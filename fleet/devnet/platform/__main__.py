@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1
 GRACE_S = 1
 
 
-class Server(uvicorn.Server):
+class PlatformServer(uvicorn.Server):
     """Says on stdout that it is ready, and for what."""
 
     def __init__(self, config: uvicorn.Config, ready: dict[str, object]) -> None:
@@ -77,7 +77,7 @@ def main(argv: list[str]) -> None:
     ready = {"ready": True, "url": own_url, "port": listener.getsockname()[1], "pid": os.getpid()}
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))  # uvicorn raises it again after its own shutdown
-    Server(config, ready | {"defects": sorted(defects)}).run(sockets=[listener])
+    PlatformServer(config, ready | {"defects": sorted(defects)}).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ COMMANDS = "Ask me: what is my address; set greeting TEXT; show my greeting; cou
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AgentCall:
     """One message as an agent gets it; addresses in lower case."""
 
     agent: str
@@ -33,7 +33,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Reply:
+class AgentReply:
     """What the agent said, the tools it ran, and the turns that it took."""
 
     text: str = ""
@@ -43,9 +43,9 @@ class Reply:
     finished: bool = True
 
 
-def answer(site: Site, call: Call) -> Reply:
+def answer(site: Site, call: AgentCall) -> AgentReply:
     """Turns until one is finished, or until the continuation cap."""
-    reply = Reply()
+    reply = AgentReply()
     while reply.turns <= MAX_CONTINUATIONS:
         reply.turns += 1
         _turn(site, call, reply)
@@ -54,7 +54,7 @@ def answer(site: Site, call: Call) -> Reply:
     return reply
 
 
-def _turn(site: Site, call: Call, reply: Reply) -> None:
+def _turn(site: Site, call: AgentCall, reply: AgentReply) -> None:
     message = call.message.strip()
     if found := _COUNT.fullmatch(message):
         _count(site, int(found[1]), reply)
@@ -68,7 +68,7 @@ def _turn(site: Site, call: Call, reply: Reply) -> None:
         reply.text = _small_talk(site, call, message)
 
 
-def _count(site: Site, last: int, reply: Reply) -> None:
+def _count(site: Site, last: int, reply: AgentReply) -> None:
     """A third of the numbers in each turn, so three turns at most."""
     done = len(reply.text.split())
     step = max(1, -(-last // 3))
@@ -76,7 +76,7 @@ def _count(site: Site, last: int, reply: Reply) -> None:
     reply.finished = done + step >= last and "continuation-loop" not in site.defects
 
 
-def _use_tool(site: Site, call: Call, tool: str, argument: str, reply: Reply) -> None:
+def _use_tool(site: Site, call: AgentCall, tool: str, argument: str, reply: AgentReply) -> None:
     remote = call.caller != call.owner
     if tool not in DESTRUCTIVE | HARMLESS:
         reply.text = f"I have no tool named {tool}."
@@ -87,7 +87,7 @@ def _use_tool(site: Site, call: Call, tool: str, argument: str, reply: Reply) ->
         reply.text = f"I ran {tool}."
 
 
-def _small_talk(site: Site, call: Call, message: str) -> str:
+def _small_talk(site: Site, call: AgentCall, message: str) -> str:
     question = message.lower().rstrip("?!. ")
     if question in {"help", "what can you help me with"}:
         if "empty-reply" in site.defects:

@@ -38,7 +38,7 @@ class ChainPort(Protocol):
 
 
 @dataclass
-class MemoryChain:
+class DiamondDouble:
     """The double: same answers as a diamond, from dictionaries. Ids start at 1, in order of registration."""
 
     credits: dict[str, int] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from fleet.devnet.platform.agent import DEFAULT_PERSONA, Call, Reply, answer
+from fleet.devnet.platform.agent import DEFAULT_PERSONA, AgentCall, AgentReply, answer
 from fleet.devnet.platform.auth import BadToken, verify
 from fleet.devnet.platform.chain import PERSONA
 from fleet.devnet.platform.names import clean_text, is_name
@@ -22,7 +22,7 @@ _PATH = re.compile(r"models/[a-zA-Z0-9.\-]+:(generateContent|streamGenerateConte
 
 
 @dataclass
-class Denied(Exception):
+class ProxyRefusal(Exception):
     """An answer that is not a reply."""
 
     status: int
@@ -37,7 +37,7 @@ async def call(request: Request) -> Response:
     """`POST /v1beta/models/<model>:<method>`; every refusal comes before the debit."""
     try:
         return await _call(site_of(request), request)
-    except Denied as denied:
+    except ProxyRefusal as denied:
         return denied.response()
 
 
@@ -59,7 +59,7 @@ async def _call(site: Site, request: Request) -> Response:
     return _response(site, method, reply, turn)
 
 
-def _response(site: Site, method: str, reply: Reply, turn: Call) -> Response:
+def _response(site: Site, method: str, reply: AgentReply, turn: AgentCall) -> Response:
     if method == "generateContent":
         return JSONResponse(document(reply, turn.caller, turn.message))
     cut = "stream-edge" in site.defects
@@ -69,10 +69,10 @@ def _response(site: Site, method: str, reply: Reply, turn: Call) -> Response:
 
 def _method(request: Request) -> str:
     if request.method != "POST":
-        raise Denied(405, "method not allowed")
+        raise ProxyRefusal(405, "method not allowed")
     found = _PATH.fullmatch(request.path_params["rest"])
     if found is None:
-        raise Denied(400, "unsupported path")
+        raise ProxyRefusal(400, "unsupported path")
     return found[1]
 
 
@@ -81,7 +81,7 @@ async def _body(request: Request, limit: int) -> bytes:
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > limit:
-            raise Denied(413, f"body larger than {limit} bytes")
+            raise ProxyRefusal(413, f"body larger than {limit} bytes")
     return bytes(raw)
 
 
@@ -94,9 +94,9 @@ def _authenticate(site: Site, request: Request) -> str:
             token, scope=settings.auth_scope, route=settings.route, now=now, freshness_s=settings.freshness_s
         )
     except BadToken as error:
-        raise Denied(401, str(error)) from None
+        raise ProxyRefusal(401, str(error)) from None
     if wait := site.limiter.retry_after(caller):
-        raise Denied(429, "rate limit: too many calls from this address", {"retryAfterSeconds": wait})
+        raise ProxyRefusal(429, "rate limit: too many calls from this address", {"retryAfterSeconds": wait})
     return caller
 
 
@@ -104,9 +104,9 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
-        raise Denied(400, "invalid JSON") from None
+        raise ProxyRefusal(400, "invalid JSON") from None
     if not isinstance(body, dict):
-        raise Denied(400, "invalid JSON: an object is expected")
+        raise ProxyRefusal(400, "invalid JSON: an object is expected")
     return body
 
 
@@ -118,32 +118,32 @@ def _message(body: dict[str, Any]) -> str:
     texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     message = clean_text("\n".join(text for text in texts if isinstance(text, str)))
     if not message.strip():
-        raise Denied(400, "contents must not be empty")
+        raise ProxyRefusal(400, "contents must not be empty")
     return message
 
 
-async def _addressed(site: Site, body: dict[str, Any], caller: str, message: str) -> Call:
+async def _addressed(site: Site, body: dict[str, Any], caller: str, message: str) -> AgentCall:
     """The call with its agent looked up."""
     agent = body.get("agent")
     if not isinstance(agent, str) or not is_name(agent):
-        raise Denied(404, f'"{clean_text(str(agent))[:63]}" is not a registered agent')
+        raise ProxyRefusal(404, f'"{clean_text(str(agent))[:63]}" is not a registered agent')
     agent_id = await site.chain.id_of_name(agent)
     if agent_id == 0:
-        raise Denied(404, f'"{agent}" is not a registered agent')
+        raise ProxyRefusal(404, f'"{agent}" is not a registered agent')
     persona = clean_text((await site.chain.metadata(agent_id, PERSONA)).decode("utf-8", "replace"))[:500]
     owner = await site.chain.owner_of_name(agent)
-    return Call(agent, owner, caller, message, persona or DEFAULT_PERSONA)
+    return AgentCall(agent, owner, caller, message, persona or DEFAULT_PERSONA)
 
 
 async def _require_credit(site: Site, caller: str) -> None:
     if not site.settings.metering:
-        raise Denied(503, "proxy misconfigured: no meter key", {"code": "LH_PROXY_MISCONFIG"})
+        raise ProxyRefusal(503, "proxy misconfigured: no meter key", {"code": "LH_PROXY_MISCONFIG"})
     if await site.chain.credit_of(caller) < site.settings.price_wei:
-        raise Denied(402, "no active session or credit")
+        raise ProxyRefusal(402, "no active session or credit")
 
 
 async def _debit(site: Site, caller: str) -> None:
     try:
         await site.chain.meter(caller, site.settings.price_wei)
     except TxFailed as error:
-        raise Denied(502, f"metering failed: {error}") from None
+        raise ProxyRefusal(502, f"metering failed: {error}") from None

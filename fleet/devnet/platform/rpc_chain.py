@@ -51,7 +51,7 @@ class RpcChain:
             self._chain_id = as_int(await self._rpc.call("eth_chainId"))
         nonce = as_int(await self._rpc.call("eth_getTransactionCount", [sender, "pending"]))
         price = as_int(await self._rpc.call("eth_gasPrice"))
-        unsigned = tx.Unsigned(
+        unsigned = tx.UnsignedTx(
             chain_id=self._chain_id,
             nonce=nonce,
             tip=0,

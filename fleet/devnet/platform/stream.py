@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fleet.devnet.platform.agent import Reply
+from fleet.devnet.platform.agent import AgentReply
 
 WIDTH = 16
 """Characters of text in one event."""
@@ -15,7 +15,7 @@ SPLIT_BYTES = 16
 """Not a multiple of three, so that a run of three-byte characters is cut inside one."""
 
 
-def document(reply: Reply, caller: str, asked: str) -> dict[str, Any]:
+def document(reply: AgentReply, caller: str, asked: str) -> dict[str, Any]:
     """The whole answer in the shape of a generateContent reply, and the identity that the platform saw."""
     parts: list[dict[str, Any]] = [_call_part(tool, argument) for tool, argument in reply.tools]
     parts += [{"text": reply.text}] if reply.text else []
@@ -23,7 +23,7 @@ def document(reply: Reply, caller: str, asked: str) -> dict[str, Any]:
 
 
 async def events(
-    reply: Reply, caller: str, asked: str, *, cut_inside_characters: bool
+    reply: AgentReply, caller: str, asked: str, *, cut_inside_characters: bool
 ) -> AsyncIterator[bytes]:
     """The same answer in pieces; the last event has the finish reason and the totals."""
     for tool, argument in reply.tools:
@@ -58,7 +58,7 @@ def _call_part(tool: str, argument: str) -> dict[str, Any]:
     return {"functionCall": {"name": tool, "args": {"value": argument}}}
 
 
-def _totals(reply: Reply, caller: str, asked: str) -> dict[str, Any]:
+def _totals(reply: AgentReply, caller: str, asked: str) -> dict[str, Any]:
     prompt, said = len(asked.split()), len(reply.text.split())
     usage = {"promptTokenCount": prompt, "candidatesTokenCount": said, "totalTokenCount": prompt + said}
     return {"usageMetadata": usage, "caller": caller, "turns": reply.turns}

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from fleet.config import ModelSection
 from fleet.drivers.desk import FINISH, Desk, Offer, ProviderFailed, Reply, Turn
 from fleet.drivers.model.endpoint import open_endpoint
-from fleet.drivers.model.exchange import Exchange, Lost, TooLong, Undone
+from fleet.drivers.model.exchange import Exchange, LostAnswer, TooLong, Undone
 from fleet.drivers.model.talk import BYTES_PER_TOKEN, Talk, calls, tokens
 from fleet.events.model import TurnUsage
 from fleet.personas.duration import parse_duration
@@ -82,7 +82,7 @@ class _Work:
     async def _step(self, turn: Turn) -> _Step:
         try:
             response = await self._ask_model(turn)
-        except Lost as lost:
+        except LostAnswer as lost:
             turn.failed(lost.failure, lost.detail)
             if isinstance(lost, TooLong):
                 self.talk.shrink()

@@ -31,7 +31,7 @@ class TooMuch(httpx2.TransportError):
     """The endpoint sent more than an answer can be."""
 
 
-class Capped(httpx2.AsyncBaseTransport):
+class CappedTransport(httpx2.AsyncBaseTransport):
     """A transport whose answers end at a limit, whoever reads them."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, limit: int) -> None:
@@ -70,7 +70,7 @@ def _openai(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    class Strict(OpenAIChatModel):
+    class StrictChatModel(OpenAIChatModel):
         """Sends what the strictest endpoint takes: llama-cpp-python's refuses a message without a text."""
 
         def _map_model_response(self, message: ModelResponse) -> ChatCompletionMessageParam | None:
@@ -91,7 +91,7 @@ def _openai(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
         # elsewhere the newer name of the limit is often ignored, which would be no limit at all
         openai_chat_supports_max_completion_tokens=at_home,
     )
-    return Strict(name, provider=provider, profile=profile)
+    return StrictChatModel(name, provider=provider, profile=profile)
 
 
 def _anthropic(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
@@ -128,7 +128,7 @@ async def open_endpoint(section: ModelSection, key: str, silence_s: float) -> As
     """The model as configured, over connections that are closed at the end."""
     kind, _, name = section.name.partition(":")
     limit = ENVELOPE + PER_TOKEN * section.max_tokens
-    transport = Capped(httpx2.AsyncHTTPTransport(trust_env=False, retries=0), limit)
+    transport = CappedTransport(httpx2.AsyncHTTPTransport(trust_env=False, retries=0), limit)
     timeout = httpx2.Timeout(silence_s, connect=CONNECT_S)
     async with httpx2.AsyncClient(
         transport=transport, timeout=timeout, trust_env=False, follow_redirects=False

@@ -1,6 +1,6 @@
 """One request to the model: streamed, shown as it comes, tried again only while nothing has been said.
 
-Errors of the SDKs become three things here: `ProviderFailed` (nobody is there), `Lost` (this answer is
+Errors of the SDKs become three things here: `ProviderFailed` (nobody is there), `LostAnswer` (this answer is
 worth nothing), or, while nothing has been said and it may pass, another attempt.
 """
 
@@ -58,7 +58,7 @@ _PASSING = (
 )
 
 
-class Lost(Exception):
+class LostAnswer(Exception):
     """This answer is worth nothing; `failure` is the word of FAILURES for it."""
 
     def __init__(self, failure: str, detail: str) -> None:
@@ -66,11 +66,11 @@ class Lost(Exception):
         self.failure, self.detail = failure, detail
 
 
-class TooLong(Lost):
+class TooLong(LostAnswer):
     """The prompt was longer than the model's context."""
 
 
-class Undone(Lost):
+class Undone(LostAnswer):
     """The answer held calls, and none of them was done: the model should be told why."""
 
 
@@ -108,7 +108,7 @@ class Exchange:
             ):
                 with attempt:
                     response = await self._once(messages)
-        except Lost:
+        except LostAnswer:
             raise
         except Exception as error:  # a hostile stream makes an SDK raise anything
             _LOG.debug("no answer", exc_info=error)
@@ -116,7 +116,7 @@ class Exchange:
         seconds = time.monotonic() - started
         self._usage = usage(response, self.prices, attempts=self.attempts, seconds=seconds)
         if response.finish_reason == "content_filter":
-            raise Lost("refusal", "the provider or the model refused")
+            raise LostAnswer("refusal", "the provider or the model refused")
         if response.finish_reason == "error":  # Google's endpoint keeps a call that is no JSON object
             raise Undone("invalid_action_exhausted", "the endpoint found a malformed call in it")
         return response
@@ -138,15 +138,18 @@ class Exchange:
         if not self.streamed:
             return await self._at_once(messages)
         async with model_request_stream(
-            self.model, messages,
-            model_settings=self.settings, model_request_parameters=self.parameters, instrument=False,
-        ) as stream:  # fmt: skip
+            self.model,
+            messages,
+            model_settings=self.settings,
+            model_request_parameters=self.parameters,
+            instrument=False,
+        ) as stream:
             try:
                 async for event in stream:
                     self.heard = True
                     self._show(event)
                 if not _has_end(stream.get()):
-                    raise Lost("provider_error", "the answer has no end")
+                    raise LostAnswer("provider_error", "the answer has no end")
                 for at in sorted(self._open):
                     self._done(at)
             finally:
@@ -156,9 +159,12 @@ class Exchange:
     async def _at_once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
         """The same, from an endpoint that cannot stream: shown as if it had."""
         response = await model_request(
-            self.model, messages,
-            model_settings=self.settings, model_request_parameters=self.parameters, instrument=False,
-        )  # fmt: skip
+            self.model,
+            messages,
+            model_settings=self.settings,
+            model_request_parameters=self.parameters,
+            instrument=False,
+        )
         self.heard = True
         for at, part in enumerate(response.parts):
             self._show(PartStartEvent(index=at, part=part))
@@ -179,16 +185,16 @@ class Exchange:
                 return TooLong("provider_error", what)
             case wrong.ModelTimeoutError() if error.phase not in ("connect", "pool"):
                 self.heard = True
-                return Lost("turn_timeout", what)
+                return LostAnswer("turn_timeout", what)
             case wrong.ModelConnectionError() if error.phase not in ("connect", "pool"):
                 self.heard = True
-                return Lost("provider_error", what)
+                return LostAnswer("provider_error", what)
             case wrong.ModelAPIError() if not self.heard and isinstance(error, _STATED):
                 self._refused = True
                 return ProviderFailed(what)
             case _:
                 self.heard = True
-                return Lost("provider_error", what)
+                return LostAnswer("provider_error", what)
 
     def _show(self, event: ModelResponseStreamEvent) -> None:
         match event:

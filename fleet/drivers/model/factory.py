@@ -38,10 +38,10 @@ def model_driver(config: FleetConfig, state: Path) -> Callable[[], Driver] | Non
     key, section = model_key(config, state), config.model
     if importlib.util.find_spec("pydantic_ai") is None:
         raise ConfigError("[model] needs packages that are not installed", remedy=f"pip install '{EXTRA}'")
-    return lambda: _Later(section, key)
+    return lambda: _LazyDriver(section, key)
 
 
-class _Later:
+class _LazyDriver:
     """Imports the SDKs, seconds of work, when a run first needs them, and not on the event loop."""
 
     def __init__(self, section: ModelSection, key: str) -> None:

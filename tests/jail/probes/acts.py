@@ -219,7 +219,25 @@ def exchange(request: Request) -> None:
 ACTS: dict[str, Callable[[Request], int | None]] = {
     act.__name__: act
     for act in (
-        leave, echo, crash, fail, sleep, flood, lines, linger, stop, spin, share, blind, crowd, inodes,
-        connect, arrive, reconnect, meet, wreck, exchange,
+        leave,
+        echo,
+        crash,
+        fail,
+        sleep,
+        flood,
+        lines,
+        linger,
+        stop,
+        spin,
+        share,
+        blind,
+        crowd,
+        inodes,
+        connect,
+        arrive,
+        reconnect,
+        meet,
+        wreck,
+        exchange,
     )
-}  # fmt: skip
+}

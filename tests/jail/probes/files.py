@@ -10,14 +10,35 @@ import subprocess
 from .registry import Facts, probe, refused, require
 
 _DEVICES = {
-    "console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout",
-    "tty", "urandom", "zero",
-}  # fmt: skip
+    "console",
+    "core",
+    "fd",
+    "full",
+    "null",
+    "ptmx",
+    "pts",
+    "random",
+    "shm",
+    "stderr",
+    "stdin",
+    "stdout",
+    "tty",
+    "urandom",
+    "zero",
+}
 _SERVICES = (
-    "/run/docker.sock", "/var/run/docker.sock", "/run/dbus/system_bus_socket", "/run/systemd/private",
-    "/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/user", "/run", "/var", "/home",
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/dbus/system_bus_socket",
+    "/run/systemd/private",
+    "/run/nscd/socket",
+    "/run/systemd/resolve/io.systemd.Resolve",
+    "/run/user",
+    "/run",
+    "/var",
+    "/home",
     "/root",
-)  # fmt: skip
+)
 
 
 def _create(folder: str) -> None:

@@ -13,9 +13,15 @@ from .registry import Facts, probe, refused, require
 from .system import call, raw
 
 _NEW = {
-    "TIME": 0x80, "NS": 0x20000, "CGROUP": 0x2000000, "UTS": 0x4000000, "IPC": 0x8000000, "USER": 0x10000000,
-    "PID": 0x20000000, "NET": 0x40000000,
-}  # fmt: skip
+    "TIME": 0x80,
+    "NS": 0x20000,
+    "CGROUP": 0x2000000,
+    "UTS": 0x4000000,
+    "IPC": 0x8000000,
+    "USER": 0x10000000,
+    "PID": 0x20000000,
+    "NET": 0x40000000,
+}
 _HIGH = 1 << 40
 _MASKED = ("cmdline", "config.gz", "kallsyms", "diskstats", "interrupts", "sys/kernel/random/boot_id")
 

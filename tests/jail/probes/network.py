@@ -10,9 +10,17 @@ from .registry import Escaped, Facts, probe, refused, require
 from .system import call
 
 _FAMILIES = {
-    "UNIX": 1, "NETLINK": 16, "PACKET": 17, "TIPC": 30, "BLUETOOTH": 31, "ALG": 38, "VSOCK": 40, "KCM": 41,
-    "QIPCRTR": 42, "XDP": 44,
-}  # fmt: skip
+    "UNIX": 1,
+    "NETLINK": 16,
+    "PACKET": 17,
+    "TIPC": 30,
+    "BLUETOOTH": 31,
+    "ALG": 38,
+    "VSOCK": 40,
+    "KCM": 41,
+    "QIPCRTR": 42,
+    "XDP": 44,
+}
 
 
 def _connect(family: int, address: tuple[str, int]) -> None:

@@ -10,7 +10,7 @@ from .check import LOG, Program, collect, exhaustive, fit_literal, sized
 from .consts import evaluate
 from .diagnostic import CompileError, Span
 from .operators import INTS, NUMBERS, SHIFTS, result_type
-from .scope import Scope
+from .scope import LocalScope
 
 
 def check(items: list[n.Item]) -> Program:
@@ -32,7 +32,7 @@ class Body:
 
     def __init__(self, program: Program, consts: dict[str, n.Const], returns: str) -> None:
         self.program, self.consts, self.returns = program, consts, returns
-        self.scope = Scope()
+        self.scope = LocalScope()
         self.loops: list[n.Loop | n.While | None] = []
 
     def function(self, item: n.Function) -> None:

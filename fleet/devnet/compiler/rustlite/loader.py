@@ -16,11 +16,11 @@ ENTRIES = (b"frame", b"render")
 NONE = "no entry"
 
 
-class Malformed(Exception):
+class MalformedModule(Exception):
     """The bytes end early, or a number is longer than its type."""
 
 
-class Reader:
+class ModuleReader:
     """Bounded reads over `data[at:end]`."""
 
     def __init__(self, data: bytes, at: int, end: int) -> None:
@@ -36,11 +36,11 @@ class Reader:
                 if value >= 1 << 32:
                     break
                 return value
-        raise Malformed
+        raise MalformedModule
 
     def take(self, count: int) -> bytes:
         if count > self.end - self.at:
-            raise Malformed
+            raise MalformedModule
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -50,28 +50,28 @@ def entry(module: bytes, defects: frozenset[str]) -> str:
     if not module.startswith(MAGIC):
         return NONE
     found: set[bytes] = set()
-    reader = Reader(module, len(MAGIC), len(module))
+    reader = ModuleReader(module, len(MAGIC), len(module))
     try:
         while reader.at < reader.end:
             found |= _section(reader, defects)
-    except Malformed:
+    except MalformedModule:
         return NONE
     return next((name.decode() for name in ENTRIES if name in found), NONE)
 
 
-def _section(reader: Reader, defects: frozenset[str]) -> set[bytes]:
+def _section(reader: ModuleReader, defects: frozenset[str]) -> set[bytes]:
     """The entry names that one section exports; `reader` moves past it."""
     kind = reader.take(1)[0]
     try:
         body = reader.take(reader.u32())
-    except Malformed:
+    except MalformedModule:
         if "loader-crash" in defects:  # seeded defect: maps the section before it looks at its length
             os.abort()
         raise
-    return _exports(Reader(body, 0, len(body))) if kind == EXPORTS else set()
+    return _exports(ModuleReader(body, 0, len(body))) if kind == EXPORTS else set()
 
 
-def _exports(section: Reader) -> set[bytes]:
+def _exports(section: ModuleReader) -> set[bytes]:
     found: set[bytes] = set()
     for _ in range(section.u32()):
         name = section.take(section.u32())
@@ -80,5 +80,5 @@ def _exports(section: Reader) -> set[bytes]:
         if kind == FUNCTION and name in ENTRIES:
             found.add(name)
     if section.at != section.end:
-        raise Malformed
+        raise MalformedModule
     return found

@@ -141,9 +141,23 @@ class Jump(Node):
 
 
 Expr = (
-    Literal | Unit | Name | Path | Call | Unary | Binary | Cast
-    | Assign | Block | If | While | Loop | Match | Return | Jump
-)  # fmt: skip
+    Literal
+    | Unit
+    | Name
+    | Path
+    | Call
+    | Unary
+    | Binary
+    | Cast
+    | Assign
+    | Block
+    | If
+    | While
+    | Loop
+    | Match
+    | Return
+    | Jump
+)
 
 
 @dataclass(eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .nodes import Local
 
 
-class Scope:
+class LocalScope:
     """Nested scopes over one flat list of variables; a shadowed variable keeps its own slot."""
 
     def __init__(self) -> None:

@@ -1,0 +1,87 @@
+"""A state directory that is held, and a jail that proves itself while everything else is still loaded.
+
+The proof is mostly waiting for other processes, and the libraries of a run take longer than it: this module
+imports only what a jail needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from fleet.app.lock import only_one
+from fleet.config import FleetConfig, Platform, load_fleet, load_platform
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.model import Image, Tier
+from fleet.jail.reap import reap_stale
+from fleet.jail.selfcheck import require
+from fleet.jail.toolcheck import Programs, try_programs
+
+SPOOL = "jails"
+POOL = 2
+"""Jails that wait with their imports done: one per core of the smallest machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """What was configured, and the jail; nothing may run in it before `proven` has returned."""
+
+    state: Path
+    config: FleetConfig
+    platform: Platform
+    jail: BwrapJail
+    shown: Image
+    _proof: asyncio.Task[Tier]
+
+    async def proven(self) -> Tier:
+        """As what the jail has proven itself; JailError when it is none."""
+        tier = await self._proof
+        require(tier)
+        return tier
+
+    async def cannot_start(self) -> str:
+        """Why the platform's compiler or loader cannot be tried here; "" when they can, and without any."""
+        tried = await try_programs(self.shown, programs(self.platform), spool=self.state / SPOOL)
+        return "; ".join(f"{one.name}: {one.seen}" for one in tried if one.ours)
+
+
+def programs(platform: Platform) -> Programs:
+    """The platform's programs, and what they are tried on."""
+    section = platform.compiler
+    return Programs(compiler=section.command, loader=section.loader, sample=section.sample)
+
+
+def image(platform: Platform, profile: Path) -> Image:
+    """What a jail shows besides the guest: the platform's compiler, if it has one."""
+    if not platform.compiler.root:
+        return Image()
+    return Image(mounts=((profile.parent / platform.compiler.root, "tc"),))
+
+
+@asynccontextmanager
+async def fenced(state: Path, platform: str | None = None) -> AsyncIterator[Bootstrap]:
+    """Hold the state directory's lock, end what an earlier process left of its jails, begin the proof.
+
+    Raises ConfigError, JailError, TryAgain.
+    """
+    config = load_fleet()
+    profile, path = load_platform(platform or config.platform, state)
+    with only_one(state):
+        spool = state / SPOOL
+        spool.mkdir(mode=0o700, exist_ok=True)
+        reap_stale(spool)
+        shown = image(profile, path)
+        jail = BwrapJail(shown, pool=POOL, spool=spool)
+        proof = asyncio.create_task(jail.probe())
+        try:
+            yield Bootstrap(state, config, profile, jail, shown, proof)
+        finally:
+            proof.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.gather(proof, return_exceptions=True)
+                await jail.aclose()

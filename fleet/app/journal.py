@@ -1,0 +1,50 @@
+"""The journal of a state directory, wherever the configuration puts it; every command opens it here."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fleet.clock import Clock
+from fleet.config import load_fleet
+from fleet.runs.lifecycle import own_start
+from fleet.store.dispatch.source import Embedded, Owner, Source
+from fleet.store.journal import Journal
+from fleet.store.location import store_place
+
+PATIENCE_S = 20.0
+"""A daemon on a server's journal waits so long for a server that restarts."""
+
+
+async def open_journal(state: Path) -> Journal:
+    """The journal, made where there is none; ConfigError, TryAgain."""
+    return await Journal.open(store_place(load_fleet().store, state))
+
+
+async def known_journal(state: Path) -> Journal | None:
+    """The journal for somebody who only reads: None, and nothing made, while its file is not there."""
+    place = store_place(load_fleet().store, state)
+    return None if isinstance(place, Path) and not place.exists() else await Journal.open(place)
+
+
+@asynccontextmanager
+async def at_work(
+    place: Path | str, platform: str, *, stalled_s: float, clock: Clock | None = None
+) -> AsyncIterator[tuple[Journal, Source]]:
+    """The journal of somebody who runs things, and where runs come from."""
+    if isinstance(place, Path):
+        async with await Journal.open(place, clock=clock, keeper="") as journal:
+            yield journal, Embedded(journal, platform, Owner(os.getpid(), own_start()))
+        return
+    owner = Owner(os.getpid(), own_start(), f"{socket.gethostname()}-{secrets.token_hex(4)}")
+    async with await Journal.open(place, clock=clock, busy_s=PATIENCE_S, keeper=owner.daemon) as journal:
+        from fleet.store.dispatch.dispatcher import (
+            Dispatcher,  # of the extra `postgres`, which the journal asked for
+        )
+
+        async with Dispatcher(place, journal, platform, owner, stalled_s=stalled_s).open() as source:
+            yield journal, source

@@ -1,0 +1,81 @@
+"""What a person at the terminal may have signed under the fleet's own key, besides reports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleet.app.journal import open_journal
+from fleet.app.lock import only_one
+from fleet.app.wiring import JournalledTx, fences
+from fleet.chain.abi import FUNCTIONS, METADATA_KEYS
+from fleet.chain.keys import load_key
+from fleet.chain.names import Names
+from fleet.chain.policy import NeverList
+from fleet.chain.ports import Role, TxRequest
+from fleet.chain.rpc import Rpc
+from fleet.chain.signer import Keys, Signer
+from fleet.config import Platform, key_file, load_fleet, load_platform
+from fleet.errors import Refused, TxFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Acts under the identity's key, in the operator's role; every write is read back."""
+
+    rpc: Rpc
+    platform: Platform
+    signer: Signer
+
+    async def own(self, name: str) -> int:
+        """The id of a name that this key owns, registered now if it is free; Refused when it is another's."""
+        names = Names(self.rpc, self.platform.chain.diamond)
+        owner, me = await names.owner_of_name(name), self.signer.address(Role.OPERATOR)
+        if owner and owner != me:
+            raise Refused(f"{name} belongs to {owner}", rule="owner", remedy="rename the persona")
+        if not owner:
+            if cost := await names.registration_cost():
+                await self._sign(self.platform.chain.token, "approve", self.platform.chain.diamond, cost)
+            gas = self.platform.gas.register_name
+            await self._sign(self.platform.chain.diamond, "register", name, gas=gas)
+        return await names.id_of_name(name)
+
+    async def set_metadata(self, token_id: int, label: str, value: bytes) -> str:
+        """Write one metadata key and read it back; the transaction's hash."""
+        diamond, key, gas = self.platform.chain.diamond, METADATA_KEYS[label], self.platform.gas
+        limit = gas.publish_base + gas.publish_per_byte * len(value)
+        tx = await self._sign(diamond, "setMetadata", token_id, key, value, gas=limit)
+        if await self.rpc.view(diamond, "metadata", token_id, key) != value:
+            raise TxFailed(f"{label} of agent {token_id} does not read back", kind="read_back", tx=tx)
+        return tx
+
+    async def _sign(self, to: str, function: str, *args: object, gas: int = 0) -> str:
+        request = TxRequest(
+            role=Role.OPERATOR,
+            to=to,
+            data=FUNCTIONS[function].encode(*args),
+            gas=gas or self.platform.gas.small,
+            purpose=f"operator {function}",
+        )
+        return (await self.signer.submit(request)).tx
+
+
+@asynccontextmanager
+async def open_operator(state: Path, *, platform: str | None) -> AsyncIterator[Operator]:
+    """The signer in a person's hands; holds the state directory's lock, journals like everything else."""
+    config = load_fleet()
+    profile, _ = load_platform(platform or config.platform, state)
+    with only_one(state):
+        key = load_key(key_file(config, "identity", state))
+        async with Rpc(profile.chain.rpc) as rpc, await open_journal(state) as journal:
+            await rpc.check_target(profile)
+            signer = Signer(
+                rpc,
+                profile.chain,
+                JournalledTx(journal),
+                keys=Keys(operator=key),
+                fences=fences(state, NeverList(config.never), profile, None),
+            )
+            yield Operator(rpc, profile, signer)

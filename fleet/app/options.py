@@ -1,0 +1,23 @@
+"""What the resident service is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fleet.clock import Clock, SystemClock
+
+GRACE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """State directory and persona folder; everything else as the command line says."""
+
+    state: Path
+    folder: Path
+    platform: str | None = None
+    grace_s: float = GRACE_S
+    port: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    """Not of the command line: a soak sets it wrong."""

@@ -1,0 +1,28 @@
+"""One pass of triage over a world: rank the log, and post the summary when the list changed."""
+
+from __future__ import annotations
+
+from fleet.personas.load import LoadedPersona
+from fleet.runs.context import FleetContext
+from fleet.runs.outage.book import book_of
+from fleet.triage.run import TriageResult, triage
+from fleet.triage.unproven import unproven
+
+
+async def pass_over(world: FleetContext, persona: LoadedPersona) -> TriageResult:
+    """Mirror, cluster, rank, write; then at most one `sev=meta` entry, which the next pass ignores.
+
+    The end of an outage that the log speaks of is posted too, once.
+    """
+    trusted = frozenset(address.lower() for address in (*world.config.trusted, world.identity))
+    weights = persona.persona.weights
+    book = await book_of(world.journal, world.platform.name)
+    left = unproven(await world.journal.findings())
+    result = await triage(
+        world.log, world.journal, trusted, weights, world.state, world.clock, book.ended, left
+    )
+    for text in result.over:
+        await world.log.post(text)
+    if result.meta_text is not None:
+        await world.log.post(result.meta_text)
+    return result

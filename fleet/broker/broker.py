@@ -1,0 +1,59 @@
+"""A jail's only way out: reads of the chain, transactions and tokens by request, the platform's own hosts.
+
+    POST /rpc                      JSON-RPC, single or batch: reads on the list, written anew (rpc_policy.py)
+    POST /tx, POST /auth           a transaction or a call token under a throwaway key, by label (services.py)
+    GET http(s)://host[:port]/…    a listed host; POST only under the proxy's base URL (forward.py)
+    CONNECT host:port              off unless the policy says so
+
+Policy lives here, on the trusted side; a jail that lies meets it again and again. Every refusal is an answer
+with its rule, so that whoever asked can read why: `{"error", "error_class", "rule"}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import anyio
+
+from fleet.broker.egress_policy import EgressPolicy
+from fleet.broker.egress_record import EgressRecord
+from fleet.broker.egress_session import EgressSession
+from fleet.broker.services import Services, TxPort
+
+__all__ = ["Broker", "EgressPolicy", "EgressRecord", "TxPort"]
+
+_LOOKAHEAD = 1 << 17
+
+
+class Broker:
+    """The egress of one run: `jail.call(…, egress=broker.egress)`, any number of calls at a time."""
+
+    def __init__(self, policy: EgressPolicy, tx: TxPort | None = None) -> None:
+        self._policy, self._tx = policy, tx
+        self._records: list[EgressRecord] = []
+
+    @property
+    def records(self) -> tuple[EgressRecord, ...]:
+        """Everything so far, oldest first; it only ever grows."""
+        return tuple(self._records)
+
+    @contextlib.asynccontextmanager
+    async def egress(self, listener: socket.socket) -> AsyncIterator[None]:
+        """Serve a listening socket while the context lasts; afterwards it is closed and nothing is served.
+
+        A transaction that was handed over is waited for, never cut off between its signature and its receipt:
+        also when the call is cancelled, or it would go on acting after its run has been cleaned up.
+        """
+        services = Services(self._policy, self._tx)
+        session = EgressSession(self._policy, services, self._records.append)
+        server = await asyncio.start_server(session.accept, sock=listener, limit=_LOOKAHEAD)
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                server.close()
+                await session.aclose()
+                await services.aclose()

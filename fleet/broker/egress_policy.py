@@ -1,0 +1,250 @@
+"""Where a jail may send anything: exact hosts, exact spellings, and addresses that are really out there.
+
+Pure, but for `addresses`, which asks the resolver once. Nothing is normalised into permission: a target in
+another spelling than the list's (case, trailing dot, octal, user information) is refused as it stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable, Container, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+from fleet.broker.rpc_policy import METHODS, Denied
+from fleet.config import Platform
+from fleet.errors import ConfigError
+from fleet.unanswered import NO_NAME
+
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_AUTHORITY = re.compile(r"([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::([1-9][0-9]{0,4}))?", re.ASCII)
+_PORTS = {"http": 80, "https": 443}
+_ESCAPED_DOT_OR_SLASH = re.compile(r"%2e|%2f|%5c", re.IGNORECASE)
+
+_EXTRA_BLOCKED = (
+    IPv4Address("100.100.100.200"),
+    IPv4Address("168.63.129.16"),
+    IPv6Address("fd00:ec2::254"),
+)
+"""Cloud metadata services that no registry calls private (jail.md section 9)."""
+
+_UNICAST = IPv6Network("2000::/3")
+"""All of IPv6 that is given to hosts (RFC 4291): what is odd or future lies outside, `is_global` or not."""
+_NAT64 = IPv6Network("64:ff9b::/96")
+_NOT_HOSTS = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments; its two global hosts are the nearest NAT's
+    IPv4Network("192.88.99.0/24"),  # relays from IPv6, out of use (RFC 7526)
+    IPv6Network("3fff::/20"),  # documentation (RFC 9637), newer than the table of Python 3.11
+)
+"""What `is_global` says of these differs from one Python to the next."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Scheme, lower-case host without trailing dot, port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        return self.host if self.port == _PORTS[self.scheme] else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class EgressTarget:
+    """A request's absolute target, split."""
+
+    origin: Origin
+    path: str
+
+
+Resolver = Callable[[Origin], Awaitable[tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgressPolicy:
+    """The list and the caps of one run's egress. Bytes, seconds, counts."""
+
+    rpc: str
+    hosts: frozenset[Origin]
+    faces: tuple[tuple[Origin, re.Pattern[str]], ...] = ()
+    proxy: EgressTarget | None = None
+    methods: frozenset[str] = METHODS
+    never: Container[bytes] = frozenset()
+    """Selectors that no transaction may carry; asked anew for each one."""
+    max_log_range: int = 10_000
+    tunnels: bool = False
+    """CONNECT: off, since inside a tunnel no rule but the host's can be held; the broker does TLS itself."""
+    max_head: int = 32 << 10
+    max_body: int = 1 << 20
+    max_response: int = 16 << 20
+    max_total: int = 64 << 20
+    max_requests: int = 2_000
+    max_connections: int = 32
+    head_s: float = 5.0
+    idle_s: float = 30.0
+    request_s: float = 30.0
+    resolve: Resolver | None = None
+    """Instead of the machine's resolver."""
+
+    @classmethod
+    def of(cls, platform: Platform) -> EgressPolicy:
+        """The policy that a platform's profile describes; ConfigError when it would open the node itself."""
+        web = platform.web
+        face = urlsplit(web.face.replace("{name}", "name"))
+        hosts = {_profile_origin(url) for url in (web.site, web.proxy) if url} | set(_pairs(web.hosts))
+        faces: tuple[tuple[Origin, re.Pattern[str]], ...] = ()
+        if "{name}" in urlsplit(web.face).netloc:
+            host = urlsplit(web.face).netloc.rpartition(":")[0] if face.port else urlsplit(web.face).netloc
+            pattern = re.escape(host.lower().rstrip(".")).replace(re.escape("{name}"), _LABEL)
+            faces = ((_profile_origin(face.geturl()), re.compile(pattern, re.ASCII)),)
+        elif web.face:
+            hosts.add(_profile_origin(face.geturl()))
+        proxy = (
+            EgressTarget(_profile_origin(web.proxy), urlsplit(web.proxy).path.rstrip("/"))
+            if web.proxy
+            else None
+        )
+        policy = cls(rpc=platform.chain.rpc, hosts=frozenset(hosts), faces=faces, proxy=proxy)
+        if _profile_origin(policy.rpc) in policy.hosts:
+            raise ConfigError(
+                "web: the node's own host and port are among the hosts that tools may reach",
+                remedy="serve the node and the site on different ports",
+            )
+        return policy
+
+    def check(self, method: str, target: EgressTarget) -> None:
+        """Denied unless this host may be asked in this way."""
+        if not self.lists(target.origin):
+            raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
+        if method in ("GET", "HEAD", "OPTIONS"):
+            return
+        if method != "POST" or self.proxy is None or not self._under_proxy(target):
+            raise Denied("method", f"{method[:16]} is not permitted there", status=403)
+
+    def lists(self, origin: Origin) -> bool:
+        """Whether this exact origin is on the list, or is the face of a name."""
+        return origin in self.hosts or any(
+            (origin.scheme, origin.port) == (like.scheme, like.port) and pattern.fullmatch(origin.host)
+            for like, pattern in self.faces
+        )
+
+    def may_be_private(self, origin: Origin) -> bool:
+        """Only what the profile spells out itself: an address literal, or a name under `localhost`."""
+        return self.lists(origin) and (_literal(origin.host) is not None or _is_localhost(origin.host))
+
+    def _under_proxy(self, target: EgressTarget) -> bool:
+        proxy = self.proxy
+        path = target.path.partition("?")[0]
+        parts = path.split("/")
+        if proxy is None or target.origin != proxy.origin or ".." in parts or "." in parts or "\\" in path:
+            return False
+        return not _ESCAPED_DOT_OR_SLASH.search(path) and path.startswith(f"{proxy.path}/")
+
+
+def parse_target(text: str) -> EgressTarget:
+    """An absolute-form request target in the one accepted spelling; Denied otherwise."""
+    scheme, mark, rest = text.partition("://")
+    authority, slash, path = rest.partition("/")
+    if scheme not in _PORTS or not mark or not text.isascii() or not text.isprintable():
+        raise Denied("target", "expected an absolute http or https target")
+    return EgressTarget(parse_authority(authority, scheme), slash + path or "/")
+
+
+def parse_authority(text: str, scheme: str) -> Origin:
+    """`host[:port]`, lower case, no user information, no trailing dot; Denied otherwise."""
+    found = _AUTHORITY.fullmatch(text)
+    if found is None or found[1].endswith(".") or ".." in found[1]:
+        raise Denied("spelling", f"not a plain lower-case host and port: {text[:80]!r}")
+    port = int(found[2]) if found[2] else _PORTS[scheme]
+    if port > 65_535:
+        raise Denied("spelling", "a port above 65535")
+    return Origin(scheme, found[1], port)
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is really out there: no loopback, no neighbour, no cloud's metadata service."""
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address):
+        if whole := ip.ipv4_mapped or _nat64(ip):  # another spelling of that very address
+            return is_public(str(whole))
+        inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if ip not in _UNICAST or (inner is not None and not is_public(str(inner))):
+            return False
+    listed = ip in _EXTRA_BLOCKED or any(ip in network for network in _NOT_HOSTS)
+    return ip.is_global and not ip.is_multicast and not listed
+
+
+async def addresses(origin: Origin, *, private: bool, resolve: Resolver | None = None) -> tuple[str, ...]:
+    """Every address of a host, asked for once; Denied when any of them is not public and need be."""
+    if _is_localhost(origin.host):
+        found: Iterable[str] = ("127.0.0.1",)  # RFC 6761: never asked of a resolver
+    elif literal := _literal(origin.host):
+        found = (literal,)
+    else:
+        found = await (resolve or system_resolver)(origin)
+    if not private and not all(is_public(address) and not is_own(address) for address in found):
+        raise Denied("address", f"{origin.host} resolves to an address that is not public")
+    return tuple(found)
+
+
+def is_own(address: str) -> bool:
+    """Whether an address belongs to an interface of this machine: only such a one can be bound."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+async def system_resolver(origin: Origin) -> tuple[str, ...]:
+    """All addresses of a host, in the system's order."""
+    loop = asyncio.get_running_loop()
+    try:
+        infos = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+    except OSError:
+        raise Denied("unreachable", f"{origin.host}: {NO_NAME}", status=502) from None
+    return tuple(dict.fromkeys(str(info[4][0]) for info in infos))
+
+
+def _nat64(ip: IPv6Address) -> IPv4Address | None:
+    return IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None
+
+
+def _literal(host: str) -> str | None:
+    try:
+        return str(ip_address(host.strip("[]")))
+    except ValueError:
+        return None
+
+
+def _is_localhost(host: str) -> bool:
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _profile_origin(url: str) -> Origin:
+    """An origin as the operator wrote it, brought to the list's spelling."""
+    parts = urlsplit(url)
+    try:
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        host = host if ":" in host else host.rstrip(".").encode("idna").decode()
+    except (ValueError, KeyError):
+        raise ConfigError(f"web: {url!r} has no usable host and port") from None
+    return Origin(parts.scheme, f"[{host}]" if ":" in host else host, port)
+
+
+def _pairs(hosts: Iterable[str]) -> Iterable[Origin]:
+    """`host:port` of the profile: port 443 means https, anything else http; a bare host means both."""
+    for host in hosts:
+        if host.rpartition(":")[2].isdigit():
+            yield _profile_origin(f"{'https' if host.endswith(':443') else 'http'}://{host}")
+        else:
+            yield _profile_origin(f"http://{host}")
+            yield _profile_origin(f"https://{host}")

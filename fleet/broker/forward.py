@@ -1,0 +1,143 @@
+"""The way to a listed host: a request written anew, one dial to a checked address, bytes back untouched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import h11
+
+from fleet.broker.connection import MARK, JailConnection, header
+from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin, addresses
+from fleet.broker.rpc_policy import Denied
+from fleet.broker.upstream import tls
+from fleet.unanswered import RESET, unanswered
+
+Meter = Callable[[int], None]
+"""Is told of bytes before they reach the jail; raises Denied when a cap is passed."""
+
+_CHUNK = 1 << 16
+_DIAL_S = 10.0
+_NOT_SENT_ON = frozenset(
+    (
+        b"connection",
+        b"proxy-connection",
+        b"proxy-authorization",
+        b"keep-alive",
+        b"te",
+        b"trailer",
+        b"upgrade",
+        b"transfer-encoding",
+        b"expect",
+        b"host",
+        b"content-length",
+        b"forwarded",
+        b"x-forwarded-for",
+        MARK,
+    )
+)
+"""Hop-by-hop fields, and those that the broker sets itself."""
+
+
+class Broke(Exception):
+    """The answer stopped midway: the jail's connection is cut, so that it cannot look complete."""
+
+
+async def relay(
+    wire: JailConnection,
+    request: h11.Request,
+    body: bytes,
+    target: EgressTarget,
+    policy: EgressPolicy,
+    meter: Meter,
+) -> None:
+    """One request to one listed host; the answer's bytes go to the jail as they come, unread."""
+    reader, writer = await dial(target.origin, policy)
+    try:
+        writer.write(rewritten(request, body, target))
+        await writer.drain()
+        first = await reader.read(_CHUNK)
+        if not first:
+            raise Denied("unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502)
+        wire.relayed = True
+        await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter))
+    except OSError as error:
+        why = unanswered(error) or error.strerror or RESET
+        raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None
+    finally:
+        writer.transport.abort()
+
+
+async def tunnel(wire: JailConnection, origin: Origin, policy: EgressPolicy, meter: Meter) -> None:
+    """Opaque bytes both ways, counted together."""
+    reader, writer = await dial(origin, policy, plain=True)
+    try:
+        wire.relayed = True
+        wire.writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(_pump(b"", reader, wire.writer, meter), _pump(b"", wire.reader, writer, meter))
+    except OSError:
+        raise Broke from None
+    finally:
+        writer.transport.abort()
+
+
+async def dial(
+    origin: Origin, policy: EgressPolicy, *, plain: bool = False
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to an address that was resolved once and judged; that very address is dialled."""
+    found = await addresses(origin, private=policy.may_be_private(origin), resolve=policy.resolve)
+    secure, why = origin.scheme == "https" and not plain, ""
+    for address in found:
+        try:
+            async with asyncio.timeout(_DIAL_S):
+                return await asyncio.open_connection(
+                    address,
+                    origin.port,
+                    ssl=tls() if secure else None,
+                    server_hostname=origin.host.strip("[]") if secure else None,
+                )
+        except OSError as error:
+            why = unanswered(error) or type(error).__name__
+    raise Denied("unreachable", f"{origin.host}:{origin.port} does not answer: {why}", status=502)
+
+
+def rewritten(request: h11.Request, body: bytes, target: EgressTarget) -> bytes:
+    """The request in our own words: host from the target, one hop, no field that only this hop may read."""
+    named = {name.strip().lower() for name in header(request, b"connection").split(b",")}
+    kept = [(k, v) for k, v in request.headers if k not in _NOT_SENT_ON and k not in named]
+    own = [(b"host", target.origin.authority.encode()), (b"connection", b"close")]
+    if body or request.method == b"POST":
+        own.append((b"content-length", str(len(body)).encode()))
+    out = h11.Connection(h11.CLIENT)
+    head = h11.Request(method=request.method, target=target.path.encode(), headers=own + kept)
+    data = out.send(head) or b""
+    return data + (out.send(h11.Data(data=body)) or b"" if body else b"")
+
+
+async def _pump(
+    first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, meter: Meter
+) -> None:
+    chunk = first or await reader.read(_CHUNK)
+    while chunk:
+        try:
+            meter(len(chunk))
+            writer.write(chunk)
+            await writer.drain()
+            chunk = await reader.read(_CHUNK)
+        except (OSError, Denied):
+            raise Broke from None
+    if writer.can_write_eof():
+        writer.write_eof()
+
+
+async def _until_client_leaves(wire: JailConnection, pump: Coroutine[None, None, None]) -> None:
+    """Run the pump, but no longer than the client stays: an upstream need not close when it is done."""
+    work, leave = asyncio.create_task(pump), asyncio.create_task(wire.drain())
+    try:
+        await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+    finally:
+        work.cancel()
+        leave.cancel()
+        await asyncio.gather(work, leave, return_exceptions=True)

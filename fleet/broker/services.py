@@ -1,0 +1,129 @@
+"""The broker's own services: reads of the chain, a transaction, a call token; each parsed strictly."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Protocol
+
+from fleet.broker.egress_policy import EgressPolicy
+from fleet.broker.egress_record import EgressEntry
+from fleet.broker.rpc_policy import Denied, rewrite
+from fleet.broker.upstream import RpcUpstream
+from fleet.errors import ChainError, FleetError, Refused, TxFailed, Unreachable
+from sandbox import strict_json
+
+Answer = tuple[int, Mapping[str, Any] | bytes]
+Service = Callable[[bytes, EgressEntry], Awaitable[Answer]]
+
+SETTLE_S = 60.0
+"""Longest that a transaction in flight may keep a call's egress open after the jail is gone."""
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
+_DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
+_LABEL = re.compile(r"[a-z0-9-]{1,63}", re.ASCII)
+_WEI = re.compile(r"[0-9]{1,40}", re.ASCII)
+_ROUTE = re.compile(r"[a-z0-9-]{0,32}", re.ASCII)
+
+
+class TxPort(Protocol):
+    """What a jail may ask of a run's throwaway keys, by label; the keys themselves never come near it."""
+
+    async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
+        """`{"tx","status","gas_used","block","reverted"}`; raises Refused, TxFailed, Unreachable."""
+
+    async def token(self, key: str, route: str) -> dict[str, Any]:
+        """`{"token": "<addr>:<ts>:<sig>", "address"}`, fresh."""
+
+
+class Services:
+    """What `POST /rpc`, `/tx` and `/auth` do for one call."""
+
+    def __init__(self, policy: EgressPolicy, tx: TxPort | None) -> None:
+        self._policy, self._tx = policy, tx
+        self._rpc = RpcUpstream(policy.rpc, max_response=policy.max_response)
+        self._acts: set[asyncio.Task[dict[str, Any]]] = set()
+        self.by_path: dict[str, Service] = {"/rpc": self.rpc, "/tx": self.tx, "/auth": self.auth}
+
+    async def aclose(self) -> None:
+        """Wait for what was handed over, for a while, then let go of the node."""
+        if self._acts:
+            _, late = await asyncio.wait(self._acts, timeout=SETTLE_S)
+            for task in late:
+                task.cancel()
+        await self._rpc.aclose()
+
+    async def rpc(self, body: bytes, entry: EgressEntry) -> Answer:
+        clean, methods = rewrite(body, methods=self._policy.methods, max_log_range=self._policy.max_log_range)
+        entry.what = ",".join(methods)[:200]
+        async with asyncio.timeout(self._policy.request_s):
+            return await self._rpc.post(clean)
+
+    async def tx(self, body: bytes, entry: EgressEntry) -> Answer:
+        asked = {"value": "0"} | _object(body, {"key", "to", "data", "gas", "value"})
+        key, to, data = (
+            _match(asked, "key", _LABEL),
+            _match(asked, "to", _ADDRESS),
+            _match(asked, "data", _DATA),
+        )
+        value, gas = _match(asked, "value", _WEI), asked.get("gas")
+        if type(gas) is not int or not 0 < gas < 1 << 40:
+            raise Denied("shape", "gas: expected a positive integer", status=400)
+        entry.host, entry.what = to, data[:10]
+        if self._tx is None:
+            raise Denied("no-tx", "this call may not send transactions")
+        plain = bytes.fromhex(data[2:])
+        if plain[:4] in self._policy.never:
+            raise Denied("never", f"selector {data[:10]} is on the configured never-list")
+        return await self._act(self._tx.submit(key, to, plain, int(value), gas))
+
+    async def auth(self, body: bytes, entry: EgressEntry) -> Answer:
+        asked = {"route": ""} | _object(body, {"key", "route"})
+        key, route = _match(asked, "key", _LABEL), _match(asked, "route", _ROUTE)
+        entry.what = f"{key}:{route}"
+        if self._tx is None:
+            raise Denied("no-tx", "this call has no keys")
+        return await self._act(self._tx.token(key, route))
+
+    async def _act(self, act: Coroutine[Any, Any, dict[str, Any]]) -> Answer:
+        """Run to its end even when the jail goes away: never cut between a signature and its receipt."""
+        task = asyncio.create_task(act)
+        self._acts.add(task)
+        task.add_done_callback(self._acts.discard)
+        try:
+            return 200, await asyncio.shield(task)
+        except Refused as refused:
+            raise Denied(refused.rule, str(refused)) from None
+        except TxFailed as failed:
+            return 200, _failed(failed)
+        except Unreachable as error:
+            raise Denied("unreachable", str(error), status=502) from None
+        except ChainError as error:
+            return 200, {"error": str(error), "error_class": "reverted"}
+        except FleetError as error:
+            return 200, {"error": str(error), "error_class": "internal"}
+
+
+def _failed(failed: TxFailed) -> dict[str, Any]:
+    """A mined failure has a status; one that was never seen in a block has none to show."""
+    if failed.kind == "not_mined":
+        return {"error": str(failed), "error_class": "timeout", "tx": failed.tx}
+    return {"tx": failed.tx, "status": 0, "gas_used": failed.gas_used, "block": 0, "reverted": str(failed)}
+
+
+def _object(body: bytes, keys: set[str]) -> dict[str, Any]:
+    try:
+        asked = strict_json.loads(body)
+    except ValueError:
+        asked = None
+    if not isinstance(asked, dict) or not keys.issuperset(asked):
+        raise Denied("shape", f"expected an object of {', '.join(sorted(keys))}", status=400)
+    return asked
+
+
+def _match(asked: Mapping[str, Any], key: str, pattern: re.Pattern[str]) -> str:
+    value = asked.get(key)
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise Denied("shape", f"{key}: not of the form {pattern.pattern[:40]}", status=400)
+    return value

@@ -1,0 +1,77 @@
+"""Asking the daemon of this state directory over its unix socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+from fleet.app.lock import holder
+from fleet.errors import FleetError, Refused, TryAgain, UsageError
+from fleet.service.http_server import SOCKET
+
+PATIENCE_S = 30.0
+LARGEST = 1 << 20
+"""Bytes of an answer."""
+_ERRORS: Mapping[int, type[FleetError]] = {400: UsageError, 404: UsageError, 409: UsageError, 413: UsageError}
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonReply:
+    """What the daemon answered."""
+
+    status: int
+    body: dict[str, Any]
+
+    def check(self) -> DaemonReply:
+        """Itself when it was taken; UsageError, Refused or TryAgain otherwise."""
+        if self.status < 300:
+            return self
+        why = str(self.body.get("error", f"the daemon answered {self.status}"))
+        if self.status == 401:
+            raise Refused(why, rule="hook-signature")
+        raise _ERRORS.get(self.status, TryAgain)(why)
+
+
+def daemon_of(state: Path) -> int:
+    """Pid of the daemon that is at work there, 0 when there is none that could be asked."""
+    return holder(state) if (state / SOCKET).is_socket() else 0
+
+
+def ask(state: Path, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> DaemonReply:
+    """POST to the daemon; TryAgain when there is none, or it is only starting or ending."""
+    folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    # by way of the folder's descriptor: a longer path does not fit the address of a socket
+    line = _Line(f"/proc/self/fd/{folder}/{SOCKET}")
+    try:
+        line.request("POST", path, body, dict(headers or {}))
+        answer = line.getresponse()
+        status, data = answer.status, answer.read(LARGEST)
+    except (OSError, HTTPException) as error:
+        raise TryAgain(f"no daemon answers in {state}", remedy="fleet up") from error
+    finally:
+        line.close()
+        os.close(folder)
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = {}
+    return DaemonReply(status, found if isinstance(found, dict) else {})
+
+
+class _Line(HTTPConnection):
+    """HTTP over a unix socket. The name is one that the daemon takes for its own."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("fleet", timeout=PATIENCE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)

@@ -1,0 +1,95 @@
+"""`fleet run --queue`: the same run, by the daemon that is at work here."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from fleet.app.journal import open_journal
+from fleet.cli.console import note
+from fleet.cli.daemon_client import ask, daemon_of
+from fleet.cli.progress import Progress
+from fleet.errors import TryAgain
+from fleet.events.recorded import Recording, UnknownRecord
+from fleet.gate.stop import stopped
+from fleet.runs.drive import coverage
+from fleet.store.rows import RunRow
+
+LOOK_S = 0.5
+
+
+def queue(state: Path, persona: str, platform: str | None) -> dict[str, Any]:
+    """Put a run before everything that waits; TryAgain when no daemon is at work, UsageError when it cannot.
+
+    The daemon judges the name: it knows its folder of personas, which need not be this checkout's.
+    """
+    if not daemon_of(state):
+        raise TryAgain(f"no daemon is at work in {state}", remedy=f"fleet up; or fleet run {persona}")
+    # the daemon takes an ident once, so a request that is sent again is no second run
+    wish = {"persona": persona, "ident": secrets.token_hex(8), "platform": platform or ""}
+    said = ask(state, "/runs", json.dumps(wish).encode()).check()
+    return {"outcome": "", "queued": True, **said.body["runs"][0]}
+
+
+async def outcome(state: Path, run: str) -> dict[str, Any]:
+    """Wait for the end of a run, telling what it does; the same data as of one that ran here.
+
+    TryAgain when the daemon is gone meanwhile: the run is the next one's.
+    """
+    follow, told = _Follow(state / "runs" / run / "trajectory.jsonl"), False
+    async with await open_journal(state) as journal:
+        while True:
+            daemon = daemon_of(state)  # before the row: its last act may be the end of this run
+            row = await journal.run(run)
+            await to_thread.run_sync(follow.look)
+            if row.state == "ended":
+                break
+            if not daemon:
+                remedy = f"fleet up; then fleet runs show {run}"
+                raise TryAgain(f"the daemon is gone; run {run} is {row.state}", remedy=remedy)
+            if not told and row.state == "queued" and stopped(state):
+                note(f"  run {run} waits: everything is paused; fleet resume")
+                told = True
+            await anyio.sleep(LOOK_S)
+        findings = [asdict(finding) for finding in await journal.findings(run)]
+        calls = (await journal.spent(run)).get("calls", 0)
+    return {
+        "run": run,
+        "persona": row.persona,
+        "outcome": row.outcome,
+        "detail": row.detail,
+        "findings": findings,
+        "calls": calls,
+        "seconds": _seconds(row),
+        "settled": True,
+        "coverage": coverage(state / "runs" / run, run, row.outcome),
+    }
+
+
+class _Follow:
+    """What a run writes down, told as it comes; each look reads what is new."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
+        self._tell = Progress()
+
+    def look(self) -> None:
+        recording = Recording(self._path, start=self._offset)
+        for record in recording:
+            if not isinstance(record, UnknownRecord):
+                self._tell(record)
+        self._offset = recording.offset
+
+
+def _seconds(row: RunRow) -> float:
+    if not row.started:
+        return 0.0
+    took = datetime.fromisoformat(row.ended) - datetime.fromisoformat(row.started)
+    return round(took.total_seconds(), 3)

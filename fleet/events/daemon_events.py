@@ -1,0 +1,261 @@
+"""What the daemon does besides its runs: `events.jsonl` in the state directory, one event a line."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from fleet.clock import Clock, iso
+
+_LOG = logging.getLogger("fleet.events")
+MAX_LINE = 1 << 20
+LARGEST = 64 << 20
+"""Bytes; a larger file is put aside as `events.1.jsonl`, in the place of the one before."""
+
+
+class _DaemonEvent(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    at: str = ""  # ISO time, stamped by the feed
+
+
+class DaemonStarted(_DaemonEvent):
+    type: Literal["daemon.started"] = "daemon.started"
+    version: str
+    pid: int
+    platform: str
+    rung: str
+    personas: int
+
+
+class DaemonDraining(_DaemonEvent):
+    """No new runs; those in flight may end, and are cancelled after `grace_s`."""
+
+    type: Literal["daemon.draining"] = "daemon.draining"
+    reason: str
+    grace_s: float
+
+
+class DaemonStopped(_DaemonEvent):
+    type: Literal["daemon.stopped"] = "daemon.stopped"
+    reason: str
+
+
+class ConfigReloaded(_DaemonEvent):
+    """`changed` are keys that took effect, `waiting` those that need a restart."""
+
+    type: Literal["config.reloaded"] = "config.reloaded"
+    changed: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+
+class ConfigRefused(_DaemonEvent):
+    """The new configuration is wrong; the old one is kept."""
+
+    type: Literal["config.refused"] = "config.refused"
+    reason: str
+
+
+class PersonaAdded(_DaemonEvent):
+    type: Literal["persona.added"] = "persona.added"
+    persona: str
+    sha256: str
+
+
+class PersonaChanged(_DaemonEvent):
+    type: Literal["persona.changed"] = "persona.changed"
+    persona: str
+    sha256: str
+
+
+class PersonaRemoved(_DaemonEvent):
+    type: Literal["persona.removed"] = "persona.removed"
+    persona: str
+
+
+class PersonaRefused(_DaemonEvent):
+    """A file is wrong. `kept` is true when its last good version stays at work."""
+
+    type: Literal["persona.refused"] = "persona.refused"
+    file: str
+    reason: str
+    kept: bool
+
+
+class TriggerFired(_DaemonEvent):
+    type: Literal["trigger.fired"] = "trigger.fired"
+    persona: str
+    key: str
+    why: str
+    run: str
+
+
+class TriggerSkipped(_DaemonEvent):
+    type: Literal["trigger.skipped"] = "trigger.skipped"
+    persona: str
+    key: str
+    reason: str
+
+
+class QueuePaused(_DaemonEvent):
+    type: Literal["queue.paused"] = "queue.paused"
+    reason: str
+
+
+class QueueResumed(_DaemonEvent):
+    type: Literal["queue.resumed"] = "queue.resumed"
+
+
+class DialTurned(_DaemonEvent):
+    type: Literal["dial.turned"] = "dial.turned"
+    rung: str
+    who: str = ""
+    why: str = ""
+
+
+class RunUnsettled(_DaemonEvent):
+    """Clean-up of a run has to wait; it is tried again."""
+
+    type: Literal["run.unsettled"] = "run.unsettled"
+    run: str
+    persona: str
+    reason: str
+
+
+class RunSettled(_DaemonEvent):
+    """A run of a dead process, or one whose clean-up had to wait, has its outcome now."""
+
+    type: Literal["run.settled"] = "run.settled"
+    run: str
+    persona: str
+    outcome: str
+
+
+class NameReleased(_DaemonEvent):
+    """A name of an ended run was still there."""
+
+    type: Literal["name.released"] = "name.released"
+    run: str
+    name: str
+
+
+class RunsRemoved(_DaemonEvent):
+    """Folders of ended runs that were too old, or too many."""
+
+    type: Literal["runs.removed"] = "runs.removed"
+    runs: int
+    bytes: int
+
+
+class FaultMet(_DaemonEvent):
+    """A fault of ours that ended one piece of work and not the daemon."""
+
+    type: Literal["fault.met"] = "fault.met"
+    where: str
+    error: str
+
+
+DaemonEvent = Annotated[
+    DaemonStarted
+    | DaemonDraining
+    | DaemonStopped
+    | ConfigReloaded
+    | ConfigRefused
+    | PersonaAdded
+    | PersonaChanged
+    | PersonaRemoved
+    | PersonaRefused
+    | TriggerFired
+    | TriggerSkipped
+    | QueuePaused
+    | QueueResumed
+    | DialTurned
+    | RunUnsettled
+    | RunSettled
+    | NameReleased
+    | RunsRemoved
+    | FaultMet,
+    Field(discriminator="type"),
+]
+_EVENTS: TypeAdapter[DaemonEvent] = TypeAdapter(DaemonEvent)
+FeedReader = Callable[[DaemonEvent], None]
+
+
+class Feed:
+    """Appends, durably, then tells its readers. A full disk costs the line, not the daemon.
+
+    The journal is the truth of runs and skips; this file is what a person follows.
+    """
+
+    def __init__(
+        self, path: Path, *, clock: Clock, readers: Iterable[FeedReader] = (), largest: int = LARGEST
+    ) -> None:
+        self._path, self._largest = path, largest
+        self._fd = _open(path)
+        self._clock = clock
+        self._readers = list(readers)
+        _mend(self._fd)
+
+    def now(self) -> str:
+        """What `tell` would write as the time of an event that has none."""
+        return iso(self._clock.now())
+
+    def tell(self, *events: DaemonEvent) -> None:
+        """Write these down in one go."""
+        at = self.now()
+        stamped = [event if event.at else event.model_copy(update={"at": at}) for event in events]
+        try:
+            os.write(self._fd, b"".join(event.model_dump_json().encode() + b"\n" for event in stamped))
+            os.fsync(self._fd)
+            self._put_aside()
+        except OSError as error:
+            _LOG.error("events.jsonl cannot be written: %s", error.strerror)
+        for event in stamped:
+            for reader in list(self._readers):
+                try:
+                    reader(event)
+                except Exception:
+                    self._readers.remove(reader)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _put_aside(self) -> None:
+        """A daemon stays for months: two files of the largest size are all that it keeps."""
+        if os.fstat(self._fd).st_size > self._largest:
+            self._path.replace(self._path.with_suffix(".1.jsonl"))
+            fresh = _open(self._path)
+            os.close(self._fd)
+            self._fd = fresh
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, 0o600)
+
+
+def _mend(fd: int) -> None:
+    """A killed process may have left half a line: end it, so that the next one is whole."""
+    size = os.fstat(fd).st_size
+    if size and os.pread(fd, 1, size - 1) != b"\n":
+        os.write(fd, b"\n")
+
+
+def read_feed(path: Path) -> Iterator[DaemonEvent]:
+    """Every whole event of the file; torn, foreign and unknown lines are passed over."""
+    try:
+        handle = path.open("rb")
+    except FileNotFoundError:
+        return
+    with handle:
+        for line in handle:
+            try:
+                if len(line) <= MAX_LINE:
+                    yield _EVENTS.validate_json(line)
+            except ValidationError:
+                continue

@@ -1,0 +1,164 @@
+"""What waits for one sink, and the task that posts it: bounded, at most once, and never a run's business."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import anyio
+import httpcore
+
+from fleet.text import line
+
+ROOM = 512
+"""Deliveries that wait; what comes while all places are taken is dropped, and counted."""
+ENDS = 512
+"""Places that only the ends of runs take."""
+CAP = 32 * 1024
+"""Bytes of one delivery."""
+LARGEST = 256 * 1024
+"""Bytes of one body: no more than a fleet's own webhooks take."""
+DEADLINE_S = 5.0
+"""From the connection to the status line of the answer."""
+LINGER_S = 0.25
+"""What is delivered so soon after another goes with it."""
+_ENVELOPE = 4 * 1024
+_LOG = logging.getLogger("fleet.sinks")
+
+Seal = Callable[[bytes], Mapping[str, str]]
+"""The headers that sign a body."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Sender:
+    """A run as a sink knows it."""
+
+    run: str
+    persona: str = ""
+    seq: int = 0
+    lost: int = 0
+    """Deliveries before the next batch that are not known to have arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedDelivery:
+    """One delivery of a run, or its end: JSON of at most CAP bytes."""
+
+    sender: Sender
+    content: bytes
+    is_end: bool = False
+
+
+def batches(items: Iterable[QueuedDelivery]) -> Iterator[list[QueuedDelivery]]:
+    """Pure: the items of each run in their order, as many together as one body has room for."""
+    runs: dict[Sender, list[QueuedDelivery]] = {}
+    for item in items:
+        runs.setdefault(item.sender, []).append(item)
+    for mine in runs.values():
+        batch, size = list[QueuedDelivery](), _ENVELOPE
+        for item in mine:
+            size += len(item.content) + 1
+            if batch and size > LARGEST:
+                yield batch
+                batch, size = [], _ENVELOPE + len(item.content)
+            batch.append(item)
+        yield batch
+
+
+def body(batch: list[QueuedDelivery]) -> bytes:
+    """One batch as `sinks` describes it."""
+    sender = batch[0].sender
+    about = {"v": 1, "run": sender.run, "persona": sender.persona, "seq": sender.seq, "lost": sender.lost}
+    deliveries = b",".join(item.content for item in batch if not item.is_end)
+    end = next((item.content for item in batch if item.is_end), b"null")
+    return b'%s,"deliveries":[%s],"end":%s}' % (json.dumps(about)[:-1].encode(), deliveries, end)
+
+
+class Outbox:
+    """The queue of one sink. A failure is told once for each reason, and what it lost at the end."""
+
+    def __init__(
+        self, name: str, url: str, seal: Seal, *, room: int = ROOM, deadline_s: float = DEADLINE_S
+    ) -> None:
+        self._name, self._url, self._seal = name, url.encode("utf-8"), seal
+        self._room, self._deadline_s = room, deadline_s
+        self._into, self._out = anyio.create_memory_object_stream[QueuedDelivery](room + ENDS)
+        self._closing = anyio.Event()
+        self._told = set[str]()
+        tls = httpcore.default_ssl_context() if url.startswith("https:") else None
+        self._pool = httpcore.AsyncConnectionPool(ssl_context=tls)
+        self.taken = self.arrived = 0
+
+    def put(self, sender: Sender, pack: Callable[[], bytes], *, is_end: bool = False) -> None:
+        """At once, whether there is room or not; only what there is room for is packed."""
+        self.taken += 1
+        room = self._room + ENDS if is_end else self._room
+        if self._into.statistics().current_buffer_used < room:
+            self._into.send_nowait(QueuedDelivery(sender, pack(), is_end))
+        else:
+            sender.lost += 1
+            self._tell("its queue is full, deliveries are dropped")
+
+    async def run(self) -> None:
+        """Post until `close`, and until everything that waits then has been tried."""
+        async with self._out, self._pool:
+            async for first in self._out:
+                with anyio.move_on_after(LINGER_S):
+                    await self._closing.wait()
+                for batch in batches((first, *self._waiting())):
+                    await self._post(batch)
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._closing.set()
+        self._into.close()
+
+    def sum_up(self) -> None:
+        """Tell what was lost on the whole."""
+        if lost := self.taken - self.arrived:
+            _LOG.warning("sink %s: %d of %d deliveries were lost", self._name, lost, self.taken)
+
+    def _waiting(self) -> Iterator[QueuedDelivery]:
+        while self._out.statistics().current_buffer_used:
+            yield self._out.receive_nowait()
+
+    async def _post(self, batch: list[QueuedDelivery]) -> None:
+        sender = batch[0].sender
+        content, lost = body(batch), sender.lost + len(batch)
+        sender.seq, sender.lost = sender.seq + 1, 0
+        if why := await self._failure(content):
+            sender.lost += lost
+            self._tell(why)
+        else:
+            self.arrived += len(batch)
+
+    async def _failure(self, content: bytes) -> str:
+        """Why this body did not arrive; "" when it did."""
+        try:
+            with anyio.fail_after(self._deadline_s):
+                status = await self._exchange(content)
+        except TimeoutError:
+            return f"no answer within {self._deadline_s:g} s"
+        except Exception as error:  # whatever a sink or the way to it brings about is told, and no more
+            return f"{type(error).__name__}: {line(str(error), 200)}"
+        if 300 <= status < 400:
+            return f"HTTP {status}: redirects are not followed"
+        return "" if 200 <= status < 300 else f"HTTP {status}"
+
+    async def _exchange(self, content: bytes) -> int:
+        headers = {"content-type": "application/json", **self._seal(content)}
+        async with self._pool.stream(
+            "POST", self._url, headers=list(headers.items()), content=content
+        ) as answer:
+            # Nothing else of an answer is read, which ends the connection too: one that was kept could be
+            # closed by the sink at the wrong moment, and lose a batch.
+            return answer.status
+
+    def _tell(self, why: str) -> None:
+        """Once for each reason: the part before a colon, which nobody outside has a say in."""
+        reason = why.partition(":")[0]
+        if reason not in self._told:
+            self._told.add(reason)
+            _LOG.warning("sink %s: %s; runs go on", self._name, why)

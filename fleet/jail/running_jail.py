@@ -1,0 +1,136 @@
+"""One jail that is alive: run one request in it, then make sure that nothing is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from fleet.jail.model import End, Limits, Outcome
+from fleet.jail.process import is_running, kill
+from fleet.jail.streams import BoundedReader, feed, readable
+
+_GO, _HERE = b"G", b"A"
+_WAKE_S = 5.0
+_GONE_S = 2.0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RunningJail:
+    """Descriptors of a started jail whose guest waits for its one request.
+
+    `outer` is bubblewrap on our side, `init` the jail's PID 1: killing that one ends the whole namespace,
+    whatever happened to the other.
+    """
+
+    outer: subprocess.Popen[bytes]
+    outer_fd: int
+    init_fd: int
+    control: socket.socket
+    listener: socket.socket
+    stdin: int
+    stdout: int
+    stderr: int
+    record: Path
+    limits: Limits
+    born: float = field(default_factory=time.monotonic)
+    _fed: bool = False
+    _ended: bool = False
+
+    def alive(self) -> bool:
+        return not self._ended and is_running(self.outer_fd) and is_running(self.init_fd)
+
+    async def wake(self) -> bool:
+        """Ask PID 1 to keep watch from now on; False when nobody answers: nothing was dispatched."""
+        try:
+            self.control.send(_GO)
+            async with asyncio.timeout(_WAKE_S):
+                await readable(self.control.fileno())
+            return self.control.recv(16) == _HERE
+        except (OSError, TimeoutError):
+            return False
+
+    async def run(self, request: bytes, deadline_s: float) -> Outcome:
+        """Dispatch the request to a jail that is awake; wait for its end, the deadline or a flood."""
+        started = time.monotonic()
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def finish() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        out = BoundedReader(self.stdout, self.limits.stdout, finish)
+        err = BoundedReader(self.stderr, self.limits.stderr, finish)
+        ended = asyncio.ensure_future(readable(self.outer_fd))
+        ended.add_done_callback(lambda _: finish())
+        feeder = asyncio.ensure_future(self._feed(request))
+        try:
+            await asyncio.wait([over], timeout=deadline_s)
+            in_time = over.done()
+        finally:
+            with anyio.CancelScope(shield=True):
+                for task in (ended, feeder):
+                    task.cancel()
+                await asyncio.gather(ended, feeder, return_exceptions=True)
+                await self._stop()
+                stdout, stderr = out.finish(), err.finish()
+        if out.flooded or err.flooded:
+            end, code = End.FLOOD, 0
+        elif not in_time:
+            end, code = End.TIMEOUT, 0
+        else:
+            end, code = self._verdict()
+        return Outcome(end=end, code=code, stdout=stdout, stderr=stderr, seconds=time.monotonic() - started)
+
+    async def _feed(self, request: bytes) -> None:
+        self._fed = True
+        await feed(self.stdin, request)
+
+    def _verdict(self) -> tuple[End, int]:
+        """Believe PID 1's word only when bubblewrap's own exit status says the same."""
+        try:
+            word = json.loads(self.control.recv(4096, socket.MSG_DONTWAIT))
+        except (OSError, ValueError):
+            return End.LOST, 0
+        match word:
+            case {"exit": int(code)} if self.outer.returncode == code:
+                return End.EXITED, code
+            case {"signal": int(number)} if self.outer.returncode == 128 + number:
+                return End.SIGNALED, number
+        return End.LOST, 0
+
+    async def _stop(self) -> None:
+        """End every process of the jail and wait until the kernel says so.
+
+        PID 1 first, so that bubblewrap reaps it and no zombie is left to our own init.
+        """
+        kill(self.init_fd)
+        try:
+            async with asyncio.timeout(_GONE_S):
+                await readable(self.outer_fd)
+        except TimeoutError:
+            kill(self.outer_fd)
+            await readable(self.outer_fd)
+        self.outer.wait()
+        await readable(self.init_fd)
+
+    async def end(self) -> None:
+        """Kill what is left and release every descriptor; safe to call again."""
+        if self._ended:
+            return
+        self._ended = True
+        await self._stop()
+        self.listener.close()
+        self.control.close()
+        for fd in (self.stdout, self.stderr, self.outer_fd, self.init_fd):
+            os.close(fd)
+        if not self._fed:
+            os.close(self.stdin)
+        self.record.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""One tool call: granted, gated, sent into a fresh jail, recorded, answered."""

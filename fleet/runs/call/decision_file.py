@@ -1,0 +1,156 @@
+"""`DECISIONS.md`: what was decided in runs, why, and how to take it back. Appended to, never rewritten.
+
+Numbers go on after a restart and under several processes: each record is written under a lock, after
+the last number in the file. A record that cannot be written costs itself, not the run. A file that grows
+too large is put aside as `DECISIONS.1.md`, in the place of the one before, and the numbers go on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from fleet.clock import Clock, iso
+from fleet.text import line
+
+NAME, OLDER = "DECISIONS.md", "DECISIONS.1.md"
+LARGEST = 16 << 20
+"""Bytes; some twenty thousand records."""
+PATIENCE_S = 0.2
+"""How long a record waits for the lock, with the whole process: a stranger may hold it for hours."""
+PAUSE_S = 0.005
+TAIL = 65_536
+"""Bytes read to find the last number; a record has at most a few thousand."""
+_NUMBER = re.compile(rb"^## D([0-9]{1,12}) - ", re.MULTILINE)
+_LOG = logging.getLogger("fleet.decisions")
+
+Class = Literal["reversible", "irreversible"]
+
+
+class Decision(NamedTuple):
+    """One fork and the way that was taken."""
+
+    title: str
+    fork: str
+    decision: str
+    why: str
+    reversal: str
+    charter: str = "within the persona's grant, budget and dial"
+    kind: Class = "reversible"
+
+
+class DecisionFile:
+    """The log of one state directory."""
+
+    def __init__(
+        self, state: Path, clock: Clock, *, largest: int = LARGEST, patience_s: float = PATIENCE_S
+    ) -> None:
+        self.path, self._older, self._clock = state / NAME, state / OLDER, clock
+        self._largest, self._patience_s, self._held = largest, patience_s, False
+
+    def record(self, one: Decision, *, run: str, turn: int) -> int:
+        """Append one record, durably; its number, or 0 when it could not be written."""
+        try:
+            descriptor = self._locked()
+            try:
+                return self._append(descriptor, one, run, turn)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            _LOG.warning("%s: not written: %s: %s", self.path, error.strerror, line(one.title, 160))
+            return 0
+
+    def _locked(self) -> int:
+        """The file, with its lock and with room; OSError when another process keeps the lock."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        end = time.monotonic() + (0.0 if self._held else self._patience_s)
+        self._held = True  # until this returns: a lock that was held is not waited for again
+        while True:
+            descriptor = os.open(self.path, flags, 0o600)
+            try:
+                _lock(descriptor, end)
+                if self._is_current(descriptor):
+                    self._held = False
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Whether the next record belongs into this file; one that is too large is put aside here."""
+        found = os.fstat(descriptor)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(found, self.path.lstat()):
+                if found.st_size <= self._largest:
+                    return True
+                self.path.replace(self._older)
+        return False
+
+    def _append(self, descriptor: int, one: Decision, run: str, turn: int) -> int:
+        size = os.fstat(descriptor).st_size
+        number, mend = _last(descriptor, size) if size else (self._before(), "")
+        text = mend + _block(number + 1, one, run, turn, iso(self._clock.now()))
+        data = text.encode("utf-8", "replace")
+        try:
+            if os.write(descriptor, data) != len(data):
+                raise OSError(28, "written in part only")
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)  # half a record helps nobody
+            raise
+        return number + 1
+
+    def _before(self) -> int:
+        """The last number of the file that was put aside; 0 when there is none."""
+        try:
+            descriptor = os.open(self._older, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return 0
+        try:
+            return _last(descriptor, os.fstat(descriptor).st_size)[0]
+        finally:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int, end: float) -> None:
+    """Take the lock until `end` on the monotonic clock; OSError when another process keeps it."""
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() >= end:
+                raise OSError(error.errno, "another process keeps its lock") from None
+            time.sleep(PAUSE_S)
+
+
+def _last(descriptor: int, size: int) -> tuple[int, str]:
+    """The last number in the file, and what mends its end if a record was torn."""
+    for reach in (TAIL, size):
+        start = max(0, size - reach)
+        tail = os.pread(descriptor, size - start, start)
+        numbers = _NUMBER.findall(tail)
+        if numbers or start == 0:
+            break
+    mend = "" if not tail or tail.endswith(b"\n\n") else "\n(torn)\n\n"
+    return int(numbers[-1]) if numbers else 0, mend
+
+
+def _block(number: int, one: Decision, run: str, turn: int, at: str) -> str:
+    fields = {
+        "Fork": one.fork,
+        "Class": one.kind,
+        "Charter": one.charter,
+        "Decision": one.decision,
+        "Why": one.why,
+        "Reversal": one.reversal,
+        "Run": run,
+    }
+    rows = [f"{name + ':':<10}{line(text, 600)}" for name, text in fields.items()]
+    return "\n".join([f"## D{number} - {line(one.title, 160)} (turn {turn}, {at})", *rows, "", ""])

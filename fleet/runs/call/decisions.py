@@ -1,0 +1,170 @@
+"""Reads a run's stream for what was decided, and words each decision for `DECISIONS.md`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from fleet.events.model import (
+    DriverChanged,
+    Event,
+    ExtensionDisabled,
+    FindingPosted,
+    FindingRepeated,
+    FindingVerified,
+    Footer,
+    GateDenied,
+    OutageEnded,
+    OutageNoticed,
+    ProbeSkipped,
+    TurnEnded,
+    TurnStarted,
+)
+from fleet.runs.call.decision_file import Decision, DecisionFile
+
+
+@dataclass(slots=True)
+class DecisionRecorder:
+    """Reads one run's stream and writes down what was decided; the same refusal once, and then its count."""
+
+    file: DecisionFile
+    run: str
+    turn: int = 0
+    _refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, TurnStarted):
+            self.turn = event.index
+        elif isinstance(event, TurnEnded):
+            self.turn = event.index
+            if event.failure == "turn_timeout":
+                self.record(_late(event.index))
+        elif isinstance(event, GateDenied):
+            self._denied(event)
+        elif isinstance(event, Footer):
+            self._counted()
+        elif (found := _of(event)) is not None:
+            self.record(found)
+
+    def record(self, one: Decision) -> int:
+        """Write down a decision that no event tells of."""
+        return self.file.record(one, run=self.run, turn=self.turn)
+
+    def _denied(self, event: GateDenied) -> None:
+        key = (event.rule[:40], event.tool[:64])
+        if key not in self._refused and len(self._refused) >= 64:
+            key = (event.rule[:40], "other tools")
+        self._refused[key] += 1
+        if self._refused[key] == 1:
+            self.record(
+                Decision(
+                    f"{key[1]} is refused by {event.rule}",
+                    f"{event.tool} was asked for",
+                    "not called",
+                    event.reason,
+                    "a person changes the dial, the grant or the budget",
+                )
+            )
+
+    def _counted(self) -> None:
+        for (rule, tool), count in sorted(self._refused.items()):
+            if count > 1:
+                self.record(
+                    Decision(
+                        f"{tool} was refused {count} times by {rule}",
+                        "the same refusal again",
+                        "not called, and counted",
+                        f"{count} times in this run",
+                        "as the first refusal",
+                    )
+                )
+        self._refused.clear()
+
+
+def _late(turn: int) -> Decision:
+    return Decision(
+        f"turn {turn} is given up",
+        "wait longer, or go on",
+        "go on with the next turn",
+        "its time was over",
+        "the policy's turn_timeout",
+    )
+
+
+def _of(event: Event) -> Decision | None:
+    """The decision that an event tells of, if it tells of one."""
+    match event:
+        case ProbeSkipped(probe=probe, reason=reason):
+            return Decision(
+                f"probe {probe} is left without an answer",
+                f"look at {probe}",
+                "go on without it",
+                reason,
+                "the next run looks again",
+            )
+        case ExtensionDisabled(namespace=group, reason=reason):
+            return Decision(
+                f"the tools of {group} are withdrawn",
+                f"go on asking {group}",
+                "not in this run any more",
+                reason,
+                "the next run has them again",
+            )
+        case DriverChanged(before=before, after=after, reason=reason):
+            return Decision(
+                f"{after} drives instead of {before}",
+                "end the run, or go on without a model",
+                f"{after} goes on",
+                reason,
+                "the next run begins with the model again",
+            )
+        case OutageNoticed(fingerprint=fp, title=title):
+            return Decision(
+                f"outage {fp} is noticed",
+                "the platform's, or ours",
+                "the platform's",
+                title,
+                "it is over by itself when what was down answers",
+            )
+        case OutageEnded(fingerprint=fp, since=since, until=until, seconds=seconds, why=why):
+            return Decision(
+                f"outage {fp} is over",
+                "leave it open, or end it",
+                f"it lasted from {since} until {until}",
+                f"{seconds:.0f} s; {why}",
+                "the next outage is another item",
+            )
+        case _:
+            return _of_finding(event)
+
+
+def _of_finding(event: Event) -> Decision | None:
+    match event:
+        case FindingVerified(fingerprint=fp, state=state, confirmed=confirmed, tries=tries):
+            reversal = "none is needed" if state == "confirmed" else "a later run may prove it"
+            return Decision(
+                f"finding {fp} is {state}",
+                "promote it, or not",
+                state,
+                f"seen {confirmed} times in {tries} looks",
+                reversal,
+            )
+        case FindingPosted(fingerprint=fp, index=index):
+            return Decision(
+                f"finding {fp} is on the log",
+                "post it, or keep it here",
+                f"posted as entry {index}",
+                "it was confirmed in fresh jails",
+                "none: the log cannot be edited",
+                kind="irreversible",
+            )
+        case FindingRepeated(fingerprint=fp, index=index):
+            return Decision(
+                f"finding {fp} is merged into its earlier entry",
+                "post it again, or count it",
+                f"counted under entry {index}",
+                "it stands on the log already",
+                "a cleared log posts it again",
+            )
+        case _:
+            return None

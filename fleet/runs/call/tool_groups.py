@@ -1,0 +1,128 @@
+"""Groups of tools and what they point at: what fails again and again is left alone for a while, the rest
+goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from fleet.clock import Clock
+from fleet.drivers.desk import FINISH, REPORT_FINDING, RUN_PROBE
+from fleet.drivers.session import cause_of
+
+CORE = "core"
+"""Never withdrawn: the report, and the desk's own tools."""
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "qa_compile": "compiler",
+        "qa_create": "chain",
+        "qa_publish": "chain",
+        "qa_chain": "chain",
+        "qa_fetch": "web",
+        "qa_call": "agent",
+        "qa_report": CORE,
+        RUN_PROBE: CORE,
+        REPORT_FINDING: CORE,
+        FINISH: CORE,
+    }
+)
+STRIKES = 3
+PATIENCE_S = 15.0
+"""How long a target that does not answer is waited for, from its first failure in a row, within one run."""
+RETRY_S = 5.0
+"""A target that was withdrawn gets one call more after this long, doubled each time: it may be back."""
+FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full", "cannot_start"})
+"""error_class words of a tool or a target that is broken itself. A refusal, a mistake in the arguments, an
+error of the platform and an empty answer are answers."""
+
+
+def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The groups of a grant, for a header."""
+    found: dict[str, list[str]] = {}
+    for tool in sorted(set(tools) & GROUPS.keys()):
+        found.setdefault(GROUPS[tool], []).append(tool)
+    return {group: tuple(names) for group, names in sorted(found.items())}
+
+
+def target_of(tool: str, args: Mapping[str, Any]) -> str:
+    """What a call points at: a host for a page, else the one thing that its group works on."""
+    group = GROUPS.get(tool, CORE)
+    if tool == "qa_fetch":
+        return f"{group} {urlsplit(str(args.get('url', ''))).netloc}"
+    if tool == "qa_compile":
+        return f"{group} {'loader' if args.get('module_hex') else 'source'}"
+    return group
+
+
+@dataclass(slots=True)
+class _Row:
+    """Failures of one cause in a row at one target: how many, since when, and when the last one was."""
+
+    count: int
+    first: float
+    last: float
+
+
+class CircuitBreaker:
+    """Counts the failures in a row of each target and cause of one run; an answer forgets a target's
+    failures.
+
+    What was withdrawn gets another call every RETRY_S, and a proof is not asked here at all: a target that is
+    back is used again, and nothing that was seen already waits for something else.
+    """
+
+    def __init__(self, clock: Clock, patience_s: float = PATIENCE_S) -> None:
+        self._clock, self._patience_s = clock, patience_s
+        self._rows: dict[str, dict[str, _Row]] = {}
+        self._withdrawn: set[str] = set()
+        self._trials: set[str] = set()
+
+    @property
+    def withdrawn(self) -> tuple[str, ...]:
+        return tuple(sorted(self._withdrawn))
+
+    def withdraw(self, targets: Collection[str]) -> None:
+        """Targets that the run had withdrawn before it was interrupted."""
+        self._withdrawn |= set(targets)
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool may still be asked for: not while all that it can point at is withdrawn."""
+        return not {target_of(tool, {}), target_of(tool, {"module_hex": "00"})} <= self._withdrawn
+
+    def permits(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether this call may be made now."""
+        target = target_of(tool, args)
+        if target not in self._withdrawn or target in self._trials:
+            self._trials.discard(target)
+            return True
+        rows = self._rows.get(target, {}).values()
+        last = max((row.last for row in rows), default=0.0)
+        failures = max((row.count for row in rows), default=STRIKES)
+        return self._clock.monotonic() - last >= RETRY_S * 2.0 ** min(failures - STRIKES, 10)
+
+    def waits(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether it is too early to give up what this call points at; then one more call is permitted."""
+        target, now = target_of(tool, args), self._clock.monotonic()
+        first = min((row.first for row in self._rows.get(target, {}).values()), default=now)
+        if now - first < self._patience_s:
+            self._trials.add(target)
+            return True
+        return False
+
+    def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+        """One answer; the target that this answer withdraws, once, else ""."""
+        target, cause = target_of(tool, args), cause_of(result)
+        if cause not in FAILURES:
+            self._rows.pop(target, None)
+            self._withdrawn.discard(target)
+            return ""
+        now = self._clock.monotonic()
+        row = self._rows.setdefault(target, {}).setdefault(cause, _Row(0, now, now))
+        row.count, row.last = row.count + 1, now
+        if target == CORE or row.count < STRIKES or target in self._withdrawn:
+            return ""
+        self._withdrawn.add(target)
+        return target

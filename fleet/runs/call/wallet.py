@@ -1,0 +1,86 @@
+"""One run's way to a signature: the broker asks here, the signer decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fleet.chain.keys import Secret, auth_token, fresh
+from fleet.chain.ports import Role, RunScope, TxRequest
+from fleet.chain.run_keys import RunKeys
+from fleet.errors import BudgetExceeded, Refused
+from fleet.runs.context import FleetContext
+
+CALLER = "caller"
+"""Label of the throwaway key that talks to agents."""
+
+
+class Wallet:
+    """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
+
+    `spent` is set once a budget refused a signature: the run must end. `acts` counts what was handed out: a
+    call token, or the first step towards a signature.
+    """
+
+    def __init__(self, world: FleetContext, run: str) -> None:
+        self._world, self._run = world, run
+        self.keys = RunKeys(world.folder(run))
+        self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys)
+        self.spent: str = ""
+        self.acts = 0
+
+    async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
+        """Make the key that a call needs; the intent is written down before the key is."""
+        if tool == "qa_create":
+            await self._key(str(args["name"]), minting=True)
+        elif tool == "qa_call":
+            await self._key(CALLER, minting=False)
+
+    async def _key(self, label: str, *, minting: bool) -> None:
+        if label in self.keys.labels():
+            return
+        key = fresh()
+        copy = {"key": key.reveal().hex()} if self._world.journal.shared else {}
+        await self._world.journal.intend(self._run, "key", label, copy)
+        address = self.keys.keep(label, key)
+        if minting:
+            await self._world.journal.intend(self._run, "name", label, {"owner": address})
+
+    async def inherit(self) -> None:
+        """Keep the keys that a dead peer made: a shared journal has a copy while they are needed."""
+        for effect in await self._world.journal.effects(self._run, ["key"], ["open", "done"]):
+            if effect.data.get("key") and effect.ref not in self.keys.labels():
+                self.keys.keep(effect.ref, Secret(bytes.fromhex(effect.data["key"])))
+
+    async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
+        """One transaction of a throwaway key, paid by a stipend; Refused, TxFailed, Unreachable pass on."""
+        if value:
+            raise Refused("a tool sends no value", rule="value")
+        if key not in self.keys.labels():
+            raise Refused(f"this run has no key {key!r}", rule="key")
+        request = TxRequest(
+            role=Role.THROWAWAY, to=to, data=data, gas=gas, run=self._run, key=key, purpose=f"tool {key}"
+        )
+        await self._world.signer.check(request)  # before the stipend: a refused act costs nothing
+        self.acts += 1
+        try:
+            fee = await self._world.sponsor.fund(self.scope, key, gas=gas)
+            receipt = await self._world.signer.submit(replace(request, max_fee=fee), check=False)
+        except BudgetExceeded as error:
+            self.spent = str(error)
+            raise
+        return {
+            "tx": receipt.tx,
+            "status": receipt.status,
+            "gas_used": receipt.gas_used,
+            "block": receipt.block,
+            "reverted": receipt.reason or receipt.failure,
+        }
+
+    async def token(self, key: str, route: str) -> dict[str, Any]:
+        """A fresh call token of a throwaway key; good for seconds, and for this platform only."""
+        self.acts += 1
+        now = int(self._world.clock.now().timestamp())
+        token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), now, route)
+        return {"token": token, "address": self.keys.addresses()[key]}

@@ -1,0 +1,152 @@
+"""Everything a run needs, made once by the composition root and handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from fleet.broker.broker import TxPort
+from fleet.chain.policy import NeverList
+from fleet.chain.ports import FeedbackPort, NamesPort
+from fleet.chain.signer import Signer
+from fleet.chain.sponsor import Sponsor
+from fleet.clock import Clock
+from fleet.config import FleetConfig, Platform
+from fleet.drivers.template import Bindings
+from fleet.errors import BudgetExceeded
+from fleet.events.stream import Reader
+from fleet.findings.redact import Redactor
+from fleet.gate.gate import Gate
+from fleet.jail.model import Egress, Jail, Tier
+from fleet.personas.load import LoadedPersona
+from fleet.runs.call.tool_groups import PATIENCE_S
+from fleet.runs.driver_choice import DriverChoice
+from fleet.store.dispatch.source import Source
+from fleet.store.journal import Journal
+from sandbox.spec import Context
+
+
+class MakeEgress(Protocol):
+    """Builds the way out of one call around the run's own port to the signer."""
+
+    def __call__(self, port: TxPort) -> Egress: ...
+
+
+async def answers(deadline_s: float) -> str:
+    """A node that always answers."""
+    return ""
+
+
+async def unchecked() -> None:
+    """The health check of a world that has none."""
+
+
+async def unlisted() -> frozenset[str] | None:
+    """What a diamond without a loupe offers: it cannot say."""
+    return None
+
+
+async def untried() -> str:
+    """The check of the programs of a world that has none."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetContext:
+    """One platform, one state directory, one process. `gates` are those of the runs in flight."""
+
+    state: Path
+    config: FleetConfig
+    platform: Platform
+    journal: Journal
+    source: Source
+    jail: Jail
+    tier: Tier
+    signer: Signer
+    sponsor: Sponsor
+    names: NamesPort
+    log: FeedbackPort
+    identity: str
+    redactor: Redactor
+    clock: Clock
+    egress: MakeEgress
+    personas: Mapping[str, LoadedPersona]
+    gates: dict[str, Gate] = field(default_factory=dict)
+    posting: dict[str, Literal["reports", "closing", "paid"]] = field(default_factory=dict)
+    """What pays for the report that a run posts now; `paid`: charged before a crash, posted after it."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """Why a run is cancelled, kept by whoever cancels it until it has ended."""
+    watch: tuple[Reader, ...] = ()
+    model: Callable[[LoadedPersona], DriverChoice] | None = None
+    """Makes a model's hand, where a model is configured."""
+    never: NeverList = field(default_factory=NeverList)
+    """The operator's selectors as they are now, whatever `config` was when a run began."""
+    check: Callable[[], Awaitable[None]] = unchecked
+    """The health check before work: FleetError when this is not the platform, or no jail, that it was."""
+    node: Callable[[float], Awaitable[str]] = answers
+    """Ask the chain's node one thing within so many seconds; how it did not answer (unanswered.py), or ""."""
+
+    offered: Callable[[], Awaitable[frozenset[str] | None]] = unlisted
+    """Asks the diamond for its selectors; None when it cannot say. Unreachable passes on."""
+
+    spread_s: float = 2.0
+    """Pause between two rounds of proofs: no finding rests on one burst of load."""
+    patience_s: float = PATIENCE_S
+    """How long a target that does not answer is waited for within one run."""
+
+    cannot_start: Callable[[], Awaitable[str]] = untried
+    """Tries the platform's compiler and loader: why they cannot be started here, our trouble, or ""."""
+
+    def folder(self, run: str) -> Path:
+        """`runs/<id>/`: trajectory, keys, evidence."""
+        return self.state / "runs" / run
+
+    def bindings(self, run: str, name: str) -> Bindings:
+        web = self.platform.web
+        targets = self.platform.targets
+        return Bindings(run=run, name=name, site=web.site, proxy=web.proxy, face=web.face, targets=targets)
+
+    def context(
+        self, run: str, keys: Mapping[str, str], deadline_s: float, lacks: tuple[str, ...] = ()
+    ) -> Context:
+        """The public facts that a guest gets."""
+        web, chain, compiler = self.platform.web, self.platform.chain, self.platform.compiler
+        return Context(
+            run=run,
+            prefix=f"qa-{run}-",
+            chain_id=chain.id,
+            diamond=chain.diamond,
+            token=chain.token,
+            site=web.site,
+            proxy=web.proxy,
+            model=web.model,
+            auth_scope=web.auth_scope,
+            keys=dict(keys),
+            compiler=compiler.command,
+            loader=compiler.loader,
+            sample=compiler.sample,
+            gas=self.platform.gas.model_dump(),
+            publish_cap=compiler.publish_cap,
+            deadline_s=deadline_s,
+            lacks=lacks,
+        )
+
+    async def charge(self, run: str, unit: Literal["writes", "reports"]) -> None:
+        """The signer's question before every signature that counts; BudgetExceeded when it is spent."""
+        gate = self.gates.get(run)
+        if gate is None:
+            raise BudgetExceeded(f"no run {run} is open", remedy="")
+        if unit == "writes":
+            await gate.write_spend("writes")
+        elif (paid_by := self.posting.get(run, "reports")) != "paid":
+            await gate.write_spend(paid_by)
+
+    async def can_post(self, run: str, unit: Literal["reports", "closing"]) -> bool:
+        """Whether one more report of this kind is within every budget: the run's and the day's."""
+        return (await self.gates[run].left())[unit] > 0
+
+    async def has_paid(self, run: str, unit: Literal["reports", "closing"]) -> bool:
+        """Whether the run itself has spent all its reports of this kind, whatever the day allows."""
+        return await self.gates[run].own_left(unit) == 0

@@ -1,0 +1,83 @@
+"""What a run looked at, and what it did not, each with its reason: a blind run does not end well. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fleet.runs.desk.plan import Plan, State
+
+FOUND = frozenset({"posted", "posting", "repeated", "confirmed"})
+"""States of findings that say: this is wrong with the platform."""
+BLIND = "blind"
+"""The outcome of a run that did all it could, and looked at nothing."""
+
+_GONE = (": unreachable: ", ": timeout: ", "no whole answer within", "All connection attempts failed")
+"""What a reason says of a target that did not answer."""
+_WHERE: Mapping[State, str] = {
+    "healthy": "looked",
+    "finding": "looked",
+    "not_applicable": "not_applicable",
+    "skipped": "refused",
+    "inconclusive": "could_not",
+    "pending": "could_not",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCoverage:
+    """One probe, and why it is where it is; "" where it was looked at."""
+
+    probe: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Every probe of a plan, once."""
+
+    looked: tuple[ProbeCoverage, ...] = ()
+    not_applicable: tuple[ProbeCoverage, ...] = ()
+    refused: tuple[ProbeCoverage, ...] = ()
+    could_not: tuple[ProbeCoverage, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, outcome: str = "") -> Coverage:
+        """Where the probes of a plan ended; what was not tried says which outcome came first."""
+        found: dict[str, list[ProbeCoverage]] = {}
+        for item in plan.items:
+            pending = f"not tried: the run ended {outcome}" if outcome else "not tried"
+            reason = pending if item.state == "pending" else item.reason
+            found.setdefault(_WHERE[item.state], []).append(ProbeCoverage(item.id, reason))
+        return cls(**{word: tuple(rows) for word, rows in found.items()})
+
+    def as_data(self) -> dict[str, list[dict[str, str]]]:
+        """As JSON."""
+        return {word: list(map(dict, rows)) for word, rows in asdict(self).items()}
+
+
+def exit_code(run: Mapping[str, Any]) -> int:
+    """What `fleet run` ends with, of a run's data as JSON: 0 says that something was looked at, and that
+    nothing that applies at this rung was left out.
+
+    1 findings; 3 nothing of the persona applies to this platform; 4 it could not be reached; 5 all that
+    applies is refused by the dial or the gate, or everything is paused; 75 something was left out that
+    another run may reach.
+    """
+    coverage, findings = run.get("coverage", {}), run.get("findings", ())
+    if any(row["state"] in FOUND for row in findings):
+        return 1
+    if run["outcome"] in ("stopped", "awaiting_human"):
+        return 5
+    if run["outcome"] == "could_not_tell":
+        return 4
+    reasons = [row["reason"] for row in coverage.get("could_not", ())]
+    unproven = any(
+        row["state"] in ("raised", "unverified") and not row["data"].get("claim") for row in findings
+    )
+    if run["outcome"] not in ("done", BLIND) or reasons or unproven:
+        return 4 if any(word in why for why in (run["detail"], *reasons) for word in _GONE) else 75
+    if coverage.get("looked") or run["outcome"] == "done":
+        return 0
+    return 5 if coverage.get("refused") else 3

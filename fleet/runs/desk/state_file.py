@@ -1,0 +1,140 @@
+"""`runs/<id>/state.json`: what a run has counted, on the disk at every turn and read back strictly.
+
+A restart cannot start the counts anew, and nobody else can: what is read must be whole, possible, and
+what this run wrote last. Anything else ends the run as `state_invalid`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fleet.drivers.session import RunOver
+from fleet.events.model import TurnUsage
+from fleet.gate.dial import write_whole
+from fleet.gate.model import Rung
+from fleet.runs.desk.plan import Plan, PlanItem, State
+
+NAME = "state.json"
+MAX_BYTES = 1 << 20
+
+_Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class ItemState(_Strict):
+    """One line of the plan as it is kept."""
+
+    id: Annotated[str, Field(min_length=1, max_length=64)]
+    state: State
+    tries: _Count
+    reason: Annotated[str, Field(max_length=1_000)]
+    rung: Literal["observe", "exercise", "propose"]
+
+
+class RunState(_Strict):
+    """Every count of a run; JSON numbers only, none below 0."""
+
+    version: Literal[1] = 1
+    run: str
+    turns: _Count = 0
+    failed: _Count = 0
+    timeouts: _Count = 0
+    last_failure: str = ""
+    stale: _Count = 0
+    signature: str = ""
+    retries_used: _Count = 0
+    continuations: _Count = 0
+    claims: _Count = 0
+    usage: TurnUsage | None = None
+    withdrawn: tuple[str, ...] = ()
+    items: tuple[ItemState, ...] = ()
+
+    @classmethod
+    def begin(cls, run: str, plan: Plan) -> RunState:
+        """As a run begins."""
+        return cls(run=run, signature=plan.signature()).with_plan(plan)
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(
+            tuple(PlanItem(one.id, one.state, one.tries, one.reason, Rung(one.rung)) for one in self.items)
+        )
+
+    def with_plan(self, plan: Plan) -> RunState:
+        items = tuple(
+            ItemState(
+                id=one.id, state=one.state, tries=one.tries, reason=one.reason[:1_000], rung=one.rung.value
+            )
+            for one in plan.items
+        )
+        return self.model_copy(update={"items": items})
+
+
+class StateFile:
+    """The one file. `save` is atomic and durable; `check` compares the disk with what was saved last."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.path, self._run = folder / NAME, run
+        self._last: RunState | None = None
+
+    def save(self, state: RunState) -> None:
+        """Replace the file in one step: a crash leaves the old state or the new one. OSError passes on."""
+        write_whole(self.path, state.model_dump_json().encode() + b"\n")
+        self._last = state
+
+    def adopt(self, state: RunState) -> None:
+        """Go on from a state that `load` has read."""
+        self._last = state
+
+    def load(self) -> RunState:
+        """What the disk says; RunOver `state_invalid` when that is not a whole state of this run."""
+        try:
+            state = RunState.model_validate_json(self._read(), strict=True)
+            ids = [one.id for one in state.items]
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = "/".join(str(part) for part in first["loc"])
+            raise invalid(f"/{where}: {first['msg']}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise invalid(str(getattr(error, "strerror", None) or error)) from None
+        if state.run != self._run or len(set(ids)) != len(ids):
+            raise invalid("it is not of this run, or names a probe twice")
+        return state
+
+    def check(self) -> None:
+        """RunOver `state_invalid` unless the disk holds exactly what this run wrote last."""
+        if self.load() != self._last:
+            raise invalid("somebody else has changed it")
+
+    def _read(self) -> bytes:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(self.path, flags)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
+                raise ValueError("not a small regular file")
+            raw = os.read(descriptor, MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
+        json.loads(raw, object_pairs_hook=_unique)  # a key twice would say two things
+        return raw
+
+
+def invalid(why: str, name: str = NAME) -> RunOver:
+    """The loud end of a run whose state or brief is not what it was."""
+    return RunOver("state_invalid", f"{name}: {why}")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("a key twice")
+    return dict(pairs)

@@ -1,0 +1,190 @@
+"""How far a run may go by itself: the stop conditions, in their order. Pure.
+
+kill_switch       STOP is there
+iteration         max_turns_per_run turns, or max_features_per_run probes
+repeated_failure  three failed turns in a row, or five timeouts, or what the persona fails fast on
+size              the run's files have reached their budget
+plan_complete     every probe was looked at, or nothing more can be done about it
+awaiting_human    nothing was looked at yet, and the dial permits nothing that is left
+no_progress       six turns with the same open items
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fleet.gate.model import Rung
+from fleet.personas.model import PolicySection
+from fleet.runs.desk.plan import Plan, complete
+
+MAX_FAILURES = 3
+MAX_TIMEOUTS = 5
+MAX_STALE = 6
+MAX_BYTES = 48_000_000
+"""Of a run's trajectory: below the 50 MB that a run may leave, so that the end still fits."""
+
+ENDED_WELL = frozenset({"done"})
+PROVABLE = frozenset(
+    {
+        "iteration_budget",
+        "agent_stuck",
+        "budget_exhausted",
+        "awaiting_human",
+        "no_progress",
+        "max_continuations",
+        "incomplete",
+        "deadline_exceeded",
+        "jail_lost",
+    }
+)
+"""Outcomes after which what was raised is proven all the same: the driver is over, the run is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run ends: the condition, the outcome that is recorded, and a line for a person."""
+
+    reason: str
+    outcome: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What is true between two turns. Every count is of the whole run, also across a restart.
+
+    `stop` is why everything is paused, "" when it is not. `failed` and `timeouts` count since the last
+    good turn, `stale` turns since an open item moved. `explores`: the driver may go on when the plan is
+    complete, until `patience` turns brought nothing.
+    """
+
+    plan: Plan
+    rung: Rung
+    stop: str = ""
+    turns: int = 0
+    retries_used: int = 0
+    failed: int = 0
+    timeouts: int = 0
+    last_failure: str = ""
+    stale: int = 0
+    size: int = 0
+    explores: bool = False
+    patience: int = MAX_STALE
+
+
+def limit_of(policy: PolicySection) -> int | None:
+    """How many probes a run may work on; None for all of them."""
+    if policy.mode == "strict_incremental":
+        return 1
+    return policy.max_features_per_run if policy.mode == "bounded_batch" else None
+
+
+def retries_left(policy: PolicySection, used: int) -> int:
+    """Second looks that are left, for all probes together."""
+    return max(0, policy.retry_budget - used)
+
+
+def next_item(facts: RunFacts, policy: PolicySection) -> str:
+    """The id of the item to work on next, or "" when there is none or no more may be begun."""
+    waiting = facts.plan.open(retries_left(policy, facts.retries_used))
+    if full(facts, policy):
+        waiting = tuple(item for item in waiting if item.state != "pending")
+    return waiting[0].id if waiting else ""
+
+
+def stop(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    """The first condition that holds, or None when the run may go on."""
+    for condition in CONDITIONS:
+        found = condition(facts, policy)
+        if found is not None:
+            return found
+    return None
+
+
+def _kill_switch(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    return Stop("kill_switch", "stopped", facts.stop) if facts.stop else None
+
+
+def _iteration(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    if facts.turns >= policy.max_turns_per_run:
+        return Stop("iteration", "iteration_budget", f"max_turns_per_run = {policy.max_turns_per_run}")
+    if full(facts, policy) and facts.plan.open() and not next_item(facts, policy):
+        left = len(facts.plan.open())
+        return Stop(
+            "iteration",
+            "iteration_budget",
+            f"max_features_per_run = {limit_of(policy)}: {left} of {len(facts.plan.items)} probes not tried",
+        )
+    return None
+
+
+def _repeated_failure(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    why = facts.last_failure
+    fast = policy.fail_fast
+    if facts.failed and (
+        (fast.on_chat_error and why in ("provider_error", "refusal"))
+        or (fast.on_validation_failure and why in ("invalid_action_exhausted", "schema_exhausted"))
+    ):
+        return Stop("repeated_failure", "agent_stuck", f"fail fast: {why}")
+    if facts.failed >= MAX_FAILURES:
+        return Stop("repeated_failure", "agent_stuck", f"{facts.failed} failed turns in a row, last: {why}")
+    if facts.timeouts >= MAX_TIMEOUTS:
+        return Stop("repeated_failure", "budget_exhausted", "inference_latency")
+    return None
+
+
+def _size(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    if facts.size < MAX_BYTES:
+        return None
+    return Stop("size", "budget_exhausted", f"the trajectory has {facts.size} bytes")
+
+
+def _plan_complete(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    if not _finished(facts, policy) or (facts.explores and facts.stale < facts.patience):
+        return None
+    return Stop("plan_complete", "done", summary(facts.plan))
+
+
+def _awaiting_human(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    waiting = facts.plan.open()
+    if not waiting or facts.plan.looked() or any(item.rung.height <= facts.rung.height for item in waiting):
+        return None
+    detail = f"{len(waiting)} probes need a higher rung than {facts.rung}: a person turns the dial"
+    return Stop("awaiting_human", "awaiting_human", detail)
+
+
+def _no_progress(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    if facts.stale < facts.patience:
+        return None
+    return Stop("no_progress", "no_progress", f"{facts.stale} turns with the same open probes")
+
+
+CONDITIONS: tuple[Callable[[RunFacts, PolicySection], Stop | None], ...] = (
+    _kill_switch,
+    _iteration,
+    _repeated_failure,
+    _size,
+    _plan_complete,
+    _awaiting_human,
+    _no_progress,
+)
+
+
+def summary(plan: Plan) -> str:
+    """How a plan stands, in a line; "" when everything was looked at."""
+    if plan.looked() == len(plan.items):
+        return ""
+    none = sum(item.state == "not_applicable" for item in plan.items)
+    shown = f"{plan.looked()} of {len(plan.items)} probes looked at"
+    return f"{shown}, {none} not applicable" if none else shown
+
+
+def _finished(facts: RunFacts, policy: PolicySection) -> bool:
+    return complete(facts.plan, retries_left(policy, facts.retries_used))
+
+
+def full(facts: RunFacts, policy: PolicySection) -> bool:
+    """Whether no further probe may be begun; those begun may get their second look."""
+    limit = limit_of(policy)
+    return limit is not None and facts.plan.tried() >= limit

@@ -1,0 +1,131 @@
+"""One run from trigger to footer, and the same last steps for a run that was killed."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from functools import partial
+from pathlib import Path
+
+from fleet.errors import ConfigError, TryAgain
+from fleet.gate.budget import Budget
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Persona
+from fleet.runs.call.wallet import Wallet
+from fleet.runs.context import FleetContext
+from fleet.runs.drive import hand_of
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
+from fleet.runs.run import SETTLE_S, RunReport, Work, opened, own_start, waits_key
+from fleet.runs.settlement.lost_runs import take_back
+from fleet.runs.settlement.settle import transactions
+from fleet.store.rows import RunRow
+
+_BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+"""By byte: each letter stands for as many of them."""
+_LOG = logging.getLogger("fleet.runs")
+
+
+def new_run_id() -> str:
+    """Eight characters that fit a DNS label: 40 random bits."""
+    return secrets.token_bytes(8).translate(_BASE32).decode()
+
+
+async def recover(world: FleetContext) -> list[RunReport]:
+    """Finish every run that a killed process left behind; the caller holds the lock, so they are all dead.
+
+    What was seen but not proven is proven now, on what is left of that run's budget; nothing is
+    exercised a second time. Runs of another platform wait until that one is opened: what they left
+    behind cannot be seen from here. On a shared journal the daemons see to it, once a process is dead.
+    """
+    await transactions(world, "")
+    await forget_unbegun(world)
+    for run, why in (await take_back(world)).items():
+        _LOG.warning("run %s: %s", run, why)
+    return [await resettle(world, row) for row in await world.source.left()]
+
+
+async def forget_unbegun(world: FleetContext) -> None:
+    """End what a person started and a killed process never began; a trigger's run waits for the daemon."""
+    for row in () if world.journal.shared else await world.journal.queued_runs():
+        if row.key.endswith(f":{row.run_id}"):
+            await world.journal.finish(row.run_id, "cancelled", "the process ended before it began")
+
+
+async def resettle(world: FleetContext, row: RunRow) -> RunReport:
+    """The last steps of one run that nobody is at work on: of a dead process, or one that had to wait."""
+    persona = world.personas.get(row.persona) or _gone(row.persona)
+    budget = Budget.of(persona.persona.budget, file=persona.path)
+    await Wallet(world, row.run_id).inherit()
+    async with opened(world, row.run_id, persona, budget) as run:
+        return await run.recover(row)
+
+
+def _gone(name: str) -> LoadedPersona:
+    """Stands for a persona whose file is no longer there: it may clean up, and nothing else."""
+    empty = Persona.model_construct(name=name, surface="ux", tools=(), probe=(), budget=None)
+    return LoadedPersona(persona=empty, body="", sha256="0" * 64, path=Path(f"{name}.md"))
+
+
+async def fire(
+    world: FleetContext, persona: LoadedPersona, *, trigger: str = "manual", hand: DriverChoice | None = None
+) -> RunReport:
+    """Start one run of a persona and see it through; exactly one outcome is recorded, whatever happens.
+
+    `hand` drives in place of what the persona asks for.
+    """
+    hand = hand_of(world, persona, hand)
+    run = new_run_id()
+    budget = Budget.of(persona.persona.budget, file=persona.path)
+    await world.source.trigger(
+        run,
+        hand=True,
+        persona=persona.persona.name,
+        key=f"{persona.persona.name}@{trigger}:{run}",
+        platform=world.platform.name,
+        trigger=trigger,
+        rung="",
+        budget={str(unit): limit for unit, limit in budget.limits().items()},
+    )
+    if not await world.source.begin(run):
+        raise TryAgain(f"another daemon is at work on {persona.persona.name}", remedy="wait for its run")
+    report = await execute(world, run, persona, trigger=trigger, hand=hand)
+    if report.settled:
+        await world.source.done(run)
+    return report
+
+
+async def execute(
+    world: FleetContext,
+    run: str,
+    persona: LoadedPersona,
+    *,
+    trigger: str,
+    work: Work | None = None,
+    hand: DriverChoice | None = None,
+) -> RunReport:
+    """See a claimed run through, once. `work` stands in for the persona's probes; RunOver may end it."""
+    budget = Budget.of(persona.persona.budget, file=persona.path)
+    async with opened(world, run, persona, budget) as open_run:
+        try:
+            open_run.drive.hand = PLAYBOOK if work else hand_of(world, persona, hand)
+        except ConfigError as error:  # it was claimed: it ends like any other
+            work = partial(_nobody, error)
+        return await open_run.live(trigger, work)
+
+
+async def _nobody(error: ConfigError) -> None:
+    raise error
+
+
+__all__ = [
+    "SETTLE_S",
+    "RunReport",
+    "execute",
+    "fire",
+    "forget_unbegun",
+    "new_run_id",
+    "own_start",
+    "recover",
+    "resettle",
+    "waits_key",
+]

@@ -1,0 +1,1 @@
+"""Is the platform down, or are we? Looks, their verdict, the open outage and its finding."""

@@ -1,0 +1,123 @@
+"""The finding that an outage is: its looks are its proof, sealed and worded like any other's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from fleet import __version__
+from fleet.clock import iso
+from fleet.events.model import FindingRaised, FindingVerified
+from fleet.events.stream import Stream
+from fleet.findings.envelope import compose, write
+from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
+from fleet.findings.outage import SURFACE, WORD, Outage
+from fleet.findings.repro import ReproCall, write_repro
+from fleet.personas.load import LoadedPersona
+from fleet.runs.context import FleetContext
+from fleet.store.rows import FindingRow
+
+EXPECTED = "every target of the platform answers"
+PROOF = 3
+"""At least so many looks stand behind every outage: proven 3 of 3, by themselves."""
+
+
+async def confirm(
+    world: FleetContext,
+    run: str,
+    persona: LoadedPersona,
+    stream: Stream,
+    outage: Outage,
+    repro: Sequence[ReproCall],
+) -> None:
+    """Put the outage among the run's findings, confirmed; the outbox posts it once, by its fingerprint."""
+    row = FindingRow(
+        run_id=run,
+        fingerprint=outage.fp,
+        state="confirmed",
+        probe=WORD,
+        persona=persona.persona.name,
+        surface=SURFACE,
+        severity=outage.severity,
+        title=outage.title,
+        repro=write_repro(repro) if repro else "",
+        confirmed=PROOF,
+        tries=PROOF,
+        data={
+            "persona_sha256": persona.sha256,
+            "outage": {"since": outage.since, "targets": list(outage.targets)},
+            "held": outage.held,
+        },
+    )
+    sha256 = _sealed(world, row, persona, outage)
+    envelope = compose(
+        world.redactor,
+        source=row.persona,
+        sev=cast(Literal["critical", "high"], row.severity),
+        surface=SURFACE,
+        run=run,
+        fp=row.fingerprint,
+        rate=(PROOF, PROOF),
+        ev=sha256,
+        title=row.title,
+        repro=repro,
+    )
+    proven = {"evidence": sha256, "envelope": write(envelope)}
+    if await world.journal.add_finding(_with(row, **proven)):
+        title = row.title
+        stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=WORD, title=title))
+        stream.emit(
+            FindingVerified(fingerprint=row.fingerprint, confirmed=PROOF, tries=PROOF, state="confirmed")
+        )
+
+
+async def is_kept(world: FleetContext, fingerprint: str) -> bool:
+    """Whether some run has it among its findings, so that its outbox sees to it."""
+    return any(row.fingerprint == fingerprint for row in await world.journal.findings())
+
+
+async def repeat_held(world: FleetContext, run: str, fingerprint: str) -> None:
+    """Other runs saw it while it could not be posted: it is one entry, and this run's."""
+    for row in await world.journal.findings(None, ["confirmed"]):
+        if row.fingerprint == fingerprint and row.run_id != run and row.data.get("held"):
+            await world.journal.set_finding(row.run_id, fingerprint, state="repeated")
+
+
+def _with(row: FindingRow, *, evidence: str, envelope: str) -> FindingRow:
+    values = {name: getattr(row, name) for name in FindingRow.__dataclass_fields__}
+    return FindingRow(**values | {"evidence": evidence, "envelope": envelope})
+
+
+def _sealed(world: FleetContext, row: FindingRow, persona: LoadedPersona, outage: Outage) -> str:
+    steps = tuple(
+        EvidenceStep(
+            tool="qa_fetch" if look.what.startswith("http") else "node",
+            args={"url": look.what} if look.what.startswith("http") else {"method": look.what},
+            result={"target": look.target, "at_s": look.at, "how": look.said, "error": look.how},
+        )
+        for look in outage.looks
+    )
+    bundle = Bundle(
+        fingerprint=row.fingerprint,
+        run=row.run_id,
+        persona=row.persona,
+        persona_sha256=persona.sha256,
+        probe=WORD,
+        expectation=EXPECTED,
+        surface=SURFACE,
+        severity=row.severity,
+        title=row.title,
+        repro=row.repro,
+        steps=steps,
+        confirmed=row.confirmed,
+        tries=row.tries,
+        platform=world.platform.name,
+        chain_id=world.platform.chain.id,
+        tools={"fleet": __version__, "jail": f"{world.tier.backend}/{world.tier.tier}"},
+        seen_at=iso(world.clock.now()),
+    )
+    sealed = seal(bundle, world.redactor)
+    folder = world.folder(row.run_id) / "evidence"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    save(folder, sealed)
+    return sealed.sha256

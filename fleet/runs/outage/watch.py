@@ -1,0 +1,281 @@
+"""A run's look at what its platform is reached at, and what is made of it: an outage is a finding of its own.
+
+It looks when a persona asks for it, when an outage is open, when the health check fails, and when calls of
+the run could not reach a target. HTTP is looked at as tools do it: through gate, jail and broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import anyio
+
+from fleet.broker.control import own_listener, reach
+from fleet.drivers.session import Answer, RunOver
+from fleet.events.model import CheckFailed, OutageEnded, OutageNoticed
+from fleet.events.stream import Stream
+from fleet.findings.outage import WORD, Outage, OutageBook, OutageEnd, OutageLook, fingerprint_of
+from fleet.personas.load import LoadedPersona
+from fleet.runs.call.targets import NODE, Reach, Target, has_name, reach_of
+from fleet.runs.call.tool_session import RunSession
+from fleet.runs.context import FleetContext
+from fleet.runs.outage.book import answered, book_of, noticed, settle
+from fleet.runs.outage.decide import (
+    Control,
+    CouldNotTell,
+    Down,
+    How,
+    Patience,
+    TargetLook,
+    Up,
+    Verdict,
+    decide,
+    severity,
+    title,
+)
+from fleet.runs.outage.finding import confirm, is_kept, repeat_held
+from fleet.text import line
+from fleet.unanswered import BAD_GATEWAY, GATEWAY, TIMED_OUT, WORDS
+
+COULD_NOT_TELL = "could_not_tell"
+"""Outcome of a run of which nobody can say whether the platform was down, or we were."""
+FETCH = "qa_fetch"
+
+
+@dataclass(slots=True)
+class Watch:
+    """Implements what a drive asks before, while and after it drives. `doubt` says why nobody could tell."""
+
+    world: FleetContext
+    run: str
+    persona: LoadedPersona
+    session: RunSession
+    stream: Stream
+    doubt: str = ""
+    _looks: list[TargetLook] = field(default_factory=list)
+    _controls: list[Control] = field(default_factory=list)
+
+    async def begin(self) -> None:
+        """Before the work, once: RunOver when it would be blind."""
+        if self._looks:
+            return
+        if self.persona.persona.outages or (await self._book()).open:
+            await self.look()
+            self.verdict()
+
+    async def after(self) -> None:
+        """After the work: look at what could not be reached, and was not known to be down."""
+        contacts = self.session.contacts
+        if contacts.failed.keys() - contacts.down.keys():
+            await self.look()
+
+    def verdict(self) -> None:
+        """RunOver when nobody could tell whether the platform was down."""
+        if self.doubt:
+            raise RunOver(COULD_NOT_TELL, self.doubt)
+
+    async def look(self) -> Verdict:
+        """Look at every target until each has answered or was looked at often enough; act on the verdict."""
+        self._looks, self._controls = [], []
+        began = self.world.clock.now()
+        verdict = await self._looked()
+        if isinstance(verdict, Down):
+            await self._down(verdict, began + timedelta(seconds=verdict.since))
+        elif isinstance(verdict, CouldNotTell):
+            self.doubt = self.world.redactor.text(line(verdict.why, 400))
+            self.stream.emit(CheckFailed(reason=f"could not tell: {self.doubt}"))
+        if isinstance(verdict, Up):
+            await self._up(verdict)
+        return verdict
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    async def _looked(self) -> Verdict:
+        targets, patience = self._targets(), Patience(self.world.platform.web.patience_s)
+        hosts = {one.name: (reach_of(one.host), has_name(one.host)) for one in targets}
+        clock, verdict = self.world.clock, decide((), (), hosts)
+        started = clock.monotonic()
+        async with AsyncExitStack() as stack:
+            own = ""
+            for turn, (pause, deadline) in enumerate(
+                zip((0.0, *patience.pauses), patience.deadlines, strict=True)
+            ):
+                await anyio.sleep(pause)
+                at = round(clock.monotonic() - started, 3)
+                await _together([self._one(target, turn, at, deadline) for target in targets])
+                verdict = decide(self._looks, self._controls, hosts, patience)
+                if isinstance(verdict, Up):
+                    return verdict
+                if not own and any(one is Reach.LOOPBACK for one, _ in hosts.values()):
+                    own = await stack.enter_async_context(own_listener())
+                await self._ask_controls(turn, deadline, own)
+        return decide(self._looks, self._controls, hosts, patience)
+
+    def _targets(self) -> tuple[Target, ...]:
+        """Those that this persona may look at."""
+        may = FETCH in self.persona.persona.tools
+        return tuple(one for one in self.session.contacts.targets if may or not one.bases)
+
+    async def _one(self, target: Target, turn: int, at: float, deadline_s: float) -> None:
+        what = target.url(turn) if target.bases else "eth_chainId"
+        if target.bases:
+            answer = await self.session.look(FETCH, {"url": what}, probe=WORD, deadline_s=deadline_s)
+            how, said = how_of(answer)
+        else:
+            word = await self.world.node(deadline_s)
+            how, said = _sorted(word) if word else ("answered", "")
+        self._looks.append(TargetLook(target.name, turn, at, how, said, what))
+
+    async def _ask_controls(self, turn: int, deadline_s: float, own: str) -> None:
+        async def ask(name: str, url: str, far: Reach, named: bool) -> None:
+            word = await reach(url, deadline_s)
+            self._controls.append(Control(name, turn, far, named, not word, own=url == own))
+
+        asked: list[Awaitable[None]] = []
+        for url in self.world.platform.web.controls:
+            host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+            host = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+            asked.append(ask(f"the control {host}", url, reach_of(host), has_name(host)))
+        if own:
+            asked.append(ask("a listener of ours", own, Reach.LOOPBACK, False))
+        await _together(asked)
+
+    # -- acting ----------------------------------------------------------------------------------------------
+
+    async def _book(self) -> OutageBook:
+        return await book_of(self.world.journal, self.world.platform.name)
+
+    async def _down(self, verdict: Down, since: datetime) -> None:
+        platform, all_ = self.world.platform.name, [one.name for one in self.session.contacts.targets]
+        persona = self.persona.persona.name
+        looks = tuple(
+            OutageLook(
+                target=x.target, what=x.what, at=x.at, how="" if x.how == "answered" else x.said, said=x.how
+            )
+            for x in self._looks
+        )
+
+        def make(at: str) -> Outage:
+            return Outage(
+                fp=fingerprint_of(platform, verdict.targets, at),
+                targets=verdict.targets,
+                since=at,
+                run=self.run,
+                persona=persona,
+                severity=severity(verdict.targets, all_),
+                title=self.world.redactor.text(title(verdict, at)),
+                held=NODE in verdict.targets,
+                looks=looks,
+            )
+
+        before = (await self._book()).open
+        unseen = set(all_) - {*verdict.targets, *verdict.answered}
+        after, end = await settle(
+            self.world.journal,
+            platform,
+            lambda book: noticed(book, verdict.targets, make, since, unseen=unseen),
+        )
+        if end is not None and before is not None:
+            await self._owed(before, end)
+            self._over(before, end)
+        known = after.open
+        assert known is not None
+        self.session.contacts.down = dict.fromkeys(verdict.targets, known.title)
+        # what this run saw itself, under the name that the outage has
+        mine = make(known.since).model_copy(update={"fp": known.fp})
+        self.stream.emit(
+            OutageNoticed(fingerprint=known.fp, targets=known.targets, since=known.since, title=mine.title)
+        )
+        await confirm(self.world, self.run, self.persona, self.stream, mine, self._repro(mine))
+
+    async def _up(self, verdict: Up) -> None:
+        self.session.contacts.down = {}
+        before = (await self._book()).open
+        if before is None:
+            return
+        all_ = [one.name for one in self.session.contacts.targets]
+        now = self.world.clock.now()
+        preview = answered(OutageBook(open=before), verdict.answered, all_, now)[1]
+        if (
+            preview is not None
+        ):  # what is owed to the log first: a crash in between is made good by the next run
+            await self._owed(before, preview)
+        _, end = await settle(
+            self.world.journal,
+            self.world.platform.name,
+            lambda book: answered(book, verdict.answered, all_, now),
+        )
+        if end is not None:
+            self._over(before, end)
+
+    async def _owed(self, outage: Outage, end: OutageEnd) -> None:
+        """An outage that could not be posted while it lasted, or whose run died before, and was worth it."""
+        if end.seconds < Patience(self.world.platform.web.patience_s).worth_s:
+            return
+        if not outage.held and await is_kept(self.world, outage.fp):
+            return
+        late = outage.model_copy(
+            update={"held": False, "title": f"{outage.title}; it answered again at {end.until}"}
+        )
+        await confirm(self.world, self.run, self.persona, self.stream, late, self._repro(late))
+        await repeat_held(self.world, self.run, outage.fp)
+
+    def _over(self, outage: Outage, end: OutageEnd) -> None:
+        if end.fp == outage.fp:
+            self.stream.emit(OutageEnded(**{"fingerprint": end.fp, **end.model_dump(exclude={"fp"})}))
+
+    def _repro(self, outage: Outage) -> tuple[Any, ...]:
+        return tuple(
+            call
+            for one in self.session.contacts.targets
+            if one.name in outage.targets
+            for call in one.repro()
+        )
+
+
+def how_of(answer: Answer) -> tuple[How, str]:
+    """How a look through a jail ended: the platform's answer, its silence, or our own trouble."""
+    result: Mapping[str, Any] = answer.result
+    kind, status = result.get("error_class", ""), result.get("status", 0)
+    if answer.denied:
+        return "ours", f"refused by {answer.denied}"
+    if status in GATEWAY:
+        return "silent", f"{BAD_GATEWAY} (HTTP {status})"
+    if kind in ("", "http", "garbage", "too_large"):
+        return "answered", ""
+    if kind == "timeout":
+        return "silent", TIMED_OUT
+    if kind == "unreachable":
+        return _sorted(str(result.get("error", "")))
+    return "ours", line(f"{kind}: {result.get('error', '')}", 120)
+
+
+def _sorted(words: str) -> tuple[How, str]:
+    """By the words of the broker and of the chain client; any other words are our own trouble."""
+    for word in WORDS:
+        if words.endswith(word):
+            return "silent", word
+    if words.endswith("closed without an answer"):
+        return "silent", WORDS[1]
+    return "ours", line(words, 120)
+
+
+async def _together(tasks: list[Awaitable[None]]) -> None:
+    """All at once; a RunOver of any of them, when all have ended."""
+    over: list[RunOver] = []
+
+    async def guarded(task: Awaitable[None]) -> None:
+        try:
+            await task
+        except RunOver as error:
+            over.append(error)
+
+    async with anyio.create_task_group() as group:
+        for task in tasks:
+            group.start_soon(guarded, task)
+    if over:
+        raise over[0]

@@ -1,0 +1,1 @@
+"""From what a probe saw to a finding that was reproduced in fresh jails."""

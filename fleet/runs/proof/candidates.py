@@ -1,0 +1,173 @@
+"""What a look has brought to light: each thing seen becomes a candidate, named by what was seen. Pure.
+
+Every answer is judged by the oracles, whoever asked for it; a probe's own expectation adds what it alone
+knows. Where both speak of the same field of the same look there is one candidate, in the oracle's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.drivers.playbook import Attempt
+from fleet.findings.fingerprint import fingerprint, identity
+from fleet.findings.repro import ReproCall, write_repro
+from fleet.findings.sighting import Sighting, mentioned, of_probe
+from fleet.oracles.answers import Violation, judge
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Probe, Severity, Step, Surface
+from fleet.store.rows import FindingRow
+from fleet.text import line
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One thing seen. `probe` holds the steps that show it; `oracle` is empty where only its expectation
+    says so."""
+
+    probe: Probe
+    sighting: Sighting
+    severity: Severity
+    surface: Surface
+    oracle: str = ""
+    forgeable: bool = False
+    """Where a driver chose the calls, a person looks at it before it is posted."""
+    calls: tuple[ReproCall, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        return identity(self.surface, self.sighting, self.calls)
+
+    def row(self, run: str, persona: LoadedPersona, claim: Mapping[str, Any] | None = None) -> FindingRow:
+        """As it is kept at the moment it is seen, before anything is proven. `claim`: what a driver said."""
+        data: dict[str, Any] = {
+            "persona_sha256": persona.sha256,
+            "probe": self.probe.model_dump(mode="json"),
+            "oracle": self.oracle,
+            "signature": self.sighting.signature,
+            "body": self.sighting.body,
+            "before": fingerprint(self.surface, self.calls, ""),
+        }
+        return FindingRow(
+            run_id=run,
+            fingerprint=self.fingerprint,
+            probe=self.probe.id,
+            persona=persona.persona.name,
+            surface=self.surface,
+            severity=self.severity,
+            title=self.sighting.title,
+            repro=write_repro(self.calls),
+            data=data | ({"claim": dict(claim)} if claim else {}),
+        )
+
+
+def candidates(
+    probe: Probe, seen: Attempt, surface: Surface, *, trusted: bool = True
+) -> tuple[Candidate, ...]:
+    """Everything that one look at a probe has shown; `surface` is the persona's own.
+
+    A probe that is not `trusted` is a driver's claim: its words and its severity are not an oracle's.
+    """
+    found = [one for index in range(len(seen.results)) for one in _broken(seen, index)]
+    explained = {field for one in found for field in one[1].fields}
+    fields = set(mentioned(probe.expect))
+    own = seen.state == "finding"
+    made = [
+        _of_oracle(probe, seen, index, one, own and trusted and bool(one.fields & fields))
+        for index, one in found
+    ]
+    if own and not explained & fields:
+        sighting = of_probe(probe.expect, seen.asked, seen.results, probe.finding)
+        calls = _calls(seen, range(len(seen.asked)))
+        made.append(
+            Candidate(
+                probe=probe,
+                sighting=sighting,
+                severity=probe.severity,
+                surface=probe.surface or surface,
+                calls=calls,
+            )
+        )
+    return tuple({one.fingerprint: one for one in reversed(made)}.values())[::-1]
+
+
+def shows(row: FindingRow, probe: Probe, seen: Attempt) -> bool:
+    """Whether a look shows the same thing again: the same signature, by the same judge."""
+    wanted = (row.data.get("oracle", ""), row.data.get("signature", ""))
+    surface: Any = row.surface
+    return wanted in {(one.oracle, one.sighting.signature) for one in candidates(probe, seen, surface)}
+
+
+def answered(
+    tool_calls: tuple[Step, ...], asked: Mapping[str, Any], result: Mapping[str, Any]
+) -> tuple[Candidate, ...]:
+    """What one answer to a driver's own call shows, with the calls that led to it."""
+    found = []
+    for one in judge(asked["tool"], asked["args"], result):
+        calls = tuple(ReproCall(step.tool, dict(step.args)) for step in tool_calls)
+        name = identity(one.surface, one.sighting, calls)
+        probe = Probe(
+            id=f"x-{name}",
+            severity=one.severity,
+            surface=one.surface,
+            steps=tool_calls,
+            expect="true",
+            finding=line(one.sighting.title, 300).ljust(8, "."),
+        )
+        found.append(
+            Candidate(
+                probe=probe,
+                sighting=one.sighting,
+                severity=one.severity,
+                surface=one.surface,
+                oracle=one.oracle,
+                forgeable=one.forgeable,
+                calls=calls,
+            )
+        )
+    return tuple(found)
+
+
+def _broken(seen: Attempt, index: int) -> list[tuple[int, Violation]]:
+    asked = seen.asked[index]
+    return [(index, one) for one in judge(asked["tool"], asked["args"], seen.results[index])]
+
+
+def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bool) -> Candidate:
+    """The acts before the answer are enough to show it; a probe that means the same may find it graver."""
+    kept = _led(probe.steps, index)
+    severity = min(one.severity, probe.severity, key=ORDER.index) if same else one.severity
+    body = f"intent: {line(probe.finding, 300)}" if same else ""
+    return Candidate(
+        probe=probe.model_copy(
+            update={
+                "steps": tuple(probe.steps[at] for at in kept),
+                "expect": "true",
+                "control": "",
+                "note": {},
+            }
+        ),
+        sighting=Sighting(one.sighting.title, one.sighting.signature, one.sighting.whole, body),
+        severity=severity,
+        surface=one.surface,
+        oracle=one.oracle,
+        forgeable=one.forgeable,
+        calls=_calls(seen, kept),
+    )
+
+
+def _led(steps: Sequence[Step], index: int) -> tuple[int, ...]:
+    """Which steps an answer depends on: what acted before it, and its own; a computation stands for
+    itself."""
+    if TOOLS[steps[index].tool].effect is Effect.COMPUTE:
+        return (index,)
+    return (*(at for at in range(index) if TOOLS[steps[at].tool].effect is Effect.ACT), index)
+
+
+def _calls(seen: Attempt, kept: Iterable[int]) -> tuple[ReproCall, ...]:
+    return tuple(ReproCall(seen.asked[at]["tool"], dict(seen.asked[at]["args"])) for at in kept)

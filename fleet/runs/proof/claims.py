@@ -1,0 +1,116 @@
+"""Findings beyond the probes: what a driver claims becomes a probe of its own, or nothing.
+
+A claim is steps and an expectation, and both are the driver's. Running the steps again proves that the
+platform answers so, every time; it does not prove that the answer is wrong, because a driver that lies
+writes an expectation that no healthy platform meets. So only what the fleet itself says of every healthy
+platform (fleet/oracles) may be posted, in the fleet's words; any other claim is proven as well, kept with its
+evidence, and waits for a person. See docs/decisions/0006-explored-findings.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+
+from pydantic import ValidationError
+
+from fleet.drivers.expect import check
+from fleet.findings.fingerprint import normalise_repro
+from fleet.findings.repro import ReproCall, ReproError, write_repro
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Probe
+from fleet.runs.call.guest_protocol import bad_args
+from fleet.runs.desk.offers import ReportFinding
+from fleet.runs.proof.verify import repro_of
+from fleet.store.rows import FindingRow
+from fleet.text import line
+from sandbox.tools import TOOLS
+
+MAX_CLAIMS = 16
+"""Claims with steps that one run may make: each is executed at once, and three times more as its proof."""
+MAX_EXPECT = 300
+MAX_DEPTH = 12
+_LOOP = re.compile(r"\b(?:all|exists|exists_one|map|filter|reduce|min)\s*\(")
+_COSTLY = re.compile(r"\bmatches\b")
+_LITERAL = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_RESULT = re.compile(r"\bresults?\b")
+_RUN_NAME = re.compile(r"qa-[a-z2-7]{8}-[0-9]")
+
+
+def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
+    """The probe that a claim is, or why it is none: `/pointer: message`."""
+    bad = _bad_steps(report, persona) or _bad_expect(report.expect)
+    if bad:
+        return bad
+    surface = report.surface or persona.persona.surface
+    calls = tuple(ReproCall(step.tool, dict(step.args)) for step in report.steps)
+    said = "".join(report.expect.split())
+    for probe in persona.persona.probe:
+        same = normalise_repro(repro_of(probe)) == normalise_repro(calls)
+        if same and "".join(probe.expect.split()) == said:
+            return f"/steps: this is the probe {probe.id!r}: run that one"
+    name = sha256(f"{surface}\0{normalise_repro(calls)}\0{said}".encode()).hexdigest()[:12]
+    try:
+        return Probe(
+            id=f"x-{name}",
+            severity=report.severity,
+            surface=surface,
+            steps=report.steps,
+            expect=report.expect,
+            finding=line(report.title, 300).ljust(8, "."),
+        )
+    except ValidationError as error:
+        return f"/: {error.errors(include_url=False)[0]['msg']}"
+
+
+def kept(row: FindingRow) -> Probe | None:
+    """The probe that shows a finding, as it was written down; None for one that no probe shows."""
+    claim, probe = row.data.get("claim"), row.data.get("probe")
+    if probe is None and isinstance(claim, Mapping):
+        probe = claim.get("probe")  # of an earlier version
+    return Probe.model_validate(probe) if isinstance(probe, Mapping) else None
+
+
+def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:
+    for index, step in enumerate(report.steps):
+        here = f"/steps/{index}"
+        if step.tool not in persona.persona.tools or step.tool not in TOOLS:
+            return f"{here}/tool: {line(step.tool, 64)!r} is not granted"
+        if step.tool == "qa_report":
+            return f"{here}/tool: a report is no step of a repro"
+        if why := bad_args(TOOLS[step.tool], step.args):
+            pointer, _, message = why.partition(": ")
+            return f"{here}/args{pointer}: {message}"
+    try:
+        text = write_repro(ReproCall(step.tool, dict(step.args)) for step in report.steps)
+    except ReproError as error:
+        return f"/steps: {error}"
+    if _RUN_NAME.search(text):
+        return "/steps: a name of this run is gone tomorrow: write {name}, and mint it in the first step"
+    return ""
+
+
+def _bad_expect(text: str) -> str:
+    """Why an expectation of a driver is not evaluated. It is hostile: what could take long is refused."""
+    if not text.strip():
+        return "/expect: say in CEL what holds when all is well"
+    if len(text) > MAX_EXPECT or len(_LOOP.findall(text)) > 1 or _COSTLY.search(text) or _deep(text):
+        return f"/expect: at most {MAX_EXPECT} characters, flat, with one loop and no regular expression"
+    if not _RESULT.search(_LITERAL.sub("''", text)):
+        return "/expect: it does not speak of result or results, so it says nothing about the platform"
+    try:
+        why = check(text)
+    except RecursionError:
+        why = "nested too deeply"
+    return f"/expect: {why}" if why else ""
+
+
+def _deep(text: str) -> bool:
+    """Whether brackets stand in brackets beyond what anybody needs; those in literals count too."""
+    depth = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        if depth > MAX_DEPTH:
+            return True
+    return False

@@ -1,0 +1,92 @@
+"""What a run does with one probe, and at its end: a look at it, and the proof of what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fleet.drivers.expect import ExpectationError, Values, number
+from fleet.drivers.playbook import Attempt, attempt
+from fleet.events.model import FindingRaised, ProbeSkipped
+from fleet.events.stream import Stream
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Probe, Step
+from fleet.runs.call.tool_session import RunSession
+from fleet.runs.context import FleetContext
+from fleet.runs.proof.candidates import Candidate, answered, candidates
+from fleet.runs.proof.claims import kept
+from fleet.runs.proof.verify import Proof, prove_all
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """One persona against one platform, in one run; RunOver and what the journal raises pass through."""
+
+    world: FleetContext
+    run: str
+    persona: LoadedPersona
+    stream: Stream
+    session: RunSession
+
+    async def look(self, probe: Probe) -> Attempt:
+        """Run one probe of the persona once, and keep whatever its answers show."""
+        seen = await attempt(self.session, probe)
+        if seen.state in ("inconclusive", "not_applicable"):
+            self.skip(probe.id, seen.reason)
+        elif seen.state == "healthy":
+            await self._note(probe, seen)
+        for one in candidates(probe, seen, self.persona.persona.surface):
+            await self._raise(one)
+        return seen
+
+    async def look_at_claim(self, probe: Probe) -> tuple[Attempt, bool]:
+        """Run a claim once; what holds is raised, to be proven like anything else. True: a person reviews it.
+
+        What an oracle of the fleet says of its answers is raised in the oracle's words, and needs no review.
+        """
+        seen = await attempt(self.session, probe)
+        review = False
+        for one in candidates(probe, seen, self.persona.persona.surface, trusted=False):
+            said = {"title": probe.finding, "severity": probe.severity, "expect": probe.expect}
+            waits = one.forgeable or not one.oracle
+            await self._raise(one, said | {"review": True} if waits else None)
+            review |= waits
+        return seen, review
+
+    async def look_at_answer(self, steps: tuple[Step, ...], result: Mapping[str, Any]) -> None:
+        """Judge the answer to a call that a driver made by itself; `steps` lead to it, the call last."""
+        last = {"tool": steps[-1].tool, "args": steps[-1].args}
+        for one in answered(steps, last, result):
+            await self._raise(one, {"title": one.sighting.title, "review": True} if one.forgeable else None)
+
+    async def prove_raised(self) -> None:
+        """Prove every candidate that is not proven yet; one whose persona changed since stays unverified."""
+        proofs = []
+        for row in await self.world.journal.findings(self.run, ["raised"]):
+            probe = kept(row)
+            if probe is not None and row.data.get("persona_sha256") == self.persona.sha256:
+                proofs.append(Proof(row, probe))
+            else:
+                await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
+        await prove_all(self.world, self.session, self.stream, proofs, self.persona)
+
+    def skip(self, probe: str, reason: str) -> None:
+        """Record that a probe was left without an answer."""
+        self.stream.emit(ProbeSkipped(probe=probe, reason=self.world.redactor.text(reason)))
+
+    async def _raise(self, found: Candidate, claim: Mapping[str, Any] | None = None) -> None:
+        row = found.row(self.run, self.persona, claim)
+        journal, title = self.world.journal, self.world.redactor.text(row.title)
+        await journal.add_finding(replace(row, title=title))
+        times = [one.times for one in await journal.findings(self.run) if one.fingerprint == row.fingerprint]
+        self.stream.emit(
+            FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title, times=max(times))
+        )
+
+    async def _note(self, probe: Probe, seen: Attempt) -> None:
+        for metric, text in probe.note.items():
+            try:
+                await self.world.journal.note(metric, number(text, Values(seen.results)))
+            except ExpectationError as error:
+                self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))

@@ -1,0 +1,201 @@
+"""Nothing unproven is promoted: each candidate is run again, in fresh jails under fresh names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import anyio
+
+from fleet import __version__
+from fleet.clock import iso
+from fleet.drivers.playbook import Attempt, attempt
+from fleet.drivers.session import RunOver, Session
+from fleet.events.model import FindingVerified
+from fleet.events.stream import Stream
+from fleet.findings.envelope import compose, write
+from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
+from fleet.findings.repro import ReproCall
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Probe, Severity
+from fleet.runs.context import FleetContext
+from fleet.runs.proof.candidates import ORDER as SEVERITIES
+from fleet.runs.proof.candidates import shows
+from fleet.store.rows import FindingRow
+
+TRIES = 3
+
+EXTRA = 2
+"""More looks that a proof may take for those of its tries that could not tell."""
+
+State = Literal["confirmed", "flaky", "dropped", "unverified"]
+Shown = Literal["shown", "healthy", "could_not"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProofVerdict:
+    """How often the finding came again."""
+
+    state: State
+    confirmed: int
+    tries: int
+
+
+@dataclass(slots=True)
+class Proof:
+    """One candidate on its way to a verdict: fresh jails and fresh names at every try, spread in time."""
+
+    row: FindingRow
+    probe: Probe
+    seen: list[Shown] = field(default_factory=list)
+    last: Attempt | None = None
+    """The last attempt that showed it."""
+    why: str = ""
+    """Why the last try could not look."""
+
+    @property
+    def is_open(self) -> bool:
+        told = [one for one in self.seen if one != "could_not"]
+        return len(told) < TRIES and len(self.seen) < TRIES + EXTRA
+
+    def give_up(self, why: str) -> None:
+        """No more tries: whatever it shows, it cannot be looked at."""
+        self.why = why
+        self.seen += ["could_not"] * (TRIES + EXTRA)
+
+    def add(self, attempt: Attempt) -> None:
+        """One more try: what it shows counts only when it is the same thing."""
+        if shows(self.row, self.probe, attempt):
+            self.last = attempt
+            self.seen.append("shown")
+        elif attempt.state in ("inconclusive", "not_applicable"):
+            self.why = attempt.reason
+            self.seen.append("could_not")
+        else:
+            self.seen.append("healthy")
+
+
+def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
+    """The probe's steps with their placeholders: the same in every run."""
+    return tuple(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
+
+
+def needs_review(row: FindingRow) -> bool:
+    """Whether a person must look at this finding before it is posted: only its driver calls it a defect."""
+    claim = row.data.get("claim")
+    return isinstance(claim, Mapping) and claim.get("review") is not False
+
+
+def judge(seen: Sequence[Shown]) -> ProofVerdict:
+    """3 of 3 is confirmed, 0 is dropped, between is flaky; what could not be looked at proves nothing."""
+    told = [one for one in seen if one != "could_not"]
+    shown = told.count("shown")
+    if len(told) < TRIES:
+        return ProofVerdict("unverified", shown, len(told))
+    state: State = "confirmed" if shown == len(told) else "flaky" if shown else "dropped"
+    return ProofVerdict(state, shown, len(told))
+
+
+async def prove_all(
+    world: FleetContext, session: Session, stream: Stream, proofs: Sequence[Proof], persona: LoadedPersona
+) -> None:
+    """Look at each again, in rounds, so that one burst of load is not all that a finding rests on.
+
+    The gravest first; each is written down as soon as it is decided, evidence first. RunOver passes through.
+    """
+    lost: RunOver | None = None
+    ordered = sorted(proofs, key=lambda one: SEVERITIES.index(one.row.severity))
+    while waiting := [one for one in ordered if one.is_open]:
+        for one in waiting:
+            try:
+                one.add(await attempt(session, one.probe, proof=True))
+            except RunOver as over:  # one that kills its jails does not stand in the way of the others
+                if over.outcome != "jail_lost":
+                    raise
+                one.give_up(over.detail)
+                lost = over
+            if not one.is_open:
+                await _decided(world, stream, one, persona)
+        await anyio.sleep(world.spread_s if any(one.is_open for one in waiting) else 0)
+    if lost is not None:
+        raise lost
+
+
+async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: LoadedPersona) -> None:
+    row, verdict = proof.row, judge(proof.seen)
+    changes: dict[str, Any] = {"state": verdict.state, "confirmed": verdict.confirmed, "tries": verdict.tries}
+    if verdict.state == "confirmed":
+        changes |= _sealed(world, proof, persona, verdict)
+        if needs_review(row):  # the calls answer so, 3 of 3; whether that is wrong is the driver's word
+            changes["state"] = "unverified"
+    elif verdict.state == "unverified":
+        changes["data"] = {**row.data, "why": world.redactor.text(proof.why)}
+    await world.journal.set_finding(row.run_id, row.fingerprint, **changes)
+    stream.emit(
+        FindingVerified(
+            fingerprint=row.fingerprint,
+            confirmed=verdict.confirmed,
+            tries=verdict.tries,
+            state=changes["state"],
+        )
+    )
+
+
+def _sealed(
+    world: FleetContext, proof: Proof, persona: LoadedPersona, verdict: ProofVerdict
+) -> Mapping[str, str]:
+    """Keep the evidence and word the envelope; both are masked before they are hashed."""
+    row, probe, shown = proof.row, proof.probe, proof.last
+    assert shown is not None
+    calls = tuple(ReproCall(one["tool"], dict(one["args"])) for one in shown.asked)
+    oracle = row.data.get("oracle", "")
+    bundle = Bundle(
+        fingerprint=row.fingerprint,
+        run=row.run_id,
+        persona=row.persona,
+        persona_sha256=persona.sha256,
+        probe=probe.id,
+        expectation=f"oracle {oracle}" if oracle else probe.expect,
+        surface=row.surface,
+        severity=row.severity,
+        title=row.title,
+        repro=row.repro,
+        steps=tuple(
+            EvidenceStep(tool=call["tool"], args=call["args"], result=result)
+            for call, result in zip(shown.calls, shown.results, strict=True)
+        ),
+        confirmed=verdict.confirmed,
+        tries=verdict.tries,
+        platform=world.platform.name,
+        chain_id=world.platform.chain.id,
+        tools={"fleet": __version__, "jail": f"{world.tier.backend}/{world.tier.tier}"},
+        seen_at=iso(world.clock.now()),
+    )
+    sealed = seal(bundle, world.redactor)
+    folder = world.folder(row.run_id) / "evidence"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    save(folder, sealed)
+    envelope = compose(
+        world.redactor,
+        source=row.persona,
+        sev=_severity(row),
+        surface=row.surface,
+        run=row.run_id,
+        fp=row.fingerprint,
+        rate=(verdict.confirmed, verdict.tries),
+        ev=sealed.sha256,
+        title=row.title,
+        body="\n".join(filter(None, (str(row.data.get("body", "")), _often(row)))),
+        repro=calls,
+        was=str(row.data.get("before", "")),
+    )
+    return {"evidence": sealed.sha256, "envelope": write(envelope)}
+
+
+def _often(row: FindingRow) -> str:
+    return f"seen {row.times} times in this run" if row.times > 1 else ""
+
+
+def _severity(row: FindingRow) -> Severity:
+    return next(one for one in SEVERITIES if one == row.severity)

@@ -1,0 +1,291 @@
+"""The course of one run: what it holds open, its work, its last steps, and the same steps after a crash."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import anyio
+
+from fleet import disk_reserve
+from fleet.drivers.session import RunOver
+from fleet.errors import FleetError, LostRun
+from fleet.events.model import DialDistrusted, Footer, Header, TurnUsage
+from fleet.events.stream import Stream
+from fleet.events.trajectory import TrajectoryFile, read
+from fleet.gate.budget import Budget, Ledger, day_limits
+from fleet.gate.gate import Gate
+from fleet.gate.scope import Scope
+from fleet.jail.process import proc_stat
+from fleet.personas.load import LoadedPersona
+from fleet.runs.call.decision_file import DecisionFile
+from fleet.runs.call.decisions import DecisionRecorder
+from fleet.runs.call.tool_session import RunSession
+from fleet.runs.call.wallet import Wallet
+from fleet.runs.context import FleetContext
+from fleet.runs.drive import Drive, counts, coverage
+from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.settlement.outbox import close_over_budget
+from fleet.runs.settlement.settle import settle
+from fleet.store.rows import FindingRow, RunRow
+from fleet.store.tables.base import lost
+from fleet.text import clean
+from sandbox.contract import VIEWS
+from sandbox.tools import TOOLS
+
+Work = Callable[[], Awaitable[str | None]]
+"""What a run does; its answer is the detail of a run that is done."""
+
+SETTLE_S = 120.0
+"""A shielded settle needs a limit of its own; what it leaves is finished at the next start."""
+MESSAGE = 40_000
+"""Characters of a driver's message that are looked at; its stream keeps fewer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """How a run ended. `settled` is false when clean-up must go on at the next start."""
+
+    run: str
+    persona: str
+    outcome: str
+    detail: str
+    findings: tuple[FindingRow, ...]
+    calls: int
+    seconds: float
+    settled: bool
+    coverage: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
+    """Every probe under looked, not_applicable, refused or could_not, with its reason."""
+
+
+def own_start() -> int:
+    """When this process started: tells it apart from a later one with the same pid."""
+    stat = proc_stat(os.getpid())
+    return stat.start if stat else 0
+
+
+def _unsaid(row: RunRow) -> str:
+    """How a run ended of which nobody could record it."""
+    if (row.pid, row.pid_start) == (os.getpid(), own_start()):
+        return "failed\nits end could not be recorded when it came"
+    return f"crashed\nreaped_orphan: the process ended while {row.state}"
+
+
+def waits_key(run: str) -> str:
+    """Where the journal keeps how a run ended whose clean-up could not."""
+    return f"outcome.{run}"
+
+
+@asynccontextmanager
+async def opened(
+    world: FleetContext, run: str, persona: LoadedPersona, budget: Budget
+) -> AsyncIterator[ActiveRun]:
+    folder = world.folder(run)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sink = TrajectoryFile(folder / "trajectory.jsonl")
+    recorder = DecisionRecorder(DecisionFile(world.state, world.clock), run)
+    stream = Stream(
+        run,
+        clock=world.clock,
+        sink=sink,
+        readers=(*world.watch, recorder),
+        mask=lambda text: world.redactor.text(clean(text, MESSAGE, newlines=True)),
+        reach=world.redactor.reach,
+    )
+    started = world.clock.monotonic()
+    scope = Scope.of(world.platform, VIEWS)
+    ledger = Ledger(world.journal, run, budget, day_limits(world.config.budget))
+    gate = Gate(
+        state=world.state,
+        run=run,
+        grant=persona.persona.tools,
+        tools=TOOLS,
+        scope=scope,
+        ledger=ledger,
+        clock=world.clock,
+        deadline=started + budget.wall_s,
+        never=world.never,
+        distrusted=lambda why: _tell(stream, why),
+    )
+    world.gates[run] = gate
+    try:
+        wallet = Wallet(world, run)
+        names = [effect.ref for effect in await world.journal.effects(run, ["name"])]
+        session = RunSession(
+            world,
+            run=run,
+            persona=persona.persona.name,
+            gate=gate,
+            stream=stream,
+            wallet=wallet,
+            history=await world.journal.history(),
+            first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
+        )
+        exercise = Exercise(world, run, persona, stream, session)
+        drive = Drive(world, persona, exercise, ledger, budget, scope, recorder)
+        yield ActiveRun(world, run, persona, budget, gate, stream, sink, wallet, session, drive, started)
+    finally:
+        world.gates.pop(run, None)
+        world.posting.pop(run, None)
+        world.asked.pop(run, None)
+        sink.close()
+
+
+async def _tell(stream: Stream, why: str) -> None:
+    stream.emit(DialDistrusted(reason=why))
+
+
+@dataclass(slots=True)
+class ActiveRun:
+    """A claimed run with everything it holds open."""
+
+    world: FleetContext
+    run: str
+    persona: LoadedPersona
+    budget: Budget
+    gate: Gate
+    stream: Stream
+    sink: TrajectoryFile
+    wallet: Wallet
+    session: RunSession
+    drive: Drive
+    started: float
+    turns: int = 0
+    usage: TurnUsage | None = None
+
+    async def live(self, trigger: str, work: Work | None) -> RunReport:
+        self.stream.emit(self._header(trigger))
+        outcome, detail = "cancelled", "the process was told to stop"
+        try:
+            outcome, detail = await self._exercise(work or self.drive)
+        except Exception as error:
+            outcome, detail = "failed", f"a fault of ours: {type(error).__name__}"
+            raise
+        finally:
+            if outcome == "cancelled":
+                detail = self.world.asked.get(self.run, detail)
+            with anyio.CancelScope(shield=True):
+                report = await self.finish(outcome, detail)
+        return report
+
+    async def recover(self, row: RunRow) -> RunReport:
+        """The last steps of a run whose process is gone, or whose clean-up had to wait."""
+        waits = await self.world.journal.get(waits_key(self.run))
+        outcome, _, detail = (waits or _unsaid(row)).partition("\n")
+        self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
+        if wrong and not waits:
+            outcome, detail = "state_invalid", f"{detail}; {wrong}"
+        for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
+            if isinstance(event, Footer):  # only the journal had not heard of it
+                outcome, detail = event.outcome, event.detail
+        if not self.sink.started:
+            self.stream.emit(self._header(row.trigger))
+        if row.state == "running":
+            self.world.signer.open_run(self.wallet.scope)
+            try:
+                await self.drive.exercise.prove_raised()
+            except (RunOver, FleetError) as error:
+                detail += f"; not all was proven: {error}"
+        return await self.finish(outcome, detail)
+
+    async def finish(self, outcome: str, detail: str) -> RunReport:
+        """Settle, then the footer, then the journal's last word on this run; nothing of a peer's run."""
+        with suppress(LostRun):
+            if await self._ours():
+                return await self._end(outcome, detail)
+        return await self._report(outcome, f"{detail}; a peer took it over".lstrip("; "), settled=False)
+
+    async def _end(self, outcome: str, detail: str) -> RunReport:
+        world, settled = self.world, True
+        try:
+            with anyio.fail_after(SETTLE_S):
+                await world.journal.start_settling(self.run)
+                if outcome == "budget_exceeded":
+                    await self._closing_report(detail)
+                await settle(world, self.run, self.stream, self.wallet)
+        except LostRun:
+            raise
+        except (FleetError, TimeoutError) as error:
+            disk_reserve.relieve(world.state)
+            await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}", run=self.run)
+            settled, detail = False, f"{detail}; clean-up goes on at the next start: {error}".lstrip("; ")
+        if settled:
+            for row in await world.journal.findings(self.run, ["raised"]):  # nobody will come back to it
+                await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
+            if not self.sink.ended:
+                self.stream.emit(self._footer(outcome, detail))
+            if not await world.journal.finish(self.run, outcome, detail):
+                raise lost(self.run)
+        return await self._report(outcome, detail, settled=settled)
+
+    async def _report(self, outcome: str, detail: str, *, settled: bool) -> RunReport:
+        return RunReport(
+            run=self.run,
+            persona=self.persona.persona.name,
+            outcome=outcome,
+            detail=detail,
+            findings=tuple(await self.world.journal.findings(self.run)),
+            calls=self.session.calls,
+            seconds=self._seconds(),
+            settled=settled,
+            coverage=coverage(self.world.folder(self.run), self.run, outcome),
+        )
+
+    def _seconds(self) -> float:
+        return round(self.world.clock.monotonic() - self.started, 3)
+
+    async def _ours(self) -> bool:
+        """False once a peer took this process for dead: what the run left is the peer's to settle."""
+        try:
+            return await self.world.source.mine(self.run)
+        except FleetError:
+            return True  # nobody knows; settling will meet the same trouble, and wait
+
+    async def _exercise(self, work: Work) -> tuple[str, str]:
+        self.world.signer.open_run(self.wallet.scope)
+        try:
+            with anyio.fail_after(self.budget.wall_s):
+                detail = await work()
+        except RunOver as over:
+            return over.outcome, over.detail
+        except TimeoutError:
+            return "deadline_exceeded", f"after {self.budget.wall_s:.0f} s"
+        except FleetError as error:
+            full = disk_reserve.relieve(self.world.state)  # for the last steps of this run
+            return "failed", f"disk_full: {error}" if full else str(error)
+        finally:
+            self.world.signer.close_run(self.run)
+        return "done", detail or ""
+
+    async def _closing_report(self, detail: str) -> None:
+        persona = self.persona.persona
+        await close_over_budget(self.world, self.run, persona.name, persona.surface, detail)
+
+    def _footer(self, outcome: str, detail: str) -> Footer:
+        if self.drive.desk is not None:
+            self.turns, self.usage = self.drive.desk.state.turns, self.drive.desk.state.usage
+        return Footer(
+            outcome=outcome,
+            detail=detail,
+            calls=self.session.calls,
+            seconds=self._seconds(),
+            turns=self.turns,
+            usage=self.usage,
+        )
+
+    def _header(self, trigger: str) -> Header:
+        world, web = self.world, self.world.platform.web
+        return Header(
+            persona=self.persona.persona.name,
+            persona_sha256=self.persona.sha256,
+            **self.drive.header(),
+            platform=world.platform.name,
+            chain_id=world.platform.chain.id,
+            rung=self.gate.rung(),
+            jail=f"{world.tier.backend}/{world.tier.tier}",
+            budget={str(unit): float(limit) for unit, limit in self.budget.limits().items()},
+            trigger=trigger,
+            targets={"site": web.site, "proxy": web.proxy, "face": web.face},
+        )

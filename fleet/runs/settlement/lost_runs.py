@@ -1,0 +1,95 @@
+"""Keys without a run: the journal was lost, or an older copy of it was put back.
+
+What they hold is given back by the normal way: the run is written into the journal again, with a key and a
+name for each file, and settled like one whose process was killed. Only the chain says what is really held.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fleet.chain.run_keys import RunKeys
+from fleet.errors import UsageError
+from fleet.events.model import Header
+from fleet.events.trajectory import read
+from fleet.runs.context import FleetContext
+from fleet.runs.run import waits_key
+from fleet.store.journal import Journal
+from fleet.store.rows import RunRow
+
+_RUN = re.compile(r"[a-z2-7]{8}")
+_MARK = "@lost:"
+
+
+async def keys_without_runs(state: Path, journal: Journal) -> list[str]:
+    """Runs whose keys lie here and which the journal does not know, or knows only as found like that."""
+    found = []
+    for folder in sorted(state.glob("runs/*/keys")):
+        run = folder.parent.name
+        if _RUN.fullmatch(run) and folder.is_dir() and not folder.is_symlink():
+            row = await _row(journal, run)
+            if row is None or (_MARK in row.key and row.state in ("queued", "running")):
+                found.append(run)
+    return found
+
+
+async def take_back(world: FleetContext) -> dict[str, str]:
+    """Put such runs back, to be settled; what there is to say of each, by run.
+
+    Before anything else is run. On a shared journal, and for a run of another platform, they are only told:
+    their own journal, or their own platform, may be elsewhere.
+    """
+    said = {}
+    for run in await keys_without_runs(world.state, world.journal):
+        head = _header(world, run)
+        here = (world.platform.name, world.platform.chain.id)
+        if world.journal.shared or head is None or (head.platform, head.chain_id) != here:
+            keys = world.folder(run) / "keys"
+            where = f"a run of {head.platform}" if head else "a run without a trajectory"
+            said[run] = f"keys of {where} that the journal does not know: {keys}; look at what they hold"
+            continue
+        await _put_back(world, run, head)
+        said[run] = (
+            "the journal did not know this run (was it lost, or an older one put back?): it is settled"
+        )
+    return said
+
+
+async def _put_back(world: FleetContext, run: str, head: Header) -> None:
+    """Each step is made good by the next start when a crash comes between two of them."""
+    await world.source.trigger(
+        run,
+        hand=True,
+        persona=head.persona,
+        key=f"{head.persona}{_MARK}{run}.",
+        rung=head.rung,
+        budget={},
+        platform=world.platform.name,
+        trigger=head.trigger,
+    )
+    keys = RunKeys(world.folder(run))
+    owners = keys.addresses()
+    known = {(effect.kind, effect.ref) for effect in await world.journal.effects(run, ["key", "name"])}
+    for label in keys.labels():
+        if ("key", label) not in known:
+            await world.journal.intend(run, "key", label, {})
+        if label.startswith(f"qa-{run}-") and label in owners and ("name", label) not in known:
+            await world.journal.intend(run, "name", label, {"owner": owners[label]})
+    await world.journal.put(
+        waits_key(run), "crashed\nthe journal had lost it; its keys were found at a start"
+    )
+    await world.source.begin(run)
+
+
+def _header(world: FleetContext, run: str) -> Header | None:
+    path = world.folder(run) / "trajectory.jsonl"
+    first = next(iter(read(path)), None) if path.exists() else None
+    return first if isinstance(first, Header) else None
+
+
+async def _row(journal: Journal, run: str) -> RunRow | None:
+    try:
+        return await journal.run(run)
+    except UsageError:
+        return None

@@ -1,0 +1,189 @@
+"""The outbox: a confirmed finding goes to the log once, and is read back; whatever was interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+from fleet.chain.abi import FUNCTIONS
+from fleet.chain.ports import PostedEntry
+from fleet.chain.tx import parse
+from fleet.errors import BudgetExceeded, ChainError, FleetError, Refused, Unreachable
+from fleet.events.model import FindingPosted, FindingRepeated
+from fleet.events.stream import Stream
+from fleet.findings.envelope import MAX_BYTES, compose, read, write
+from fleet.findings.fingerprint import fingerprint
+from fleet.runs.context import FleetContext
+from fleet.store.rows import FindingRow
+from fleet.text import clean, cut_bytes
+from sandbox.tools.qa_report import Result
+
+CLOSING = "budget-exceeded"
+"""Stands in a closing report where a finding names its probe."""
+
+
+async def report_all(world: FleetContext, run: str, stream: Stream) -> None:
+    """Post what this run confirmed, and finish what a crash left in the outbox.
+
+    Every transaction of this run has been settled before this is called: what is not on the log now
+    will not appear there by itself. Should a daemon that was taken for dead still hold one of them, it has
+    the nonce of the one that is signed here. LostRun when this process is that daemon.
+    """
+    await _seen(world, run)
+    for row in await world.journal.findings(run, ["posting", "confirmed"]):
+        if row.data.get("held"):
+            continue  # an outage of the node itself: posted by the run that sees it answer (watch.py)
+        unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
+        affordable = await world.can_post(run, unit)
+        # Only what could be paid enters the outbox: with nothing left, the crash came after the charge.
+        paid = row.state == "posting" and await world.has_paid(run, unit)
+        if row.state == "posting":
+            index = await world.log.find(row.envelope, world.identity)
+            if index is not None:
+                tx = row.tx or await _sent_by(world, run, row.envelope)
+                await _done(world, row, PostedEntry(tx=tx, index=index), stream)
+                continue
+            if not affordable and not paid:
+                await _put_back(world, row)
+                continue
+        elif not affordable:
+            continue  # stays confirmed: a later run that sees it again has a budget of its own
+        elif not await world.journal.claim_posting(run, row.fingerprint):
+            await _repeated(world, row, -1, stream)
+            continue
+        # asked after a crash too: it, or a silent node, may have come between the claim and this question
+        if (earlier := await _known(world, row)) is not None:
+            await _repeated(world, row, earlier.index, stream)
+            continue
+        world.posting[run] = "paid" if paid else unit
+        try:
+            posted = await world.log.post(row.envelope, run=run)
+        except BudgetExceeded:  # another run took the day's last report since
+            await _put_back(world, row)
+            continue
+        await _done(world, row, posted, stream)
+
+
+async def _known(world: FleetContext, row: FindingRow) -> FindingRow | None:
+    """The same finding of an earlier run that is on the log, by its name now or by the one it had before."""
+    names = (row.fingerprint, str(row.data.get("before", "")))
+    for name in filter(None, names):
+        if (earlier := await _standing(world, name)) is not None:
+            return earlier
+    return None
+
+
+async def _standing(world: FleetContext, fingerprint: str) -> FindingRow | None:
+    """The same finding of an earlier run, while its entry is on this log: a cleared log forgets it."""
+    earlier = await world.journal.posted(fingerprint)
+    if earlier is None:
+        return None
+    await _seen(world, earlier.run_id)
+    entries = await world.log.range(earlier.index, 1)
+    if any((entry.sender, entry.text) == (world.identity, earlier.envelope) for entry in entries):
+        return earlier
+    index = await world.log.find(earlier.envelope, world.identity)
+    if index is None:
+        return None
+    # a reorganisation moved it
+    await world.journal.move_entry(earlier.run_id, fingerprint, index)
+    return replace(earlier, index=index)
+
+
+async def _seen(world: FleetContext, run: str) -> None:
+    """Tell the log where this run's entries were mined: a replica that lags would have them posted again."""
+    for effect in await world.journal.effects(run, ["tx"], ["done"]):
+        if effect.data.get("purpose") == "post":
+            world.log.seen(int(effect.data.get("block", 0)))
+
+
+async def _sent_by(world: FleetContext, run: str, text: str) -> str:
+    """The transaction that a crashed or stopped daemon had posted this text by, "" when none is known."""
+    data = FUNCTIONS["submitFeedback"].encode(text)
+    for effect in await world.journal.effects(run, ["tx"], ["done"]):
+        if effect.data.get("purpose") == "post" and parse(bytes.fromhex(effect.data["raw"]))[0].data == data:
+            return effect.ref
+    return ""
+
+
+async def say(world: FleetContext, run: str, text: str) -> dict[str, Any]:
+    """`qa_report`: one free entry under the fleet's identity, masked and cut before it is signed, read back.
+
+    A text in the form of a finding is refused: findings are proven first, and posted by `report_all`.
+    """
+    started = world.clock.monotonic()
+    shown = cut_bytes(world.redactor.text(clean(text, newlines=True)).strip(), MAX_BYTES)
+    answer = Result(ok=False, error_class="bad_request", error="/args/text: nothing to say")
+    if read(shown).grammar != "free":
+        answer = replace(answer, error="/args/text: a finding is reported once it is proven, not by hand")
+    elif shown:
+        try:
+            posted = await world.log.post(shown, run=run)
+            answer = Result(ok=True, tx=posted.tx, index=posted.index, read_back=True)
+        except FleetError as error:
+            answer = replace(answer, error_class=_class_of(error), error=clean(str(error), 500))
+    return asdict(replace(answer, latency_ms=(world.clock.monotonic() - started) * 1000))
+
+
+def _class_of(error: FleetError) -> str:
+    for kind, word in _CLASSES:
+        if isinstance(error, kind):
+            return word
+    return "internal"
+
+
+_CLASSES: tuple[tuple[type[FleetError], str], ...] = (
+    (Refused, "refused"),
+    (Unreachable, "unreachable"),
+    (ChainError, "reverted"),
+)
+
+
+async def _done(world: FleetContext, row: FindingRow, posted: PostedEntry, stream: Stream) -> None:
+    await world.journal.set_finding(
+        row.run_id, row.fingerprint, state="posted", tx=posted.tx, index=posted.index
+    )
+    stream.emit(FindingPosted(fingerprint=row.fingerprint, tx=posted.tx, index=posted.index))
+
+
+async def _put_back(world: FleetContext, row: FindingRow) -> None:
+    """Out of the outbox: the day's reports are spent, and a later run that sees it again may post it."""
+    await world.journal.set_finding(row.run_id, row.fingerprint, state="confirmed")
+
+
+async def _repeated(world: FleetContext, row: FindingRow, index: int, stream: Stream) -> None:
+    """The fleet has this one on the log already: counted, not posted again."""
+    await world.journal.set_finding(row.run_id, row.fingerprint, state="repeated", index=index)
+    stream.emit(FindingRepeated(fingerprint=row.fingerprint, index=index))
+
+
+async def close_over_budget(world: FleetContext, run: str, persona: str, surface: str, detail: str) -> None:
+    """Put the closing report of a run that spent its budget into the outbox: the reserve pays for it."""
+    title = f"run ended: {detail}"
+    fp = fingerprint(surface, (), f"budget-exceeded {run}")
+    text = write(
+        compose(
+            world.redactor,
+            source=persona,
+            sev="info",
+            surface=surface,
+            run=run,
+            fp=fp,
+            rate=None,
+            ev="",
+            title=title,
+            body="budget-exceeded: the rest of the probes was not run",
+        )
+    )
+    row = FindingRow(
+        run_id=run,
+        fingerprint=fp,
+        state="confirmed",
+        probe=CLOSING,
+        persona=persona,
+        surface=surface,
+        severity="info",
+        title=title,
+        envelope=text,
+    )
+    await world.journal.add_finding(row)

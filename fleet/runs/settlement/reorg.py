@@ -1,0 +1,80 @@
+"""Releases that a reorg undid are looked for, for a while, and made again.
+
+The keys are destroyed by then and nothing new is signed by them: the very bytes that the journal holds are
+sent again, in the order of their nonces, and the sponsor pays what a stipend had paid that is gone too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from fleet.chain.keys import Secret
+from fleet.chain.ports import Role, RunScope
+from fleet.chain.tx import UnsignedTx, parse
+from fleet.clock import iso
+from fleet.errors import Refused, TryAgain
+from fleet.runs.context import FleetContext
+from fleet.runs.settlement.settle import held
+from fleet.store.rows import EffectRow
+
+DEEP = timedelta(minutes=15)
+"""How long ago a release may have been made; older blocks are taken for final."""
+
+Mined = list[tuple[bytes, UnsignedTx]]
+
+
+async def undone(world: FleetContext) -> list[EffectRow]:
+    """Names that were released, or never seen minted, of late, and are held by the run's own key now."""
+    since = iso(world.clock.now() - DEEP)
+    return await held(world, await world.journal.effects(None, ["name"], ["released", "failed"], since=since))
+
+
+async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[], None]) -> None:
+    """Send again what had released it; TryAgain while it is still owned after that."""
+    sent = await _mined(world, name)
+    scope = RunScope(run=name.run_id, prefix=f"qa-{name.run_id}-", keys=_Gone(name.ref, name.data["owner"]))
+    world.signer.open_run(scope)
+    try:
+        for raw, unsigned in sent:
+            settled = await world.signer.settle_raw(raw)
+            if settled.state == "failed" and unsigned.data:  # no stipend any more; a sweep needs none
+                gas, fee = unsigned.gas, unsigned.max_fee
+                await world.sponsor.fund(scope, name.ref, gas=gas, fee=fee, cleanup=True)
+                settled = await world.signer.settle_raw(raw)
+            if settled.state == "pending":
+                break
+    finally:
+        world.signer.close_run(name.run_id)
+    if await held(world, [name]):
+        raise TryAgain(
+            f"{name.ref} is owned again after a reorg, and what released it could not be sent again",
+            remedy="it is tried again; its key is gone, so only the journalled transactions can release it",
+        )
+    tell()
+
+
+async def _mined(world: FleetContext, name: EffectRow) -> Mined:
+    """What the name's own key had on the chain, in the order of its nonces."""
+    found = []
+    for effect in await world.journal.effects(name.run_id, ["tx"], ["done", "failed"]):
+        own = (effect.data.get("role"), effect.data.get("key")) == (Role.THROWAWAY, name.ref)
+        if own and "status" in effect.data:
+            raw = bytes.fromhex(effect.data["raw"])
+            found.append((raw, parse(raw)[0]))
+    return sorted(found, key=lambda one: one[1].nonce)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """A KeyRing whose one key is destroyed: it may be paid, and signs nothing."""
+
+    label: str
+    address: str
+
+    def get(self, label: str) -> Secret:
+        raise Refused(f"the key {label!r} is destroyed", rule="key")
+
+    def addresses(self) -> dict[str, str]:
+        return {self.label: self.address}

@@ -1,0 +1,187 @@
+"""The end of every run, and the recovery of one that was killed: look at each open effect and finish it.
+
+Nothing is repeated blindly. A transaction is looked up by its hash, a post by its text, a name by its
+owner; the keys go last, because everything else needs them. Settling twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+
+from fleet.chain.abi import FUNCTIONS
+from fleet.chain.ports import Role, TxRequest
+from fleet.clock import iso
+from fleet.errors import ConfigError, TryAgain
+from fleet.events.model import ResourceReleased
+from fleet.events.stream import Stream
+from fleet.runs.call.wallet import Wallet
+from fleet.runs.context import FleetContext
+from fleet.runs.settlement.outbox import report_all
+from fleet.store.rows import EffectRow
+
+RESENT = frozenset({"post"})
+"""Purposes of transactions that are still wanted after a crash; the rest is only looked up."""
+ADOPTED = ("stipend ", "release ", "sweep ")
+"""How the purposes begin of what a run pays and gives back: a peer sends the same bytes."""
+ROUNDS = 3
+"""How often a name may come back while its run is settled; then it waits."""
+
+
+async def settle(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
+    """Finish every effect of a run; FleetError when something could not be looked at and must wait."""
+    world.signer.open_run(wallet.scope)
+    try:
+        await transactions(world, run)
+        await report_all(world, run, stream)
+        await give_back(world, run, stream, wallet)
+    finally:
+        world.signer.close_run(run)
+
+
+async def release_left(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
+    """What an ended run left on the chain after all: only names that its own keys hold, and the keys then."""
+    world.signer.open_run(wallet.scope)
+    try:
+        await transactions(world, run)
+        await give_back(world, run, stream, wallet)
+    finally:
+        world.signer.close_run(run)
+
+
+async def transactions(world: FleetContext, run: str) -> None:
+    """Find out what became of every open transaction of a run, or of none ("": an operator's, triage's).
+
+    On a shared journal the latter may be somebody's who is alive, so those of the last minutes are let be.
+    """
+    young = iso(world.clock.now() - timedelta(seconds=world.config.store.stalled_s))
+    for effect in await world.journal.effects(run, ["tx"], ["open"]):
+        if world.journal.shared and not run and effect.at > young:
+            continue
+        raw = bytes.fromhex(effect.data["raw"])
+        settled = await world.signer.settle_raw(raw, rebroadcast=_still_wanted(world, effect))
+        if settled.state == "pending":
+            raise TryAgain(
+                f"transaction {settled.tx} of run {run} is in no block yet: {settled.reason}",
+                remedy="start again in a minute",
+            )
+        found = settled.receipt
+        mined = {"status": found.status, "block": found.block} if found else {}
+        good = mined.get("status") == 1
+        await world.journal.resolve(
+            effect.effect_id, "done" if good else "failed", {"reason": settled.reason} | mined
+        )
+
+
+def _still_wanted(world: FleetContext, effect: EffectRow) -> bool:
+    """Whether to send it again.
+
+    On a shared journal stipends and clean-up too: their maker may live and still send them, and what is
+    signed in their place may be the very same bytes.
+    """
+    purpose = effect.data.get("purpose", "")
+    return purpose in RESENT or (world.journal.shared and purpose.startswith(ADOPTED))
+
+
+async def held(world: FleetContext, names: Sequence[EffectRow]) -> list[EffectRow]:
+    """Those of these names that the very key holds which the run made for them."""
+    owners = await world.names.owners_of_names([name.ref for name in names])
+    return [
+        name
+        for name, owner in zip(names, owners, strict=True)
+        if owner and owner == name.data["owner"].lower()
+    ]
+
+
+async def give_back(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
+    """Release the names, sweep the keys, and destroy them once nothing is held by them any more.
+
+    It looks again after the sweep: a reorg in between drops a release, and the sweep takes its nonce. A key
+    that cannot be read stands in nobody's way: its file stays, and ConfigError says what a person can do.
+    """
+    for _ in range(ROUNDS):
+        await release_names(world, run, stream, wallet)
+        for label in wallet.keys.addresses():
+            await world.sponsor.sweep(wallet.scope, label)
+        if not await held(world, await _own(world, run, wallet)):
+            stuck = wallet.keys.broken()
+            await _nothing_on_its_way(world, run, wallet)
+            await _destroy_keys(world, run, wallet, keep=stuck)
+            if stuck:
+                raise _stuck(run, wallet, stuck)
+            return
+    raise TryAgain(f"names of run {run} come back again and again", remedy="the chain is being reorganised")
+
+
+async def release_names(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
+    """Release what this run minted: recorded by the run, and owned by the key it made for it."""
+    for effect in await world.journal.effects(run, ["name"], ["open", "done"]):
+        owner = await world.names.owner_of_name(effect.ref)
+        if not owner:
+            await world.journal.resolve(effect.effect_id, "released" if effect.state == "done" else "failed")
+        elif owner != effect.data["owner"].lower() or effect.ref not in wallet.keys.labels():
+            await world.journal.resolve(effect.effect_id, "failed", {"reason": f"owned by {owner}"})
+    for effect in await held(world, await _own(world, run, wallet)):
+        await _release(world, run, effect, wallet)
+        await world.journal.resolve(effect.effect_id, "released")
+        stream.emit(ResourceReleased(kind="name", ref=effect.ref))
+
+
+async def _own(world: FleetContext, run: str, wallet: Wallet) -> list[EffectRow]:
+    """Names whose key is there, whatever was thought of them: a reorg may have undone their release."""
+    labels = wallet.keys.addresses()
+    return [name for name in await world.journal.effects(run, ["name"]) if name.ref in labels]
+
+
+async def _release(world: FleetContext, run: str, effect: EffectRow, wallet: Wallet) -> None:
+    token_id = await world.names.id_of_name(effect.ref)
+    wallet.scope.minted[token_id] = effect.ref
+    gas = world.platform.gas.release_name
+    fee = await world.sponsor.fund(wallet.scope, effect.ref, gas=gas, cleanup=True)
+    await world.signer.submit(
+        TxRequest(
+            role=Role.THROWAWAY,
+            to=world.platform.chain.diamond,
+            gas=gas,
+            max_fee=fee,
+            run=run,
+            data=FUNCTIONS["releaseName"].encode(token_id),
+            key=effect.ref,
+            purpose=f"release {effect.ref}",
+            cleanup=True,
+        )
+    )
+    if await world.names.owner_of_name(effect.ref):
+        raise TryAgain(f"{effect.ref} is still owned after its release", remedy="start again in a minute")
+
+
+def _stuck(run: str, wallet: Wallet, broken: Mapping[str, ConfigError]) -> ConfigError:
+    files = " ".join(shlex.quote(str(wallet.keys.folder / label)) for label in broken)
+    remedy = f"put back the right file, or give up what {', '.join(broken)} may hold: rm {files}"
+    why = "; ".join(map(str, broken.values()))
+    return ConfigError(f"all of run {run} is settled but this: {why}; {remedy}", remedy=remedy)
+
+
+async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> None:
+    """What was signed and never seen cannot come any more: its nonce is used, or its key is empty.
+
+    On a shared journal whoever signed it may live, and a name that it minted now would be held for ever.
+    """
+    for effect in await world.journal.effects(run, ["tx"], ["failed"]) if world.journal.shared else ():
+        ours = effect.data.get("role") == Role.THROWAWAY and effect.data.get("key") in wallet.keys.labels()
+        if not ours or "status" in effect.data:
+            continue
+        if not await world.signer.is_dead(bytes.fromhex(effect.data["raw"])):
+            raise TryAgain(
+                f"transaction {effect.ref} of run {run} may still come", remedy="start again in a minute"
+            )
+
+
+async def _destroy_keys(world: FleetContext, run: str, wallet: Wallet, *, keep: Collection[str]) -> None:
+    wallet.keys.destroy(keep=keep)
+    for effect in await world.journal.effects(run, ["key"], ["open", "done"]):
+        if effect.ref in keep:
+            continue
+        gone = {"key": ""} if "key" in effect.data else None
+        await world.journal.resolve(effect.effect_id, "released", gone)

@@ -1,0 +1,139 @@
+"""What others may put into the daemon's queue: signed deliveries of webhooks, and what a person asks for.
+
+Every answer follows from the journal, so the same question may be asked again: a key is a run once, for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from anyio import to_thread
+
+from fleet.clock import Clock
+from fleet.config import FleetConfig
+from fleet.errors import ConfigError, Refused
+from fleet.runs.queue import Queue
+from fleet.store.rows import SkipRow
+from fleet.triggers.hook import Delivery, head, verify
+from fleet.triggers.hook_secret import hook_secrets
+from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key
+from sandbox import strict_json
+
+BY_HAND = 10
+"""Priority of what a person asks for: before all that a clock or an event does."""
+REFUSED = {"hook-size": 413, "hook-header": 400, "hook-signature": 401, "hook-timestamp": 401}
+"""Status of a delivery that does not pass, by the rule that it breaks."""
+
+_LOG = logging.getLogger("fleet.hooks")
+_IDENT = re.compile(r"[a-z0-9]{8,64}")
+
+
+class FiringJournal(Protocol):
+    """The journal as the doors see it."""
+
+    async def run_of(self, key: str) -> str: ...
+    async def skips(self, limit: int = 50) -> list[SkipRow]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class IngressReply:
+    """An HTTP status and what goes into the body as JSON."""
+
+    status: int
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingress:
+    """Both ways in. Whether the caller may use `ask` is decided before: only who can open the socket may.
+
+    The status is the caller's next step:
+
+        202  taken: `runs` are the new and the known ones. While STOP is set they wait for `fleet resume`.
+        200  known already, nothing new starts
+        400  a header or a field is missing, repeated or malformed: look at the sender
+        401  the signature or the time does not match     404  no such webhook, or no such persona
+        409  the daemon is at work on another platform    413  too large
+        429  not all of it was taken, mostly because too many wait already: the same again, later
+        503  draining, or the journal or the secret cannot be read: the same again, later
+    """
+
+    queue: Queue
+    book: FiringJournal
+    platform: str
+    personas: Collection[str]
+    config: Callable[[], FleetConfig]
+    subscribers: Callable[[str], Collection[str]]
+    state: Path
+    clock: Clock
+
+    def unwanted(self, delivery: Delivery) -> IngressReply | None:
+        """Why a delivery is refused by its name and headers, before its body is read; None when it is not."""
+        if delivery.hook not in self.config().hooks:
+            return _no(404, "no such webhook")
+        try:
+            head(delivery.headers, self.clock.now())
+        except Refused as refusal:
+            return _no(REFUSED[refusal.rule], str(refusal))
+        return None
+
+    async def deliver(self, delivery: Delivery) -> IngressReply:
+        """One delivery of a webhook, from anybody."""
+        config, name = self.config(), delivery.hook
+        if name not in config.hooks:
+            return _no(404, "no such webhook")
+        try:
+            secrets = await to_thread.run_sync(hook_secrets, config, name, self.state)
+        except ConfigError as error:
+            _LOG.error("webhook %s is closed: %s", name, error)
+            return _no(503, "this webhook is out of order")
+        personas = self.subscribers(f"hook:{name}") or (EVERYONE,)
+        try:
+            firings = verify(delivery, secrets=secrets, personas=personas, now=self.clock.now())
+        except Refused as refusal:
+            return _no(REFUSED[refusal.rule], str(refusal))
+        if personas == (EVERYONE,):
+            await self.queue.skip(Skip(EVERYONE, firings[0].key, "no persona is on this webhook now"))
+            return IngressReply(202, {"runs": []})
+        return await self._take(firings, priority=0)
+
+    async def ask(self, body: bytes) -> IngressReply:
+        """What a person wants to run now: `{"persona", "ident", "platform"}`; `ident` makes the key."""
+        try:
+            asked = strict_json.loads(body)
+            persona, ident, platform = (str(asked.get(word, "")) for word in ("persona", "ident", "platform"))
+        except (ValueError, AttributeError):
+            return _no(400, "not a JSON object")
+        if not _IDENT.fullmatch(ident):
+            return _no(400, "ident is 8 to 64 of a-z and 0-9")
+        if persona not in self.personas:
+            return _no(404, f"no persona named {persona!r}; known: {', '.join(sorted(self.personas))}")
+        if platform not in ("", self.platform):
+            return _no(409, f"the daemon is at work on {self.platform}, not on {platform}")
+        firing = Firing(manual_key(persona, ident), persona, "manual", self.clock.now())
+        answer = await self._take([firing], priority=BY_HAND)
+        if answer.status != 429:
+            return answer
+        reasons = (skip.reason for skip in await self.book.skips() if skip.key == firing.key)
+        return _no(429, next(reasons, "it was not taken"))
+
+    async def _take(self, firings: Sequence[Firing], *, priority: int) -> IngressReply:
+        runs, new = [], False
+        for firing in firings:
+            new |= await self.queue.fire(firing, priority=priority)
+            if run := await self.book.run_of(firing.key):
+                runs.append({"persona": firing.persona, "run": run, "key": firing.key})
+        if len(runs) < len(firings):
+            return IngressReply(
+                429, {"error": "not all of it was taken: `fleet status` says why", "runs": runs}
+            )
+        return IngressReply(202 if new else 200, {"runs": runs})
+
+
+def _no(status: int, why: str) -> IngressReply:
+    return IngressReply(status, {"error": why})

@@ -1,0 +1,105 @@
+"""HTTP in front of the doors: how much is read, for how long, and of how many at a time.
+
+A delivery is judged by its head before its body is awaited, and a body that does not come keeps a place
+only from others of the same webhook.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import anyio
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from fleet.errors import FleetError
+from fleet.service.ingress import Ingress, IngressReply
+from fleet.triggers.hook import LARGEST, Delivery
+
+CROWD = 8
+"""Requests of one webhook that are read and judged at a time: 2 MiB of bodies at most."""
+DEADLINE_S = 10.0
+"""From the headers to the answer."""
+
+_CLOSE = {"connection": "close"}
+"""On what is said before the whole request was read: the rest of it is not waited for."""
+_LOG = logging.getLogger("fleet.hooks")
+
+
+class Intake:
+    """Requests to the doors. `POST /runs` is there only on the unix socket: a file mode is its fence."""
+
+    def __init__(
+        self, doors: Ingress, is_ready: Callable[[], bool], *, deadline_s: float = DEADLINE_S
+    ) -> None:
+        self._doors, self._is_ready, self._deadline_s = doors, is_ready, deadline_s
+        self._busy: Counter[str] = Counter()
+
+    async def hook(self, request: Request) -> Response:
+        """`POST /hooks/{name}`."""
+        claimed = Delivery(request.path_params["name"], tuple(request.headers.items()), b"")
+        if self._is_ready() and (refusal := self._doors.unwanted(claimed)):
+            return JSONResponse(dict(refusal.body), status_code=refusal.status, headers=_CLOSE)
+
+        async def judge(body: bytes) -> IngressReply:
+            return await self._doors.deliver(replace(claimed, body=body))
+
+        return await self._answer(request, claimed.hook, judge)
+
+    async def runs(self, request: Request) -> Response:
+        """`POST /runs`."""
+        if not _by_socket(request):
+            return _no(404, "not here")
+        return await self._answer(request, "", self._doors.ask)
+
+    async def _answer(
+        self, request: Request, hook: str, judge: Callable[[bytes], Awaitable[IngressReply]]
+    ) -> Response:
+        if not self._is_ready():
+            return _no(503, "the daemon takes no new work", again_s=5)
+        if int(request.headers.get("content-length", "0")) > LARGEST:
+            return _no(413, f"larger than {LARGEST} bytes")
+        if self._busy[hook] >= CROWD:
+            return _no(429, "too many requests at a time", again_s=1)
+        self._busy[hook] += 1
+        try:
+            with anyio.fail_after(self._deadline_s):
+                body = await _read(request)
+                if body is None:
+                    return _no(413, f"larger than {LARGEST} bytes")
+                answer = await judge(body)
+        except TimeoutError:
+            return _no(408, f"not done within {self._deadline_s:.0f} s", again_s=5)
+        except ClientDisconnect:
+            return _no(400, "the body ended early")
+        except FleetError as error:
+            _LOG.warning("a request waits for better times: %s", error)
+            return _no(503, "it cannot be recorded now", again_s=5)
+        finally:
+            self._busy[hook] -= 1
+        again = {"retry-after": "60"} if answer.status in (429, 503) else {}
+        return JSONResponse(dict(answer.body), status_code=answer.status, headers=again)
+
+
+async def _read(request: Request) -> bytes | None:
+    """The body; None as soon as it is known to be too large."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST:
+            return None
+    return bytes(body)
+
+
+def _by_socket(request: Request) -> bool:
+    """Whether it came by the unix socket: its address is a path and has no port."""
+    server = request.scope.get("server")
+    return server is not None and server[1] is None
+
+
+def _no(status: int, why: str, *, again_s: int = 0) -> Response:
+    headers = {"retry-after": str(again_s)} if again_s else {}
+    return JSONResponse({"error": why}, status_code=status, headers=_CLOSE | headers)

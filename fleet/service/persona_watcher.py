@@ -1,0 +1,84 @@
+"""The personas at work: the last good version of each file, followed without a restart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from fleet.errors import FleetError, PersonaError
+from fleet.events.daemon_events import Feed, PersonaAdded, PersonaChanged, PersonaRefused, PersonaRemoved
+from fleet.personas.load import LoadedPersona
+from fleet.service.triggers import Triggers
+from fleet.triggers.files import Change, watch_personas
+
+Load = Callable[[Path], LoadedPersona]
+"""One file, checked against the tools there are; PersonaError."""
+
+AGAIN_S = 5.0
+_LOG = logging.getLogger("fleet.service")
+
+
+class PersonaWatcher:
+    """Follows a folder. A bad file is told once and changes nothing: its last good version stays at work."""
+
+    def __init__(
+        self,
+        folder: Path,
+        personas: dict[str, LoadedPersona],
+        load: Load,
+        triggers: Triggers,
+        feed: Feed,
+        *,
+        every_s: float = 1.0,
+    ) -> None:
+        self.personas = personas
+        self.refused: dict[str, str] = {}
+        self._folder, self._load = folder, load
+        self._triggers, self._feed, self._every_s = triggers, feed, every_s
+
+    async def run(self) -> None:
+        """Follow until cancelled. Files that were bad at the start are told as the first thing."""
+        known = {persona.path: persona.sha256 for persona in self.personas.values()}
+        async for change in watch_personas(self._folder, known=known, every_s=self._every_s):
+            await self._follow(change)
+
+    async def _follow(self, change: Change) -> None:
+        """Until it took effect: a full disk is no reason to end, nor to forget a change."""
+        while True:
+            try:
+                return await self.take(change)
+            except FleetError as error:
+                if not error.retryable:
+                    raise
+                _LOG.warning("%s waits: %s", change.path.name, error)
+            await anyio.sleep(AGAIN_S)
+
+    async def take(self, change: Change) -> None:
+        """Let one change of a file take effect."""
+        name = change.path.stem
+        if change.kind == "removed":
+            self.refused.pop(name, None)
+            if self.personas.pop(name, None) is not None:
+                self._triggers.drop(name)
+                self._feed.tell(PersonaRemoved(persona=name))
+            return
+        try:
+            persona = await to_thread.run_sync(self._load, change.path)
+        except PersonaError as error:
+            self.refused[name] = str(error)
+            self._feed.tell(
+                PersonaRefused(file=change.path.name, reason=str(error), kept=name in self.personas)
+            )
+            return
+        self.refused.pop(name, None)
+        before = self.personas.get(name)
+        self.personas[name] = persona
+        await self._triggers.plan(persona)
+        if before is None:
+            self._feed.tell(PersonaAdded(persona=name, sha256=persona.sha256))
+        elif before.sha256 != persona.sha256:
+            self._feed.tell(PersonaChanged(persona=name, sha256=persona.sha256))

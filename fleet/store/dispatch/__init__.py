@@ -1,0 +1,1 @@
+"""Which of several daemons looks at which run."""

@@ -1,0 +1,235 @@
+"""Several daemons, one journal: Procrastinate says who looks at which run, the journal what may be done.
+
+A job means "somebody look at this run": whoever gets it claims the run, or takes it over when it was claimed
+before, and then only settles it. So a job may be delivered twice, and a run is exercised at most once. A
+daemon answers for the runs whose jobs it holds; it holds a job until its run has an outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import Any, Self
+
+import anyio
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from fleet.errors import ConfigError, TryAgain
+from fleet.store import failpoints
+from fleet.store.dispatch.jobs import Job, Jobs, run_of
+from fleet.store.dispatch.source import Owner, nobody
+from fleet.store.journal import Journal
+from fleet.store.rows import OPEN_RUNS, RunRow
+
+STALLED_S = 120.0
+"""A daemon that was not heard of for so long is dead; its runs are settled by the others."""
+
+AGAIN_S = 0.2
+"""How long a cancelled task may take before it is cancelled again."""
+
+_LOG = logging.getLogger("fleet.queue")
+
+
+class Dispatcher:
+    """One daemon's part: a Source over the queue that several daemons share.
+
+    Runs of one persona do not overlap, on whatever machine. The event loop must never stand still for as
+    long as `stalled_s`.
+    """
+
+    def __init__(
+        self, url: str, journal: Journal, platform: str, owner: Owner, *, stalled_s: float = STALLED_S
+    ) -> None:
+        if not journal.shared:
+            raise ConfigError(
+                "a queue for several daemons needs the journal on PostgreSQL", remedy="store.url"
+            )
+        self._journal, self._platform, self._owner = journal, platform, owner
+        self._stalled_s = stalled_s
+        self._jobs = Jobs(url, platform)
+        self._keeper: asyncio.Task[None] | None = None
+        self._fetching = anyio.Lock()
+        self._fetched: Job | None = None
+        self._held: dict[str, Job] = {}
+        self._over: list[Job] = []
+        self._looked = time.monotonic()
+        self.found: Callable[[], None] = nobody
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Self]:
+        """Be known as alive while this lasts; then peers have at once what is not settled."""
+        async with self._jobs.open():
+            self._keeper = asyncio.create_task(self._keep())
+            try:
+                yield self
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _ended(self._keeper)
+                    with suppress(TryAgain):
+                        await self._hand_over()
+
+    async def trigger(
+        self, run_id: str, *, persona: str, hand: bool = False, priority: int = 0, **run: Any
+    ) -> bool:
+        """`Journal.trigger`, with the job in the same transaction; False for a firing that is known."""
+
+        async def defer(connection: AsyncConnection) -> None:
+            await self._jobs.defer(run_id, persona, priority=priority, hand=hand, within=connection)
+
+        return await self._journal.trigger(run_id, persona=persona, priority=priority, also=defer, **run)
+
+    async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
+        """`Journal.trigger_all`, with the jobs in the same transaction."""
+        made = [(run["run_id"], run["persona"], run.get("priority", 0)) for run in runs]
+
+        async def defer(connection: AsyncConnection, new: set[str]) -> None:
+            jobs = [self._jobs.job(*one) for one in made if one[0] in new]
+            await self._jobs.defer_all(jobs, within=connection)
+
+        return await self._journal.trigger_all(runs, also=defer)
+
+    async def begin(self, run_id: str) -> bool:
+        async with self._fetching:
+            if job := await self._jobs.fetch(run_id):
+                return await self._judged(job) is not None
+        await self._journal.finish(run_id, "cancelled", "another daemon is at work on its persona")
+        await self._jobs.drop(run_id)
+        return False
+
+    async def take(
+        self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
+    ) -> RunRow | None:
+        """The next run, claimed. Those of dead peers that come first are taken over, and are `left`."""
+        if self._keeper is not None and self._keeper.done():
+            self._keeper.result()  # it never ends by itself: a fault of ours, and not a silent one
+        await self._finish_jobs()
+        async with self._fetching:
+            while job := self._fetched or await self._jobs.fetch():
+                self._fetched = job  # until the journal has answered
+                if run_of(job) in at_work and not await self.mine(run_of(job)):
+                    return None
+                row = await self._judged(job)
+                self._fetched = None
+                if row is not None:
+                    return row
+        if waiting.keys() - set(busy) and time.monotonic() - self._looked > self._stalled_s / 24:
+            await self._defer_jobless()
+        return None
+
+    async def left(self) -> list[RunRow]:
+        rows = [await self._journal.run(run_id) for run_id in list(self._held)]
+        for row in rows:
+            if row.state == "ended":
+                await self.done(row.run_id)
+            elif row.daemon != self._owner.daemon:
+                self._held.pop(row.run_id, None)  # we were taken for dead: a peer answers for it now
+        return [row for row in rows if row.run_id in self._held and row.state in OPEN_RUNS]
+
+    async def done(self, run_id: str) -> None:
+        if job := self._held.pop(run_id, None):
+            self._over.append(job)
+        with suppress(TryAgain):  # what stays is tried again at the next look
+            await self._finish_jobs()
+
+    async def mine(self, run_id: str) -> bool:
+        return (await self._journal.run(run_id)).daemon == self._owner.daemon
+
+    async def _judged(self, job: Job) -> RunRow | None:
+        """The run of a job, when it is to begin; it is held from now on, unless it has ended."""
+        run_id = run_of(job)
+        fresh = await self._journal.claim(run_id, **self._owner._asdict())
+        if not fresh and not await self._journal.adopt(run_id, daemon=self._owner.daemon):
+            self._over.append(job)
+            await self._finish_jobs()
+            return None
+        self._held[run_id] = job
+        if fresh:
+            return await self._journal.run(run_id)
+        self.found()
+        return None
+
+    async def _finish_jobs(self) -> None:
+        while self._over:
+            job = self._over.pop()
+            try:
+                await self._jobs.finish(job)
+            except BaseException:
+                self._over.append(job)
+                raise
+
+    async def _keep(self) -> None:
+        """Be known as alive; look after the runs of those that are not.
+
+        After an outage everybody looks dead: nobody is rescued before the living had time to beat again.
+        """
+        steady = None
+        while True:
+            try:
+                await self._jobs.beat()
+                if steady is not None and time.monotonic() - steady >= self._stalled_s / 2:
+                    await self._rescue()
+                steady = steady or time.monotonic()
+            except TryAgain as error:
+                steady = None
+                _LOG.warning("the queue waits: %s", error)
+            await asyncio.sleep(self._stalled_s / 6)
+
+    async def _rescue(self) -> None:
+        """Put stalled jobs back. Several may do so at a time: each step is one statement that looks and acts.
+
+        Without a lock, so that a daemon that stops in the middle stops none of the others.
+        """
+        await self._put_back_strays()
+        for job in await self._jobs.stalled(self._stalled_s):
+            failpoints.point("queue.rescue")
+            await self._jobs.rescue(job)
+        await self._jobs.prune(self._stalled_s)
+        for run_id in await self._jobs.unbegun():
+            await self._forget_unbegun(run_id)
+        await self._defer_jobless()
+
+    async def _put_back_strays(self) -> None:
+        """Jobs that were handed to us in an answer that never came."""
+        async with self._fetching:
+            known = {job.id for job in (*self._held.values(), *self._over, self._fetched) if job}
+            for job in await self._jobs.own():
+                if job.id not in known:
+                    await self._jobs.put_back(job)
+
+    async def _forget_unbegun(self, run_id: str) -> None:
+        """A run by hand whose process ended before it began: nobody else would begin it."""
+        made = datetime.fromisoformat((await self._journal.run(run_id)).created)
+        if time.time() - made.timestamp() > self._stalled_s:
+            await self._journal.finish(run_id, "cancelled", "the process ended before it began")
+            await self._jobs.drop(run_id)
+
+    async def _defer_jobless(self) -> None:
+        """Runs that were queued without a job, or that lost it: a second job for one finds it ended."""
+        rows = [*await self._journal.queued_runs(), *await self._journal.open_runs()]
+        known = await self._jobs.known()
+        for row in rows:
+            if row.platform == self._platform and row.run_id not in known:
+                await self._jobs.defer(row.run_id, row.persona, priority=row.priority)
+        self._looked = time.monotonic()
+
+    async def _hand_over(self) -> None:
+        await self.left()
+        await self._finish_jobs()
+        for job in (*self._held.values(), self._fetched):
+            if job is not None:
+                await self._jobs.put_back(job)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancel it until it ends.
+
+    On Python 3.11 `asyncio.wait_for`, in psycopg's pool, loses a cancellation that comes together with what
+    it waits for (python/cpython#86296): a daemon that drained just then never ended.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=AGAIN_S)

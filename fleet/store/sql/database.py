@@ -1,0 +1,145 @@
+"""What the journal's methods know of a database: `rows`, `read`, `write`, and an `insert` with ON CONFLICT.
+
+`sqlite.py` and `postgres.py` are the two of this shape. Whichever it is, a write is on the disk when it
+returns and behaves as if it were alone, and a transaction that has begun ends, whatever happens to the task
+that asked for it: what a cancelled run had begun to record is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import anyio
+import anyio.lowlevel
+from sqlalchemy import CursorResult, Executable, Insert, Row, ScalarResult, Select, Table
+
+from fleet.store import failpoints
+
+T = TypeVar("T")
+AnyRow: TypeAlias = Row[*tuple[Any, ...]]
+
+
+class Connection(Protocol):
+    """What a transaction works with: of SQLAlchemy's AsyncConnection that which the journal uses."""
+
+    async def execute(
+        self, statement: Executable, parameters: Any = None
+    ) -> CursorResult[*tuple[Any, ...]]: ...
+
+    async def scalar(self, statement: Executable, parameters: Any = None) -> Any: ...
+
+    async def scalars(self, statement: Executable, parameters: Any = None) -> ScalarResult[Any]: ...
+
+
+Work: TypeAlias = Callable[[Any], Awaitable[T]]
+"""What is done with a Connection. It awaits nothing else, and may be called again after a rollback: it
+changes nothing but the database."""
+
+BUSY_S = 5.0
+"""How long a write waits for others, or for a server that restarts, before it gives up with TryAgain."""
+
+
+class _Engine(Protocol):
+    async def dispose(self) -> None: ...
+
+
+class Database(ABC):
+    """Closed by `aclose`; foreign exceptions leave it as FleetError."""
+
+    shared = False
+    """Whether daemons on other machines may be writing here too."""
+
+    def __init__(self, engine: _Engine, where: str) -> None:
+        self._engine = engine
+        self._where = where
+
+    @abstractmethod
+    def insert(self, table: Table) -> Any:
+        """INSERT with `on_conflict_do_nothing`, `on_conflict_do_update` and `returning`."""
+
+    async def insert_many(
+        self, connection: Any, statement: Insert, rows: Sequence[Mapping[str, Any]]
+    ) -> Iterable[Any]:
+        """Within a write: what an `insert` with RETURNING answers for many rows of the same columns.
+
+        Their texts are `plain` already.
+        """
+        found: Iterable[Any] = await connection.scalars(statement, rows)
+        return found
+
+    @abstractmethod
+    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        """All rows of one query."""
+
+    async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        """`rows` of a query that is asked again and again; `key` stands for the query."""
+        return await self.rows(statement)
+
+    @abstractmethod
+    async def read(self, work: Work[T]) -> T:
+        """One consistent view; `work` must not write."""
+
+    @abstractmethod
+    async def _commit(self, work: Work[T]) -> T:
+        """One transaction as if it were alone, on the disk when this returns."""
+
+    async def write(self, step: str, work: Work[T]) -> T:
+        """One transaction as if it were alone; on the disk when this returns.
+
+        An exception rolls back. `step` names the crash point that follows the commit.
+        """
+
+        async def whole(connection: Any) -> T:
+            done = await work(connection)
+            failpoints.point(f"in {step}")
+            return done
+
+        return await self._recorded(step, lambda: self._commit(whole))
+
+    async def _recorded(self, step: str, commit: Callable[[], Awaitable[T]]) -> T:
+        async def transaction() -> T:
+            failpoints.about(step)
+            done = await commit()
+            failpoints.step(step)
+            return done
+
+        return await self._apart(transaction())
+
+    async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
+        """Run a transaction in a task of its own that the caller's end does not end.
+
+        A driver that is interrupted between BEGIN and COMMIT leaves a connection that keeps the lock.
+        """
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        except BaseException:
+            transaction.close()
+            raise
+        task = asyncio.ensure_future(transaction)
+        with anyio.CancelScope(shield=True):
+            await _finished(task)
+        return task.result()
+
+    async def faults(self) -> list[str]:
+        """What is wrong with what is on the disk; a server looks after its own."""
+        return []
+
+    async def aclose(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._engine.dispose()
+
+
+async def _finished(task: asyncio.Future[Any]) -> None:
+    """Wait for the end, also while being cancelled; then let the cancellation go on."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()  # seen: nobody is left to raise it to
+        raise cancelled

@@ -1,0 +1,111 @@
+"""The version of the schema: an empty database becomes a journal, anything else must be one that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, case, cast, func, insert, inspect, literal, select, update
+from sqlalchemy.engine import Connection
+from sqlalchemy.schema import CreateColumn
+
+from fleet.errors import ConfigError
+from fleet.store.sql.schema import (
+    BUDGET,
+    DAYS,
+    EFFECTS,
+    META,
+    METADATA,
+    RESERVES,
+    RUNS,
+    SCHEMA_VERSION,
+    SKIPS,
+    Words,
+)
+
+_ELSEWHERE = "name another state directory or database"
+
+
+def settle_version(connection: Connection, where: str, *, alone: bool) -> None:
+    """Make the tables, or refuse what is foreign or newer with ConfigError; nobody else does so meanwhile.
+
+    `alone`: a table that is not ours makes the database foreign. A server's database may hold a queue's too.
+    """
+    there = set(inspect(connection).get_table_names())
+    there = there if alone else there & METADATA.tables.keys()
+    if not there:
+        METADATA.create_all(connection, checkfirst=False)
+        connection.execute(insert(META).values(key="schema", value=str(SCHEMA_VERSION)))
+        return
+    found = None
+    if META.name in there:
+        found = connection.execute(select(META.c.value).where(META.c.key == "schema")).scalar()
+    if found is None or not found.isdecimal():
+        raise ConfigError(f"{where}: a database, but not a journal of this fleet", remedy=_ELSEWHERE)
+    if int(found) > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{where}: written by a newer version (schema {found}; this program knows {SCHEMA_VERSION})",
+            remedy=f"run the newer fleet, or {_ELSEWHERE}",
+        )
+    for version in range(int(found) + 1, SCHEMA_VERSION + 1):
+        _MIGRATIONS[version](connection)
+        connection.execute(update(META).where(META.c.key == "schema").values(value=str(version)))
+
+
+def missing(connection: Connection) -> list[str]:
+    """Tables and columns of this version that are not there."""
+    there = inspect(connection)
+    names = set(there.get_table_names())
+    found = [f"no table {name}" for name in METADATA.tables if name not in names]
+    for name in names & METADATA.tables.keys():
+        columns = {column["name"] for column in there.get_columns(name)}
+        found += [
+            f"no column {name}.{one.name}" for one in METADATA.tables[name].c if one.name not in columns
+        ]
+    return sorted(found)
+
+
+def _queue(connection: Connection) -> None:
+    """Version 2: priorities, when a run was due, requests to cancel one, and what was skipped."""
+    for column in (RUNS.c.priority, RUNS.c.due, RUNS.c.cancel):
+        _add(connection, column)
+    for index in RUNS.indexes:
+        index.create(connection, checkfirst=True)
+    SKIPS.create(connection)
+
+
+def _days(connection: Connection) -> None:
+    """Version 3: spending by day, filled with what the runs spent so far; and reservations."""
+    if connection.dialect.name == "postgresql":  # version 2 once made them narrower and sorted otherwise
+        connection.exec_driver_sql("ALTER TABLE runs ALTER COLUMN priority TYPE BIGINT")
+        for name in ("due", "cancel"):
+            connection.exec_driver_sql(f'ALTER TABLE runs ALTER COLUMN {name} TYPE TEXT COLLATE "C"')
+    DAYS.create(connection)
+    RESERVES.create(connection)
+    began = func.substr(case((RUNS.c.started != "", RUNS.c.started), else_=RUNS.c.created), 1, 10)
+    for owner in (RUNS.c.persona, literal("", Words)):
+        day, who = began.label("day"), owner.label("owner")
+        each = select(day, who, BUDGET.c.unit, BUDGET.c.spent).join_from(BUDGET, RUNS).subquery()
+        keys = (each.c.day, each.c.owner, each.c.unit)
+        rows = select(*keys, cast(func.sum(each.c.spent), BigInteger)).group_by(*keys)
+        connection.execute(insert(DAYS).from_select(["day", "owner", "unit", "spent"], rows))
+
+
+def _daemon(connection: Connection) -> None:
+    """Version 4: which daemon is at work on a run."""
+    _add(connection, RUNS.c.daemon)
+
+
+def _kinds(connection: Connection) -> None:
+    """Version 5: what is left of all runs is found without reading all that there ever was."""
+    for index in EFFECTS.indexes:
+        index.create(connection, checkfirst=True)
+
+
+def _add(connection: Connection, column: Column[Any]) -> None:
+    words = CreateColumn(column).compile(dialect=connection.dialect)
+    connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
+
+
+_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days, 4: _daemon, 5: _kinds}
+"""What makes a journal of the version before into one of this version."""

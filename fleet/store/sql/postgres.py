@@ -1,0 +1,209 @@
+"""One PostgreSQL database for many daemons: every write is serialisable, and tried again while that helps.
+
+A write that met another one, or a server that is restarting, starts over until `busy_s` have passed. It was
+rolled back, or its receipt tells that it was not: so nothing happens twice, also when the connection ends
+during COMMIT. Only a server that stays away after that leaves a doubt, and the error says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Self, TypeVar
+from uuid import uuid4
+
+import anyio
+from sqlalchemy import URL, Select, Table, event, make_url, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from fleet.errors import ConfigError, FleetError, TryAgain
+from fleet.store.sql import commit_receipts
+from fleet.store.sql.database import BUSY_S, AnyRow, Database, Work
+from fleet.store.sql.migrations import settle_version
+from fleet.store.sql.postgres_errors import is_lost, translate
+from fleet.store.sql.server_session import SESSION, link
+
+T = TypeVar("T")
+
+CONNECTIONS = 5
+"""Most connections that one daemon keeps; whoever comes later waits for one."""
+
+_ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(7163398)")  # "qafleet" on a phone's keys, cut
+
+
+class _Mode(NamedTuple):
+    """Engines over one pool, by what their transactions may see."""
+
+    alone: AsyncEngine
+    view: AsyncEngine
+    plain: AsyncEngine
+    """One statement at a time, without a transaction around it."""
+    schema: AsyncEngine
+    """Reads what others committed meanwhile: for making tables under a lock."""
+
+
+class PostgresDatabase(Database):
+    """Opened by `open`; safe for several processes and machines at once."""
+
+    shared = True
+
+    def __init__(self, engine: AsyncEngine, where: str, busy_s: float) -> None:
+        super().__init__(engine, where)
+        self._busy_s = busy_s
+        self._writes = itertools.count(1)
+        self._modes = _Mode(
+            alone=engine.execution_options(isolation_level="SERIALIZABLE"),
+            view=engine.execution_options(isolation_level="REPEATABLE READ"),
+            plain=engine.execution_options(isolation_level="AUTOCOMMIT"),
+            schema=engine.execution_options(isolation_level="READ COMMITTED"),
+        )
+
+    @classmethod
+    async def open(cls, url: str, *, busy_s: float = BUSY_S) -> Self:
+        """Connect, and make the tables where there are none; ConfigError for a database that cannot serve."""
+        parsed = _parsed(url)
+        engine = create_async_engine(
+            parsed,
+            pool_size=CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=busy_s + 30,
+            pool_pre_ping=True,  # a connection of before a restart is noticed before the work, not in it
+            hide_parameters=True,  # they hold signed transactions: never in an error text
+            use_native_hstore=False,
+            connect_args=link(parsed.query),
+        )
+        event.listen(engine.sync_engine, "connect", _prepare(busy_s))
+        database = cls(engine, _where(parsed), busy_s)
+        try:
+            await database._recorded(
+                "store.open", lambda: database._insist(database._modes.schema, database._settle_version)
+            )
+        except BaseException:
+            await database.aclose()
+            raise
+        return database
+
+    def insert(self, table: Table) -> Any:
+        return postgresql.insert(table)
+
+    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        async def work(connection: AsyncConnection) -> Sequence[AnyRow]:
+            return (await connection.execute(statement)).all()
+
+        return await self._apart(self._insist(self._modes.plain, work))
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._apart(self._insist(self._modes.view, work))
+
+    async def _commit(self, work: Work[T]) -> T:
+        receipt = uuid4()
+        answers: list[T] = []  # of the latest attempt that came to its commit: no other can be committed
+
+        async def once(connection: AsyncConnection) -> T:
+            first = not answers
+            if not first and not await commit_receipts.put_down(connection, receipt):
+                return answers[0]
+            answers[:] = [await work(connection)]
+            if first:  # last, because the snapshot begins with the first statement, and ages
+                await commit_receipts.put_down(connection, receipt)
+            return answers[0]
+
+        answer = await self._insist(self._modes.alone, once)
+        if next(self._writes) % commit_receipts.EACH == 0:
+            with suppress(FleetError):  # the write itself is recorded
+                await self._insist(self._modes.plain, commit_receipts.clear)
+        return answer
+
+    async def _settle_version(self, connection: AsyncConnection) -> None:
+        await connection.execute(_ONE_AT_A_TIME)
+        encoding = await connection.scalar(text("SELECT current_setting('server_encoding')"))
+        if encoding != "UTF8":
+            raise ConfigError(
+                f"{self._where}: its encoding is {encoding}; the journal needs UTF8",
+                remedy="create the database with ENCODING 'UTF8'",
+            )
+        await connection.run_sync(settle_version, self._where, alone=False)
+        await commit_receipts.make(connection)
+
+    async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
+        """Start over while the failure is one that passes and the time is not up."""
+        pause, doubt = 0.002, False
+        until = anyio.current_time() + self._busy_s
+        while True:
+            try:
+                return await self._once(engine, work)
+            except _Passing as failure:
+                doubt = doubt or failure.doubt
+                if anyio.current_time() + pause > until:
+                    raise (self._doubt() if doubt else failure.error) from failure.__cause__
+            await anyio.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, 0.25)
+
+    async def _once(self, engine: AsyncEngine, work: Work[T]) -> T:
+        committing = False
+        try:
+            async with engine.connect() as connection:
+                transaction = await connection.begin()
+                done = await work(connection)  # an exception closes the connection, and so rolls back
+                committing = True
+                await transaction.commit()
+                return done
+        except PoolTimeout as error:
+            raise TryAgain(f"{self._where}: every connection is busy", remedy="try again") from error
+        except DBAPIError as error:
+            raise self._failure(error, committing) from error
+
+    def _failure(self, error: DBAPIError, committing: bool) -> BaseException:
+        if error.orig is None:
+            return error
+        if committing and is_lost(error.orig):
+            return _Passing(self._doubt(), doubt=True)
+        found = translate(error.orig, self._where)
+        return _Passing(found) if isinstance(found, TryAgain) else found
+
+    def _doubt(self) -> TryAgain:
+        return TryAgain(
+            f"{self._where}: the connection ended during a commit; it is recorded or it is not",
+            remedy="look before you repeat",
+        )
+
+
+class _Passing(Exception):
+    """It may work in a moment. Nothing was recorded, or it is in `doubt`."""
+
+    def __init__(self, error: FleetError, *, doubt: bool = False) -> None:
+        super().__init__(str(error))
+        self.error, self.doubt = error, doubt
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # its text holds the URL, and the URL may hold a password
+        raise ConfigError(
+            "store.url: not a database URL", remedy="postgresql://user@host:5432/database"
+        ) from None
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def _where(url: URL) -> str:
+    """What may be shown of a URL: no user, no password, no options."""
+    port = f":{url.port}" if url.port else ""
+    return f"postgresql://{url.host or url.query.get('host', '')}{port}/{url.database or ''}"
+
+
+def _prepare(busy_s: float) -> Any:
+    def prepare(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        try:
+            cursor.execute(SESSION, (f"{max(1, int(busy_s * 1000))}ms",))
+        finally:
+            cursor.close()
+        connection.commit()
+
+    return prepare

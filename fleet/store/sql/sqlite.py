@@ -1,0 +1,255 @@
+"""One SQLite file, one connection, one transaction at a time, every commit on the disk."""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import time
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import anyio
+from sqlalchemy import URL, Insert, Select, Table, create_engine, event
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
+
+from fleet.errors import ConfigError, FleetError, TryAgain, UsageError
+from fleet.store.sql.database import BUSY_S, AnyRow, Connection, Database, Work
+from fleet.store.sql.migrations import missing, settle_version
+from fleet.store.sql.sqlite_thread import ConnectionThread, ThreadConnection
+
+T = TypeVar("T")
+
+MEMORY = ":memory:"
+
+GRAIN_S = 2.0
+"""The coarsest time of a file: an answer this much younger than a change saw all of that change."""
+
+PAGE = 100
+"""Rows of one INSERT: more are hardly quicker, and SQLite takes only so many values."""
+
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+
+
+class SqliteDatabase(Database):
+    """Opened by `open`; a write holds the write lock from its start."""
+
+    def __init__(self, thread: ConnectionThread, where: str) -> None:
+        super().__init__(thread, where)
+        self._thread = thread
+        self._turn = anyio.Lock()
+        self._still, self._place = _Still(where), _Place(where)
+        self._looks: dict[str, tuple[float, Sequence[AnyRow]]] = {}
+
+    @classmethod
+    async def open(cls, path: Path | str, *, busy_s: float = BUSY_S) -> Self:
+        """Create or open the file (mode 0600); ConfigError when it is damaged, foreign or newer."""
+        where = str(path)
+        if where != MEMORY:
+            _create(Path(path))
+        engine = create_engine(
+            URL.create("sqlite", database=where),
+            poolclass=StaticPool,
+            pool_reset_on_return=None,  # every transaction here ends before its connection goes back
+            hide_parameters=True,  # they hold signed transactions: never in an error text
+            connect_args={"isolation_level": None, "timeout": busy_s, "check_same_thread": False},
+        )
+        event.listen(engine, "connect", _prepare)
+        database = cls(ConnectionThread(engine), where)
+
+        async def settle(connection: ThreadConnection) -> None:
+            settle_version(connection.near, where, alone=True)
+
+        try:
+            await database.write("store.open", settle)
+            database._place.pin()
+        except BaseException:
+            await database.aclose()
+            raise
+        return database
+
+    def insert(self, table: Table) -> Any:
+        return sqlite.insert(table)
+
+    async def insert_many(
+        self, connection: ThreadConnection, statement: Insert, rows: Sequence[Mapping[str, Any]]
+    ) -> Iterable[Any]:
+        """As text for the driver: SQLAlchemy takes longer for a row than SQLite does."""
+        compiled: Any = statement.compile(dialect=sqlite.dialect(), column_keys=list(rows[0]))
+        head, one, tail = str(compiled).partition(f"({', '.join('?' * len(rows[0]))})")
+        values = itemgetter(*compiled.positiontup)
+        found: list[Any] = []
+        for page in (rows[at : at + PAGE] for at in range(0, len(rows), PAGE)):
+            many = head + ", ".join([one] * len(page)) + tail
+            answer = connection.near.exec_driver_sql(many, tuple(chain.from_iterable(map(values, page))))
+            found += answer.scalars()
+        return found
+
+    async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        async def work(connection: Connection) -> Sequence[AnyRow]:
+            return (await connection.execute(statement)).all()
+
+        return await self._apart(self._transaction(work, ""))  # a statement is its own view
+
+    async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
+        """The earlier answer while nobody, in this process or another, writes."""
+        still = self._still.since()
+        asked, found = self._looks.get(key, (-math.inf, ()))
+        if asked <= still + GRAIN_S:
+            asked = time.monotonic()
+            found = await self.rows(statement)
+            self._looks[key] = asked, found
+        return found
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._apart(self._transaction(work, "BEGIN"))
+
+    async def _commit(self, work: Work[T]) -> T:
+        return await self._transaction(work, "BEGIN IMMEDIATE")
+
+    async def faults(self) -> list[str]:
+        async def work(connection: ThreadConnection) -> list[str]:
+            said = connection.near.exec_driver_sql("PRAGMA integrity_check(10)").scalars()
+            return [*(line for line in said if line != "ok"), *missing(connection.near)]
+
+        return await self.read(work)
+
+    async def _transaction(self, work: Work[T], begin: str) -> T:
+        self._place.check()
+        with _translated(self._where):
+            return await self._thread.run(begin, work)
+
+    async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
+        """One at a time: there is one connection."""
+        try:
+            await self._turn.acquire()
+        except BaseException:
+            transaction.close()
+            raise
+        try:
+            return await super()._apart(transaction)
+        finally:
+            self._turn.release()
+
+
+class _Still:
+    """Since when the files of a database are as they are: two `stat` instead of a query in another thread.
+
+    Every commit appends to the write-ahead log or writes it over, every checkpoint writes the file itself.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._paths = [] if where == MEMORY else [where, f"{where}-wal"]
+        self._seen: list[tuple[int, int, int]] = []
+        self._since = math.inf
+
+    def since(self) -> float:
+        """The monotonic time of the first look that saw them so; infinity when nobody can tell."""
+        try:
+            now = [(s.st_ino, s.st_size, s.st_mtime_ns) for s in map(os.stat, self._paths)]
+        except OSError:
+            now = []
+        if now != self._seen:
+            self._seen, self._since = now, time.monotonic()
+        return self._since if now else math.inf
+
+
+class _Place:
+    """Which files an open database is: SQLite would go on writing to some that have no name any more."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._pinned: dict[str, tuple[int, int]] = {}
+
+    def pin(self) -> None:
+        """From now on they must stay the same: the log is there as long as the connection is."""
+        for path in (self._where, f"{self._where}-wal"):
+            with suppress(FileNotFoundError):  # in memory, or on a file system that has no such log
+                found = os.stat(path)
+                self._pinned[path] = (found.st_dev, found.st_ino)
+
+    def check(self) -> None:
+        """ConfigError once one of them was removed or replaced."""
+        for path, pinned in self._pinned.items():
+            try:
+                found = os.stat(path)
+                same = (found.st_dev, found.st_ino) == pinned
+            except FileNotFoundError:
+                same = False
+            if not same:
+                raise ConfigError(
+                    f"{path}: removed or replaced under this process: nothing more can be recorded",
+                    remedy=f"put {self._where} back, or leave it: the next start finds the keys without runs",
+                )
+
+
+def _create(path: Path) -> None:
+    """Make the file before SQLite does, so that it is private.
+
+    Only when it is new: closing any other descriptor of an open database drops this process's locks on it.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if not path.is_file():
+            raise ConfigError(
+                f"{path}: not a file", remedy="move it away; the journal is made anew"
+            ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot create the journal: {error.strerror}",
+            remedy="the state directory must exist and be writable by this user",
+        ) from None
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    try:
+        for pragma in _PRAGMAS:
+            cursor.execute(f"PRAGMA {pragma}")
+    finally:
+        cursor.close()
+
+
+@contextmanager
+def _translated(where: str) -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translate(error.orig or error, where) from error
+    except sqlite3.Error as error:
+        raise _translate(error, where) from error
+
+
+_KINDS: tuple[tuple[str, type[FleetError], str, str], ...] = (
+    ("SQLITE_BUSY", TryAgain, "another process is writing", "try again; one daemon per state directory"),
+    ("SQLITE_LOCKED", TryAgain, "another process is writing", "try again; one daemon per state directory"),
+    (
+        "SQLITE_FULL",
+        TryAgain,
+        "the disk is full; what was recorded before is safe",
+        "free some space, then try again",
+    ),
+    ("SQLITE_IOERR", TryAgain, "the disk refused", "look at the disk (space, quota, errors), then try again"),
+    ("SQLITE_READONLY", ConfigError, "read-only", "make the state directory writable for this user"),
+    ("SQLITE_CANTOPEN", ConfigError, "cannot be opened", "make the state directory writable for this user"),
+    ("SQLITE_PERM", ConfigError, "not permitted", "make the state directory writable for this user"),
+    ("SQLITE_CORRUPT", ConfigError, "damaged", "move it away or restore a backup; nothing was changed"),
+    ("SQLITE_NOTADB", ConfigError, "not a database", "move it away or restore a backup; nothing was changed"),
+    ("SQLITE_CONSTRAINT_FOREIGNKEY", UsageError, "no such run", "name a run that the journal knows"),
+)
+
+
+def _translate(error: BaseException, where: str) -> BaseException:
+    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays what it is."""
+    code = str(getattr(error, "sqlite_errorname", ""))
+    for prefix, kind, what, remedy in _KINDS:
+        if code.startswith(prefix):
+            return kind(f"{where}: {what}", remedy=remedy)
+    return error

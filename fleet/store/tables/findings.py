@@ -1,0 +1,130 @@
+"""Findings and the outbox: one row per defect and run, moved only along `FINDING_MOVES`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import select, update
+
+from fleet.errors import UsageError
+from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
+from fleet.store.sql.database import AnyRow, Connection
+from fleet.store.sql.schema import FINDINGS
+from fleet.store.tables.base import TableGroup, pack, plain, unpack
+
+_SETTABLE = frozenset(
+    {"state", "confirmed", "tries", "envelope", "evidence", "tx", "index", "repro", "severity", "data"}
+)
+_READY: tuple[FindingState, ...] = ("confirmed", "flaky", "unverified")
+
+
+class Findings(TableGroup):
+    async def add_finding(self, finding: FindingRow) -> bool:
+        """Keep a finding at the moment it is found; False when this run has it already (`times` grows)."""
+        row = _values(asdict(finding) | {"at": finding.at or self._now()})
+        made = self._db.insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
+        again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
+
+        async def work(c: Connection) -> bool:
+            await self._fence(c, finding.run_id)
+            if await c.scalar(made) is not None:
+                return True
+            await c.execute(again.values(times=FINDINGS.c.times + finding.times))
+            return False
+
+        return await self._db.write("finding.add", work)
+
+    async def set_finding(self, run_id: str, fingerprint: str, **changes: Any) -> None:
+        """Change fields of one finding: state, confirmed, tries, envelope, evidence, tx, index, data, …
+
+        ValueError for a field that cannot change or a state it cannot reach, UsageError when there is
+        no such finding, LostRun when a peer keeps its run.
+        """
+        if unknown := set(changes) - _SETTABLE:
+            raise ValueError(f"not a field that changes: {', '.join(sorted(unknown))}")
+        where = _is(run_id, fingerprint)
+
+        async def work(c: Connection) -> None:
+            await self._fence(c, run_id)
+            before: FindingState | None = await c.scalar(select(FINDINGS.c.state).where(*where))
+            if before is None:
+                raise UsageError(f"no finding {plain(fingerprint)} in run {plain(run_id)}")
+            after = changes.get("state", before)
+            if after != before and after not in FINDING_MOVES[before]:
+                raise ValueError(f"finding {fingerprint} is {before}: it cannot become {after}")
+            if changes:
+                await c.execute(update(FINDINGS).where(*where).values(_values(changes)))
+
+        await self._db.write("finding.set", work)
+
+    async def claim_posting(self, run_id: str, fingerprint: str) -> bool:
+        """Move a judged finding into the outbox, unless another run has the same one there at this moment.
+
+        Ask `posted` after a True: what was there before may have been posted in between. LostRun when a
+        peer keeps the run.
+        """
+        mine, other = FINDINGS, FINDINGS.alias()
+        busy = select(other.c.finding_id).where(
+            other.c.fingerprint == fingerprint, other.c.state == "posting", other.c.run_id != run_id
+        )
+        statement = (
+            update(mine)
+            .where(*_is(run_id, fingerprint), mine.c.state.in_(_READY), ~busy.exists())
+            .values(state="posting")
+            .returning(mine.c.finding_id)
+        )
+
+        async def work(c: Connection) -> bool:
+            await self._fence(c, run_id)
+            return await c.scalar(statement) is not None
+
+        return await self._db.write("finding.claim", work)
+
+    async def move_entry(self, run_id: str, fingerprint: str, index: int) -> None:
+        """A reorganisation moved the entry of a posted finding: a fact of the chain, and not fenced."""
+        statement = (
+            update(FINDINGS)
+            .where(*_is(run_id, fingerprint), FINDINGS.c.state == "posted")
+            .values(index=index)
+        )
+        await self._db.write("finding.move", lambda c: c.execute(statement))
+
+    async def findings(
+        self, run_id: str | None = None, states: Collection[FindingState] = ()
+    ) -> list[FindingRow]:
+        """Findings of one run, or of all, in the order they were found."""
+        statement = select(FINDINGS).order_by(FINDINGS.c.finding_id)
+        if run_id is not None:
+            statement = statement.where(FINDINGS.c.run_id == run_id)
+        if states:
+            statement = statement.where(FINDINGS.c.state.in_(states))
+        return [_row(row) for row in await self._db.rows(statement)]
+
+    async def posted(self, fingerprint: str) -> FindingRow | None:
+        """The latest finding of any run with this fingerprint that is on the log."""
+        statement = (
+            select(FINDINGS)
+            .where(FINDINGS.c.fingerprint == fingerprint, FINDINGS.c.state == "posted")
+            .order_by(FINDINGS.c.finding_id.desc())
+            .limit(1)
+        )
+        rows = await self._db.rows(statement)
+        return _row(rows[0]) if rows else None
+
+
+def _is(run_id: str, fingerprint: str) -> tuple[Any, Any]:
+    return FINDINGS.c.run_id == run_id, FINDINGS.c.fingerprint == fingerprint
+
+
+def _values(fields: dict[str, Any]) -> dict[str, Any]:
+    values = {name: plain(value) if isinstance(value, str) else value for name, value in fields.items()}
+    return values | ({"data": pack(fields["data"])} if "data" in fields else {})
+
+
+def _row(row: AnyRow) -> FindingRow:
+    values = dict(row._mapping)
+    values.pop("finding_id")
+    values["data"] = unpack(values["data"])
+    return FindingRow(**values)

@@ -1,0 +1,206 @@
+"""Runs: one row per firing for ever, claimed once, ended once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+from sqlalchemy import Insert, Update, bindparam, or_, select, update
+
+from fleet.errors import UsageError
+from fleet.store.rows import OPEN_RUNS, RunRow, RunState
+from fleet.store.sql.database import AnyRow, Connection, Work
+from fleet.store.sql.schema import RUNS
+from fleet.store.tables.base import TableGroup, pack, plain, unpack
+
+
+class Runs(TableGroup):
+    async def trigger(
+        self,
+        run_id: str,
+        *,
+        persona: str,
+        key: str,
+        platform: str,
+        trigger: str,
+        rung: str,
+        budget: Mapping[str, Any] | str,
+        priority: int = 0,
+        due: str = "",
+        also: Work[None] | None = None,
+    ) -> bool:
+        """Queue a run; False when this key (or id) was queued before, for ever: a firing is one run.
+
+        `budget` may be a text that `pack` made. `also` is done in the same transaction, for a new run only.
+        """
+        row = self._queued(
+            self._now(),
+            run_id=run_id,
+            persona=persona,
+            key=key,
+            platform=platform,
+            trigger=trigger,
+            rung=rung,
+            budget=budget,
+            priority=priority,
+            due=due,
+        )
+
+        async def work(c: Connection) -> bool:
+            new = await c.scalar(self._new, row) is not None
+            if new and also is not None:
+                await also(c)
+            return new
+
+        return await self._db.write("run.trigger", work)
+
+    async def trigger_all(
+        self,
+        runs: Sequence[Mapping[str, Any]],
+        also: Callable[[Any, set[str]], Awaitable[None]] | None = None,
+    ) -> set[str]:
+        """`trigger` of several, each by its arguments, in one transaction; the ids of those that are new."""
+        if not runs:
+            return set()
+        now = self._now()
+        rows = [self._queued(now, **run) for run in runs]
+
+        async def work(c: Connection) -> set[str]:
+            ids = set(await self._db.insert_many(c, self._new, rows))
+            if ids and also is not None:
+                await also(c, ids)
+            return ids
+
+        return await self._db.write("run.trigger", work)
+
+    @cached_property
+    def _new(self) -> Insert:
+        statement: Insert = self._db.insert(RUNS).on_conflict_do_nothing().returning(RUNS.c.run_id)
+        return statement
+
+    def _queued(
+        self,
+        now: str,
+        *,
+        run_id: str,
+        persona: str,
+        key: str,
+        platform: str,
+        trigger: str,
+        rung: str,
+        budget: Mapping[str, Any] | str,
+        priority: int = 0,
+        due: str = "",
+    ) -> dict[str, Any]:
+        """The row of a run that waits, in plain values."""
+        return {
+            "run_id": plain(run_id),
+            "persona": plain(persona),
+            "key": plain(key),
+            "platform": plain(platform),
+            "trigger": plain(trigger),
+            "rung": plain(rung),
+            "state": "queued",
+            "budget": plain(budget) if isinstance(budget, str) else pack(budget),
+            "created": now,
+            "priority": priority,
+            "due": plain(due) or now,
+        }
+
+    async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "") -> bool:
+        """Queued to running, by compare-and-set: exactly one caller gets True, ever."""
+        owner = {"pid": pid, "pid_start": pid_start, "daemon": daemon}
+        values = {"of_run": run_id, "state": "running", **owner, "started": self._now()}
+        return await self._db.write("run.claim", lambda c: c.scalar(_from(("queued",)), values)) is not None
+
+    async def adopt(self, run_id: str, *, daemon: str) -> bool:
+        """Take over the open run of a process that is gone; should it live after all, it sees that.
+
+        `pid` and `pid_start` go on naming the process that began it.
+        """
+        statement = (
+            update(RUNS)
+            .where(RUNS.c.run_id == run_id, RUNS.c.state.in_(OPEN_RUNS))
+            .values(daemon=daemon)
+            .returning(RUNS.c.run_id)
+        )
+        return await self._db.write("run.adopt", lambda c: c.scalar(statement)) is not None
+
+    async def start_settling(self, run_id: str) -> bool:
+        """Running to settling: no more acting, only looking and cleaning up. True when it is settling now.
+
+        LostRun when a peer keeps it, or has ended it.
+        """
+
+        async def work(c: Connection) -> bool:
+            await self._fence(c, run_id)
+            return await c.scalar(_from(OPEN_RUNS), {"of_run": run_id, "state": "settling"}) is not None
+
+        return await self._db.write("run.settle", work)
+
+    async def finish(self, run_id: str, outcome: str, detail: str = "") -> bool:
+        """Record the one outcome of a run.
+
+        False, and nothing changed, when it has one already, or when another daemon keeps it.
+        """
+        values = {
+            "of_run": run_id,
+            "state": "ended",
+            "outcome": plain(outcome),
+            "detail": plain(detail),
+            "ended": self._now(),
+        }
+        statement = _from(("queued", *OPEN_RUNS))
+        if self._keeper is not None:
+            statement, values = _END_OWN, values | {"of_keeper": self._keeper}
+        return await self._db.write("run.finish", lambda c: c.scalar(statement, values)) is not None
+
+    async def tend(self, run_id: str) -> None:
+        """Keep an ended run, to clean up what it left; whoever kept it before loses its writes."""
+        statement = (
+            update(RUNS).where(RUNS.c.run_id == run_id, RUNS.c.state == "ended").values(daemon=self._keeper)
+        )
+        if self._db.shared and self._keeper is not None:
+            await self._db.write("run.tend", lambda c: c.execute(statement))
+
+    async def run(self, run_id: str) -> RunRow:
+        """One run; UsageError when the journal does not know it."""
+        rows = await self._db.rows(select(RUNS).where(RUNS.c.run_id == run_id))
+        if not rows:
+            raise UsageError(f"no run named {plain(run_id)!r}", remedy="`fleet runs list` shows them")
+        return run_row(rows[0])
+
+    async def open_runs(self) -> list[RunRow]:
+        """Runs that started and have no outcome yet, oldest first."""
+        statement = select(RUNS).where(RUNS.c.state.in_(OPEN_RUNS)).order_by(RUNS.c.created, RUNS.c.run_id)
+        return [run_row(row) for row in await self._db.rows(statement)]
+
+    async def queued_runs(self) -> list[RunRow]:
+        """Runs that nobody has claimed, oldest first."""
+        statement = select(RUNS).where(RUNS.c.state == "queued").order_by(RUNS.c.created, RUNS.c.run_id)
+        return [run_row(row) for row in await self._db.rows(statement)]
+
+    async def runs(self, limit: int = 50) -> list[RunRow]:
+        """The latest runs, newest first."""
+        statement = select(RUNS).order_by(RUNS.c.created.desc(), RUNS.c.run_id.desc()).limit(limit)
+        return [run_row(row) for row in await self._db.rows(statement)]
+
+
+@cache
+def _from(states: tuple[RunState, ...]) -> Update:
+    """Change a run that is in one of these states; made once for each, because making it is slow."""
+    mine = (RUNS.c.run_id == bindparam("of_run"), RUNS.c.state.in_(states))
+    return update(RUNS).where(*mine).returning(RUNS.c.run_id)
+
+
+_END_OWN = _from(("queued", *OPEN_RUNS)).where(
+    or_(RUNS.c.state == "queued", RUNS.c.daemon == bindparam("of_keeper"))
+)
+
+
+def run_row(row: AnyRow) -> RunRow:
+    """A row of the table as everybody else sees it."""
+    values = dict(row._mapping)
+    values["budget"] = unpack(values["budget"])
+    return RunRow(**values)

@@ -1,0 +1,85 @@
+"""How a tool fails: one exception, one vocabulary of classes, one deadline.
+
+Mistake   (spec.py)     the caller's: goes back to the caller, ends nothing
+Failure                 an answer about the platform: becomes `error_class` and `error` of a result
+└── Overdue             the call's own deadline passed
+Broken                  ours (no broker, no library): the guest ends with a status, never with an answer
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+CLASSES = (
+    "",
+    "bad_request",
+    "refused",
+    "unreachable",
+    "timeout",
+    "too_large",
+    "garbage",
+    "reverted",
+    "oog",
+    "http",
+    "disk_full",
+    "busy",
+    "cannot_start",
+    "internal",
+)
+"""Every word that `error_class` of a result can hold."""
+
+_HEX = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{16,}\b")
+_WORDS = (
+    ("funding", re.compile(r"\b402\b|payment|no session|insufficient|credit")),
+    ("auth", re.compile(r"\b40[13]\b|unauthorized|forbidden|signature")),
+    ("rate", re.compile(r"\b429\b|rate limit")),
+)
+_STATUSES = {402: "funding", 401: "auth", 403: "auth", 429: "rate"}
+
+
+class Failure(Exception):
+    """The platform, or the way to it, did not do what a call needs; `error_class` is one of CLASSES."""
+
+    def __init__(self, error_class: str, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.error_class, self.status = error_class, status
+
+
+class DeadlinePassed(Failure):
+    def __init__(self, message: str = "the call's deadline passed") -> None:
+        super().__init__("timeout", message)
+
+
+class JailBroken(Exception):
+    """The jail itself cannot work: this must never be read as an answer about the platform."""
+
+
+class Deadline:
+    """A total time limit that many steps share; every wait inside a tool asks it for what is left."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds that remain, never below a millisecond; raises Overdue when there are none."""
+        remaining = self._end - time.monotonic()
+        if remaining <= 0:
+            raise DeadlinePassed()
+        return max(remaining, 0.001)
+
+    def within(self, seconds: float) -> Deadline:
+        """A shorter limit inside this one."""
+        return Deadline(min(seconds, self.left()))
+
+
+def hint(status: int, text: str = "") -> str:
+    """What would help: `funding`, `auth`, `rate` or nothing (platform-facts 1.8).
+
+    A status that means something decides alone. The words are a fallback for failures without any
+    status, read only after hex is taken out: a hash may hold `402`.
+    """
+    if status:
+        return _STATUSES.get(status, "")
+    lowered = _HEX.sub(" ", text).lower()
+    return next((word for word, pattern in _WORDS if pattern.search(lowered)), "")
