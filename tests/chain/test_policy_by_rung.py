@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.chain.policy import MAX_TEXT, check_text, is_disposable
 from fleet.chain.ports import Role, TxRequest
-from tests.chain.test_policy import FACTS, MINE, POST, SPONSOR, STRANGER, data, rule, tx
+from fleet.errors import Refused
+from tests.chain.test_policy import DIAMOND, FACTS, MINE, POST, SPONSOR, STRANGER, TOKEN, data, rule, tx
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,23 @@ def test_the_sponsor_sends_a_stipend_and_never_a_call() -> None:
     assert rule(tx(Role.SPONSOR, call, to=MINE)) == "role"
     assert rule(tx(Role.SPONSOR, to=MINE, value=1)) == ""
     assert rule(tx(Role.SPONSOR, to=SPONSOR, value=1)) == "role"
+
+
+def test_an_approval_carries_no_value() -> None:
+    approval = data("approve", DIAMOND, FACTS.cost)
+    assert rule(tx(Role.THROWAWAY, approval, to=TOKEN)) == ""
+    assert rule(tx(Role.THROWAWAY, approval, to=TOKEN, value=1)) == "approve"
+
+
+def test_an_entry_has_at_most_2048_bytes() -> None:
+    assert MAX_TEXT == 2_048
+    assert len(check_text("x" * 2_048)) == 2_048
+    with pytest.raises(Refused, match="2049 bytes"):
+        check_text("x" * 2_049)
+
+
+def test_a_name_has_at_most_63_characters() -> None:
+    """As a label of a host name."""
+    prefix = f"qa-{'a' * 57}-"
+    assert is_disposable(f"{prefix}12", prefix)
+    assert not is_disposable(f"{prefix}123", prefix)
