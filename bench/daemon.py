@@ -91,7 +91,7 @@ class Place:
 
 @dataclass
 class Started:
-    """A process that is ready, after so many milliseconds."""
+    """A process that is ready, and the milliseconds it took."""
 
     process: subprocess.Popen[bytes]
     ms: float
@@ -163,7 +163,7 @@ def daemon(place: Place) -> Started:
 
 
 def idle(started: Started, seconds: float) -> dict[str, float]:
-    """Percent of one core, and megabytes, of a daemon that nobody asks anything."""
+    """Percent of one core, and megabytes, of a daemon without requests."""
     time.sleep(SETTLE_S)
     cpu, wakes, at = started.cpu_s, started.wakes, time.perf_counter()
     time.sleep(seconds)

@@ -50,7 +50,7 @@ LINE = b"x" * 300 + b"\n"
 
 
 def script(turns: int) -> Any:
-    """One call a turn until the conversation holds so many answers, then a text."""
+    """One call a turn until the conversation has N answers, then a text."""
 
     def answer(asked: ModelPrompt) -> Answer:
         if len(asked.answers()) < turns:
@@ -193,7 +193,7 @@ async def _one(name: str, number: int, gate: Gate, stream: Stream, hand: ByHand)
 
 
 class ByHand:
-    """What somebody would write who wants the same on the disk: a count in SQLite, and two lines of a log."""
+    """The obvious way to the same on disk: a count in SQLite, and two log lines."""
 
     def __init__(self, state: Path) -> None:
         self._file = os.open(state / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -145,7 +145,7 @@ async def journal(names: list[str], period: int, late: Late) -> AsyncIterator[Be
 
 
 def _end_all(path: Path) -> None:
-    """A tick while a run waits is none: the measured one must find nobody waiting."""
+    """A tick while a run waits starts nothing: the measured one must find no waiting run."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE runs SET state = 'ended'")
 

@@ -26,13 +26,13 @@ class SystemClock:
 
 
 def rest(period: float) -> float:
-    """Seconds until the next whole multiple of `period` on the clock that never steps.
+    """Seconds until the next whole multiple of `period` on the monotonic clock.
 
-    Whoever looks now and then sleeps so: all of them share one wake-up, which costs more than most looks.
+    All pollers sleep this way, so that they share one wake-up, which costs more than most polls.
     """
     return period - time.monotonic() % period
 
 
 def iso(moment: datetime) -> str:
-    """`2026-11-21T22:51:10Z`: the one way a time is written to a file."""
+    """`2026-11-21T22:51:10Z`: the only format of a time in a file."""
     return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"

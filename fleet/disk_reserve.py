@@ -1,7 +1,7 @@
-"""Space kept back: a file in the state directory that is given up when the disk is full.
+"""Reserved space: a file in the state directory that is deleted when the disk is full.
 
-On a full disk even the smallest write fails, so what is under way could not be brought to its recorded end.
-Like the dial and STOP this is a file and not a memory: while it is missing, a daemon begins nothing new.
+On a full disk even the smallest write fails, so runs in flight could not be brought to a recorded end. Like
+the dial and STOP this is a file, not memory: while it is missing, a daemon starts no new run.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 BALLAST = "ballast"
 SIZE = 16 << 20
-"""Bytes: the journal's log at its largest (4 MiB) four times over."""
+"""Bytes: four times the journal's largest log (4 MiB)."""
 LOW = 4 << 20
 """Bytes free below which the disk counts as full."""
 FEW = 1_000
-"""Inodes free below which it does too: a run makes some twenty files."""
+"""Inodes free below which it does too: a run makes about twenty files."""
 
 
 def look(state: Path) -> str:
-    """One look at the disk: gives the ballast up when space is short, lays it when there is plenty.
+    """One look at the disk: deletes the ballast when space is short, creates it when there is plenty.
 
-    "" when all is well, else one line that says why nothing new may begin. Never raises.
+    Returns "" when healthy, else one line that says why no run may start. Never raises.
     """
     few = _free(state).inodes < 2 * FEW
     if laid(state):
@@ -39,7 +39,7 @@ def look(state: Path) -> str:
 
 
 def relieve(state: Path) -> bool:
-    """Give the ballast up if the disk is full at this moment; whether it is."""
+    """Delete the ballast if the disk is full now; returns whether it is."""
     full = _short(state)
     if full:
         give_up(state)
@@ -47,7 +47,7 @@ def relieve(state: Path) -> bool:
 
 
 def give_up(state: Path) -> None:
-    """Make room at once; nothing happens when there is no ballast."""
+    """Make room immediately; a no-op without ballast."""
     with contextlib.suppress(OSError):
         (state / BALLAST).unlink()
 
@@ -63,7 +63,7 @@ def _short(state: Path, low: int = LOW, few: int = FEW) -> bool:
 
 
 def _free(state: Path) -> _Free:
-    """What this user may still write; nothing when nobody can tell. Not every file system counts inodes."""
+    """What this user may still write; None when unknown. Not every file system counts inodes."""
     try:
         found = os.statvfs(state)
     except OSError:
@@ -72,7 +72,7 @@ def _free(state: Path) -> _Free:
 
 
 def laid(state: Path) -> bool:
-    """Whether space is kept back now. While it is not, a daemon that is at work is degraded."""
+    """Whether space is reserved now. Without it a running daemon is degraded."""
     try:
         return os.lstat(state / BALLAST).st_size == SIZE
     except OSError:
@@ -80,11 +80,11 @@ def laid(state: Path) -> bool:
 
 
 def _lay(state: Path) -> bool:
-    """Reserved block by block: a file with holes would hold nothing back."""
+    """Allocated block by block: a sparse file would reserve nothing."""
     path = state / BALLAST
     try:
         with contextlib.suppress(FileNotFoundError):
-            path.unlink()  # a smaller one, of a process that was killed while it laid it
+            path.unlink()  # a smaller one, of a process killed while creating it
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, SIZE)

@@ -1,15 +1,15 @@
 """Every error the fleet raises on purpose.
 
     FleetError                      message, remedy, exit code, retryable
-    ├── UsageError        exit 2    the command line asked for something that does not exist
+    ├── UsageError        exit 2    the command line asks for something that does not exist
     ├── ConfigError       exit 3    a file of ours is wrong: names file, key, remedy
     │   └── PersonaError            a persona file is wrong: file, line, key
     ├── Unreachable       exit 4    a chain, a platform or a compiler did not answer (retryable)
     │   └── WrongTarget             it answered, but it is not what the profile describes (not retryable)
-    ├── Refused           exit 5    dial, gate, signer or broker said no
+    ├── Refused           exit 5    dial, gate, signer or broker refused
     │   └── BudgetExceeded          the fence in front of spending
     ├── TryAgain          exit 75   another daemon holds the lock, a lease is live, a disk is full
-    ├── LostRun           exit 75   a peer keeps this run now: this process records nothing of it
+    ├── LostRun           exit 75   a peer owns this run now: this process records nothing about it
     ├── JailError         exit 4    no jail works here, or a jail broke: never an answer about the platform
     └── ChainError                  a transaction or a call did not do what it should
         ├── RpcError                the node answered with a JSON-RPC error
@@ -55,7 +55,7 @@ class Unreachable(FleetError):
     exit_code = 4
     retryable = True
     how = ""
-    """How it did not answer (unanswered.py); "" when something came, and was of no use."""
+    """How it failed to answer (unanswered.py); "" when an answer came but was unusable."""
 
 
 class WrongTarget(Unreachable):
@@ -65,7 +65,7 @@ class WrongTarget(Unreachable):
 
 
 class Refused(FleetError):
-    """A fence said no. `rule` is the machine-readable name of the rule."""
+    """A fence refused. `rule` is the machine-readable name of the rule."""
 
     exit_code = 5
 
@@ -85,7 +85,7 @@ class TryAgain(FleetError):
 
 
 class LostRun(FleetError):
-    """A peer took this process for dead and keeps the run: let go of it, and record nothing."""
+    """A peer presumed this process dead and took over the run: abandon it and record nothing."""
 
     exit_code = 75
 

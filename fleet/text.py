@@ -1,8 +1,8 @@
 """The one place that makes untrusted text safe to show.
 
-Everything from a chain, a page, a compiler, a jail or a persona passes `clean` before a terminal, a file
-or a prompt sees it; `markdown`, `markdown_code` and `csv_cell` add what those formats need on top.
-`rich` reads markup in plain strings: callers wrap cleaned text in `rich.text.Text`.
+Everything from a chain, a page, a compiler, a jail or a persona passes through `clean` before a terminal,
+file or prompt sees it; `markdown`, `markdown_code` and `csv_cell` add what those formats need on top. `rich`
+reads markup in plain strings: callers wrap cleaned text in `rich.text.Text`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 LIMIT = 4_096
-"""Characters that `clean` keeps when the caller does not say; an entry of the log has at most 2,048 bytes."""
+"""Default limit of `clean` in characters; an entry of the log has at most 2,048 bytes."""
 
 MARKS = 3
 """Combining marks kept on one base character; living scripts need two or three, a Zalgo bomb has hundreds."""
@@ -39,11 +39,11 @@ _BAD = "\ufffd"
 
 
 def clean(text: str, limit: int = LIMIT, *, newlines: bool = False) -> str:
-    """Untrusted text as something a terminal, a file and a person can be shown; idempotent.
+    """Make untrusted text safe for a terminal, a file and a person; idempotent.
 
     Escape sequences, bidirectional controls and invisible characters go; other controls, private-use
     characters and lone surrogates become U+FFFD; marks are capped; line breaks become spaces unless
-    `newlines`. At most `limit` characters come back, the last one an ellipsis when something was cut.
+    `newlines`. At most `limit` characters come back, the last one an ellipsis if the text was cut.
     """
     cut = len(text) > limit * 8
     if cut:
@@ -127,6 +127,6 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def csv_cell(text: str, limit: int = LIMIT) -> str:
-    """Cleaned text that no spreadsheet takes for a formula; quoting is the csv module's part."""
+    """Cleaned text that a spreadsheet does not read as a formula; the csv module quotes it."""
     shown = clean(text, limit)
     return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown

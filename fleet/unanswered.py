@@ -1,4 +1,4 @@
-"""How something far away did not answer, in words that both sides of a report share."""
+"""How a remote party failed to answer, in words that both sides of a report share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_NAME = "the name does not resolve"
 NO_ROUTE = "no route"
 WORDS = (REFUSED, RESET, TIMED_OUT, BAD_GATEWAY, NO_NAME, NO_ROUTE)
 GATEWAY = frozenset({502, 503, 504})
-"""Statuses of something that stands in front of what does not answer."""
+"""Statuses of a gateway whose upstream does not answer."""
 
 _BY_NUMBER = {
     errno.ECONNREFUSED: REFUSED,
@@ -43,7 +43,7 @@ def unanswered(error: BaseException) -> str:
 
 
 def _word(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLError):  # it answered, in its way; its number is not the system's
+    if isinstance(error, ssl.SSLError):  # it did answer; its errno is not the operating system's
         return ""
     if isinstance(error, socket.gaierror):
         return NO_NAME

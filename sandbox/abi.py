@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 WORD = 32
 MAX_DECODED = 4 << 20
-"""Bytes that one reply may unfold to: offsets can point at the same tail again and again."""
+"""Bytes that one reply may unfold to: offsets can point at the same tail repeatedly."""
 
 
 class AbiError(ValueError):
-    """A value does not fit its type, or a reply is not what its types say."""
+    """A value does not fit its type, or a reply does not match its types."""
 
 
 Value = int | bool | str | bytes | list["Value"] | tuple["Value", ...]
@@ -180,9 +180,9 @@ class _Reader:
 
 def _fits(ok: bool, kind: str) -> None:
     if not ok:
-        raise AbiError(f"a word that is no {kind}")
+        raise AbiError(f"a word that is not a {kind}")
 
 
 def _text(raw: bytes) -> str:
-    """Chains hold any bytes in a string: what is not UTF-8 is shown as U+FFFD, never an error."""
+    """Chains hold any bytes in a string: invalid UTF-8 becomes U+FFFD, never an error."""
     return raw.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The platform's compiler and loader, run inside this jail: what they said, and how they ended."""
+"""The platform's compiler and loader, run inside this jail: their output and outcome."""
 
 from __future__ import annotations
 

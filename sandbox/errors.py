@@ -39,7 +39,7 @@ _STATUSES = {402: "funding", 401: "auth", 403: "auth", 429: "rate"}
 
 
 class Failure(Exception):
-    """The platform, or the way to it, did not do what a call needs; `error_class` is one of CLASSES."""
+    """The platform, or the way to it, failed a call; `error_class` is one of CLASSES."""
 
     def __init__(self, error_class: str, message: str, *, status: int = 0) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class JailBroken(Exception):
 
 
 class Deadline:
-    """A total time limit that many steps share; every wait inside a tool asks it for what is left."""
+    """A total time limit that many steps share; every wait inside a tool uses the remaining time."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds

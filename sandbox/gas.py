@@ -23,7 +23,7 @@ def publish_limit(ctx: Context, size: int) -> int:
 
 
 def ran_out(gas_used: int, gas_limit: int) -> bool:
-    """Whether a failed transaction failed for want of gas: a plain revert hands back what it did not use.
+    """Whether a failed transaction failed for want of gas: a plain revert refunds unused gas.
 
     Not equal: a call may keep 1/64 of its gas back from a frame that ran out (EIP-150).
     """

@@ -1,6 +1,6 @@
 """One request in, one result out: what runs in every jail, as the child of its first process.
 
-Exit 0 is an answer (the caller's mistakes included); 3 a request line that is none; anything else is ours
+Exit 0 is an answer (the caller's mistakes included); 3 an invalid request line; anything else is our fault
 and never an answer about the platform.
 """
 

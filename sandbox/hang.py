@@ -42,8 +42,8 @@ def judge(child: ProcessorTime, control: ProcessorTime, limit_s: float) -> HangV
     """What to make of a child that was stopped after `limit_s` of processor time, or at the wall cap.
 
     A child that ran for as long as it may is a hang if the control needed far less. One that hardly ran is a
-    hang if it slept, by itself, for most of a time that is long for the control: then it is blocked. One that
-    wanted to run and could not is starved, and says nothing. Without a control that ended, nothing does.
+    hang if it slept, on its own, for most of a time that is long for the control: then it is blocked. One
+    that wanted to run and could not is starved, and says nothing. Without a control that ended, nothing does.
     """
     if not control.ended:
         return HangVerdict.UNKNOWN

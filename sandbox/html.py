@@ -51,7 +51,7 @@ class _HtmlReader:
 def analyse(markup: str, canary: str = "") -> Analysis:
     """Rules broken and the canary's fate; never raises, whatever the markup.
 
-    Nothing is said of a page that costs more than `CPU_S`: html.parser is worse than quadratic on what is
+    A page that costs more than `CPU_S` is not judged: html.parser is worse than quadratic on what is
     never closed (20 kB of `<a ` were over 12 s), and that page's status and secrets must still be seen.
     """
     page = _Page(canary)

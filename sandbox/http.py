@@ -1,8 +1,8 @@
-"""The one HTTP module inside a jail: it speaks to the broker and nobody else, and it is never patient.
+"""The one HTTP module inside a jail: it speaks only to the broker, under strict deadlines.
 
 Every reply is bounded in time (one total deadline), in size (before and after decompression) and in headers;
-redirects are reported, never followed. The broker's own answers are told from the platform's by a one-time
-word: the broker drops it from what it sends on, so no platform can forge a refusal.
+redirects are reported, never followed. A nonce distinguishes the broker's own answers from
+the platform's: the broker removes it from forwarded requests, so a platform cannot forge a refusal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_BODY = 4 << 20
 """Bytes of one body, compressed and decompressed alike."""
 
 MARK = "x-qa-once"
-"""Header with the one-time word; the broker answers in its own name only by echoing it."""
+"""Header with the nonce; the broker's own answers echo it."""
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST")
 
@@ -78,7 +78,7 @@ class _Socket(socket.socket):
 
 
 def absolute(url: str, pointer: str = "/args/url") -> str:
-    """The URL in the one spelling that the broker takes; Mistake when it is none."""
+    """The URL in the one spelling that the broker takes; Mistake when it is invalid."""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -137,7 +137,7 @@ def _limit(limits: dict[str, int]) -> None:
 
 
 def _watch(control: socket.socket, wake: int, guest: int, limits: dict[str, int]) -> int:
-    """Reap until the guest ends and return its wait status; a vanished daemon ends everything at once."""
+    """Reap until the guest ends and return its wait status; a vanished daemon ends everything immediately."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     poller.register(wake, select.POLLIN)
@@ -175,7 +175,7 @@ def _reap(guest: int) -> int | None:
 
 
 def _over(limits: dict[str, int]) -> bool:
-    """Whether the jail holds more memory or tmpfs inodes than it may: what no rlimit counts (jail.md 5)."""
+    """Whether the jail exceeds its memory or tmpfs inodes, which no rlimit counts (jail.md 5)."""
     mine = ("/box", "/tmp", "/dev/shm") if limits["box"] else ("/tmp", "/dev/shm")  # 0: a host directory
     try:
         for path in mine:
@@ -186,7 +186,7 @@ def _over(limits: dict[str, int]) -> bool:
         own = _resident("1")
         held = sum(max(0, _resident(name) - own) for name in os.listdir("/proc") if name.isdigit())
     except (OSError, ValueError, MemoryError):
-        return True  # what cannot be seen is over the limit
+        return True  # unreadable counts as over the limit
     return held > limits["memory"]
 
 

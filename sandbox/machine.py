@@ -1,4 +1,4 @@
-"""How busy this machine is, in words, as /proc has it: what may be missing in a jail is left out."""
+"""How busy this machine is, in words, from /proc: values missing in a jail are omitted."""
 
 from __future__ import annotations
 

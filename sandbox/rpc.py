@@ -31,7 +31,7 @@ class Reverted(Failure):
 
 @dataclass(frozen=True, slots=True)
 class TxReceipt:
-    """What became of a transaction: `status` 1 is the only success."""
+    """The result of a transaction: `status` 1 is the only success."""
 
     tx: str
     status: int
@@ -43,7 +43,7 @@ class TxReceipt:
 def call(method: str, params: list[Any], deadline: Deadline) -> Any:
     """`result` of one JSON-RPC call; raises Reverted, or Failure with the node's own words.
 
-    A node that is ill is `unreachable`: what it garbles is no answer of the contract.
+    A faulty node is `unreachable`: a garbled reply is not an answer of the contract.
     """
     request = {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params}
     answer = _post("/rpc", request, deadline.within(RPC_SECONDS))
@@ -103,14 +103,14 @@ def number(value: object) -> int:
             return int(value[2:], 16)
         except ValueError:
             pass
-    raise Failure("garbage", "the node sent a number that is none")
+    raise Failure("garbage", "the node sent an invalid number")
 
 
 def _hex(value: object) -> bytes:
     try:
         return bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else b""
     except ValueError:
-        raise Failure("garbage", "the node sent bytes that are no hex") from None
+        raise Failure("garbage", "the node sent bytes that are not hex") from None
 
 
 def _post(path: str, payload: dict[str, Any], deadline: Deadline) -> Any:
@@ -137,7 +137,7 @@ def denial(reply: HttpReply) -> Failure:
 
 def _service_error(answer: object) -> Failure:
     if not isinstance(answer, dict):
-        return Failure("garbage", "the broker's service answered nonsense")
+        return Failure("garbage", "the broker's service returned garbage")
     kind = str(answer.get("error_class", ""))
     message = clean(str(answer.get("error", "no reason given")), 300)
     return Failure(
@@ -149,7 +149,7 @@ def _service_error(answer: object) -> Failure:
 def _error(error: object) -> Failure:
     """A node's error object as data: a revert in words, anything else with its code."""
     if not isinstance(error, dict):
-        return Failure("garbage", "the node sent an error that is none")
+        return Failure("garbage", "the node sent an invalid error")
     message, data = clean(str(error.get("message", "")), 300), error.get("data")
     reason = abi.revert_reason(data) if isinstance(data, str) else ""
     if error.get("code") == 3 or reason or "revert" in message.lower():

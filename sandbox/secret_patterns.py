@@ -1,6 +1,6 @@
-"""What a secret looks like: one table for who reports one on a page, and for who masks it before it leaves.
+"""Patterns of secrets: one table for reporting them on pages and for masking them before they leave.
 
-Masking may be wrong about a harmless word; a report may not. So each row says what is masked, and which of
+Masking may be wrong about a harmless word; a report may not. So each row gives what is masked, and which of
 that is a leak for certain: a platform may show the rest by right (an example in a document, a public token).
 
 Every pattern is linear on hostile text: once it has begun it ends in a match, which is consumed, or within a
@@ -23,7 +23,7 @@ class SecretPattern:
     certain: re.Pattern[str] | None = None
 
     def leaks(self, found: re.Match[str]) -> bool:
-        """Whether what was found may be reported."""
+        """Whether the match may be reported."""
         return self.certain is not None and self.certain.fullmatch(found[found.lastindex or 0]) is not None
 
     def hide(self, text: str, word: str, where: Callable[[re.Match[str]], bool] = bool) -> str:

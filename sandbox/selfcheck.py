@@ -1,4 +1,4 @@
-"""The guest of the start-up self-check: tries a few ways out and says what happened.
+"""The guest of the start-up self-check: tries a few ways out and reports the results.
 
 Its word is believed only because nothing hostile runs beside it.
 """
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def facts() -> dict[str, Any]:
-    """What this process is and what it can reach; an error name where it was refused, "open" where not."""
+    """This process's identity and reach; an error name for a refused attempt, "open" otherwise."""
     with open("/proc/self/status") as text:
         status = {name: value.strip() for name, _, value in (line.partition(":") for line in text)}
     with open("/proc/net/dev") as text:

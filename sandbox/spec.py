@@ -1,4 +1,4 @@
-"""What a tool is: the one contract that both sides of the fence share.
+"""The definition of a tool: the contract shared by both sides of the fence.
 
 Standard library only: this module is imported in every jail before a request arrives.
 The trusted side builds strict validators from the `args` and `result` dataclasses; what a

@@ -84,7 +84,7 @@ class Decoder:
         if not field:
             return  # a comment
         if field not in _FIELDS:
-            raise StreamFault(f"a line that is no field: {line[:40]!r}")
+            raise StreamFault(f"a line that is not a field: {line[:40]!r}")
         self._pending = True
         if field == "data":
             self._data.append(value.removeprefix(" ") if colon else "")

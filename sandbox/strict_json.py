@@ -1,7 +1,7 @@
 """JSON that a stranger wrote: one reader for both sides of the fence.
 
 Standard library only. `json.loads` takes more than JSON (NaN), and turns valid JSON into values that break
-whoever counts, compares or writes them again: 1e999 becomes infinite, an integer may have 4,300 digits.
+code that counts, compares or rewrites them: 1e999 becomes infinite, an integer may have 4,300 digits.
 """
 
 from __future__ import annotations

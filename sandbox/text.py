@@ -17,7 +17,7 @@ def clean(text: str, limit: int = 500) -> str:
 
 
 def decode(raw: bytes, charset: str = "utf-8") -> str:
-    """Text of a body; bytes that do not fit, and charsets nobody has, never raise."""
+    """Text of a body; bytes that do not fit, and unknown charsets, never raise."""
     try:
         return raw.decode(charset, "replace")
     except (LookupError, ValueError):

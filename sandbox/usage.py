@@ -23,7 +23,7 @@ class Usage:
 def of_group(leader: int) -> Usage:
     """Of all processes in the group or the session of `leader`, and of its children's children in any other.
 
-    What cannot be read counts as nothing; so does a child nobody waited for, and an orphan in a session of
+    Unreadable values count as zero; so does a child that was not waited for, and an orphan in a session of
     its own.
     """
     found = {int(pid): _stat(pid) for pid in filter(str.isdigit, _names("/proc"))}

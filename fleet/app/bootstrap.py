@@ -1,6 +1,6 @@
-"""A state directory that is held, and a jail that proves itself while everything else is still loaded.
+"""The lock of a state directory, and a jail that checks itself while everything else is still loading.
 
-The proof is mostly waiting for other processes, and the libraries of a run take longer than it: this module
+The self-check mostly waits for other processes, and the libraries of a run take longer to load: this module
 imports only what a jail needs.
 """
 
@@ -24,12 +24,12 @@ from fleet.jail.toolcheck import Programs, try_programs
 
 SPOOL = "jails"
 POOL = 2
-"""Jails that wait with their imports done: one per core of the smallest machine."""
+"""Warm jails, with their imports done: one per core of the smallest machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """What was configured, and the jail; nothing may run in it before `proven` has returned."""
+    """The configuration and the jail; nothing may run in it before `proven` has returned."""
 
     state: Path
     config: FleetConfig
@@ -39,25 +39,25 @@ class Bootstrap:
     _proof: asyncio.Task[Tier]
 
     async def proven(self) -> Tier:
-        """As what the jail has proven itself; JailError when it is none."""
+        """The tier that the jail's self-check proved; JailError when the check failed."""
         tier = await self._proof
         require(tier)
         return tier
 
     async def cannot_start(self) -> str:
-        """Why the platform's compiler or loader cannot be tried here; "" when they can, and without any."""
+        """Why the platform's compiler or loader cannot be tried here; "" if they can, or if it has none."""
         tried = await try_programs(self.shown, programs(self.platform), spool=self.state / SPOOL)
         return "; ".join(f"{one.name}: {one.seen}" for one in tried if one.ours)
 
 
 def programs(platform: Platform) -> Programs:
-    """The platform's programs, and what they are tried on."""
+    """The platform's programs, and their sample inputs."""
     section = platform.compiler
     return Programs(compiler=section.command, loader=section.loader, sample=section.sample)
 
 
 def image(platform: Platform, profile: Path) -> Image:
-    """What a jail shows besides the guest: the platform's compiler, if it has one."""
+    """What is mounted in a jail besides the guest: the platform's compiler, if it has one."""
     if not platform.compiler.root:
         return Image()
     return Image(mounts=((profile.parent / platform.compiler.root, "tc"),))
@@ -65,7 +65,7 @@ def image(platform: Platform, profile: Path) -> Image:
 
 @asynccontextmanager
 async def fenced(state: Path, platform: str | None = None) -> AsyncIterator[Bootstrap]:
-    """Hold the state directory's lock, end what an earlier process left of its jails, begin the proof.
+    """Hold the state directory's lock, end jails of an earlier process, start the self-check.
 
     Raises ConfigError, JailError, TryAgain.
     """

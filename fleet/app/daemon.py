@@ -1,4 +1,4 @@
-"""The resident service itself: everything that `fleet up` needs once its jail is proving itself."""
+"""The resident service itself: everything that `fleet up` needs once the jail's self-check runs."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from fleet.triggers.hook_secret import hook_secrets
 
 
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
-    """Until a signal; `opened` is called once nothing is left that a start may wait for."""
+    """Serve until a signal; call `opened` once the start has nothing left to wait for."""
     _open_secrets(fence.config, options.state)
     good = partial(roster, options.folder, bad_expectation=_compiled(options).check)
-    found, _ = await anyio.to_thread.run_sync(good)  # whoever follows the folder tells bad files
+    found, _ = await anyio.to_thread.run_sync(good)  # the folder's watcher reports bad files
     tally, hub = Tally(), Hub()
     async with (
         wired(fence, personas=found, watch=(tally.run, log_run, hub), clock=options.clock) as world,
@@ -123,13 +123,13 @@ def _compiled(options: Options) -> ExpectationCache:
 
 
 def _open_secrets(config: FleetConfig, state: Path) -> None:
-    """A webhook that could never answer is told before it is asked: ConfigError."""
+    """ConfigError at start for a webhook whose secret is unusable."""
     for name in config.hooks:
         hook_secrets(config, name, state)
 
 
 def ways_in(daemon: Daemon) -> Ingress:
-    """What may be put into its queue from outside, by its configuration as it is at that moment."""
+    """What the outside may queue, by the current configuration."""
     world = daemon.world
     return Ingress(
         queue=daemon.queue,
@@ -145,4 +145,4 @@ def ways_in(daemon: Daemon) -> Ingress:
 
 async def _triage(world: FleetContext, persona: LoadedPersona) -> str:
     result = await pass_over(world, persona)
-    return f"{len(result.items)} items" + ("" if result.changed else ", as before")
+    return f"{len(result.items)} items" + ("" if result.changed else ", unchanged")

@@ -1,4 +1,4 @@
-"""The journal of a state directory, wherever the configuration puts it; every command opens it here."""
+"""Open the journal of a state directory, wherever it is configured; every command does so here."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from fleet.store.journal import Journal
 from fleet.store.location import store_place
 
 PATIENCE_S = 20.0
-"""A daemon on a server's journal waits so long for a server that restarts."""
+"""Seconds that a daemon waits for a database server that restarts."""
 
 
 async def open_journal(state: Path) -> Journal:
-    """The journal, made where there is none; ConfigError, TryAgain."""
+    """The journal, created if missing; raises ConfigError, TryAgain."""
     return await Journal.open(store_place(load_fleet().store, state))
 
 
 async def known_journal(state: Path) -> Journal | None:
-    """The journal for somebody who only reads: None, and nothing made, while its file is not there."""
+    """The journal for reading only: None if its file is missing, and nothing is created."""
     place = store_place(load_fleet().store, state)
     return None if isinstance(place, Path) and not place.exists() else await Journal.open(place)
 
@@ -35,7 +35,7 @@ async def known_journal(state: Path) -> Journal | None:
 async def at_work(
     place: Path | str, platform: str, *, stalled_s: float, clock: Clock | None = None
 ) -> AsyncIterator[tuple[Journal, Source]]:
-    """The journal of somebody who runs things, and where runs come from."""
+    """The journal of a process that executes runs, and the source of its runs."""
     if isinstance(place, Path):
         async with await Journal.open(place, clock=clock, keeper="") as journal:
             yield journal, Embedded(journal, platform, Owner(os.getpid(), own_start()))

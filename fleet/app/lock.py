@@ -1,4 +1,4 @@
-"""One process per state directory: the kernel holds the lock, so a killed process leaves none behind."""
+"""One process per state directory: the kernel holds the lock, so a killed process leaves no lock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.errors import TryAgain
 
 @contextmanager
 def only_one(state: Path) -> Iterator[None]:
-    """Hold `fleet.lock` while the block lasts; TryAgain, naming the holder, when somebody else does."""
+    """Hold `fleet.lock` while the block lasts; TryAgain, naming the holder, when another process does."""
     handle = os.open(state / "fleet.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
@@ -21,7 +21,7 @@ def only_one(state: Path) -> Iterator[None]:
         except BlockingIOError:
             holder = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
             raise TryAgain(
-                f"another fleet (pid {holder}) is at work in {state}",
+                f"another fleet (pid {holder}) is using {state}",
                 remedy="wait for it, or set STATE_DIRECTORY to another folder",
             ) from None
         os.ftruncate(handle, 0)
@@ -32,9 +32,9 @@ def only_one(state: Path) -> Iterator[None]:
 
 
 def holder(state: Path) -> int:
-    """Pid of the process that holds the lock now, 0 when nobody does; asked of the kernel.
+    """Pid of the process that holds the lock now, 0 for none; asked of the kernel.
 
-    Trying the lock would tell too, and refuse a daemon that starts at that instant.
+    Trying the lock would answer too, but refuse a daemon that starts at that instant.
     """
     try:
         inode = os.stat(state / "fleet.lock").st_ino

@@ -1,4 +1,4 @@
-"""What a person at the terminal may have signed under the fleet's own key, besides reports."""
+"""What an operator may sign with the fleet's own key, besides reports."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from fleet.errors import Refused, TxFailed
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Acts under the identity's key, in the operator's role; every write is read back."""
+    """Writes under the identity's key as an operator; every write is read back."""
 
     rpc: Rpc
     platform: Platform
     signer: Signer
 
     async def own(self, name: str) -> int:
-        """The id of a name that this key owns, registered now if it is free; Refused when it is another's."""
+        """The id of a name this key owns, registered now if it is free; Refused when another key owns it."""
         names = Names(self.rpc, self.platform.chain.diamond)
         owner, me = await names.owner_of_name(name), self.signer.address(Role.OPERATOR)
         if owner and owner != me:
@@ -43,7 +43,7 @@ class Operator:
         return await names.id_of_name(name)
 
     async def set_metadata(self, token_id: int, label: str, value: bytes) -> str:
-        """Write one metadata key and read it back; the transaction's hash."""
+        """Write one metadata key and read it back; return the transaction's hash."""
         diamond, key, gas = self.platform.chain.diamond, METADATA_KEYS[label], self.platform.gas
         limit = gas.publish_base + gas.publish_per_byte * len(value)
         tx = await self._sign(diamond, "setMetadata", token_id, key, value, gas=limit)
@@ -64,7 +64,7 @@ class Operator:
 
 @asynccontextmanager
 async def open_operator(state: Path, *, platform: str | None) -> AsyncIterator[Operator]:
-    """The signer in a person's hands; holds the state directory's lock, journals like everything else."""
+    """The signer for an operator's command; holds the state directory's lock and uses the journal."""
     config = load_fleet()
     profile, _ = load_platform(platform or config.platform, state)
     with only_one(state):

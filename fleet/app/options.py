@@ -12,7 +12,7 @@ GRACE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """State directory and persona folder; everything else as the command line says."""
+    """The options of the command line."""
 
     state: Path
     folder: Path
@@ -20,4 +20,4 @@ class Options:
     grace_s: float = GRACE_S
     port: int | None = None
     clock: Clock = field(default_factory=SystemClock)
-    """Not of the command line: a soak sets it wrong."""
+    """Not a command-line option: a soak sets a wrong value."""

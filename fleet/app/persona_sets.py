@@ -1,4 +1,4 @@
-"""The personas of this checkout, checked against the tools there really are."""
+"""The personas of this checkout, checked against the real tool table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = ROOT / "personas"
 def roster(
     folder: Path = FOLDER, *, bad_expectation: BadExpectation = check_expectation
 ) -> tuple[dict[str, LoadedPersona], list[PersonaError]]:
-    """Every good persona by name, and why each bad file is not one; a bad file disturbs no other."""
+    """Every valid persona by name, and the error of each bad file; a bad file affects no other."""
     found, errors = load_all(
         folder,
         tools=frozenset(TOOLS),
@@ -31,19 +31,19 @@ def roster(
 
 
 def load(path: Path, *, bad_expectation: BadExpectation = check_expectation) -> LoadedPersona:
-    """One file; PersonaError."""
+    """Load one file; raises PersonaError."""
     return load_persona(path, tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=bad_expectation)
 
 
 def one(name: str) -> LoadedPersona:
-    """The persona of that name; its own error when its file is bad, UsageError when there is none."""
+    """The persona of that name; its file's error if it is bad, UsageError if it does not exist."""
     found, errors = roster()
     if name in found:
         return found[name]
     for error in errors:
         if Path(error.file).stem == name:
             raise error
-    raise UsageError(f"no persona {name!r}", remedy=f"one of {', '.join(sorted(found))}")
+    raise UsageError(f"no persona {name!r}", remedy=f"choose one of {', '.join(sorted(found))}")
 
 
 def _bad_args(tool: str, args: Mapping[str, Any]) -> str | None:

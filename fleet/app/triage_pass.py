@@ -1,4 +1,4 @@
-"""One pass of triage over a world: rank the log, and post the summary when the list changed."""
+"""One triage pass: rank the log, and post the summary when the list changed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fleet.triage.unproven import unproven
 
 
 async def pass_over(world: FleetContext, persona: LoadedPersona) -> TriageResult:
-    """Mirror, cluster, rank, write; then at most one `sev=meta` entry, which the next pass ignores.
+    """Mirror, cluster, rank, write; then post at most one `sev=meta` entry, which the next pass ignores.
 
-    The end of an outage that the log speaks of is posted too, once.
+    It also posts, once, the end of an outage that is on the log.
     """
     trusted = frozenset(address.lower() for address in (*world.config.trusted, world.identity))
     weights = persona.persona.weights

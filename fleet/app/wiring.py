@@ -72,7 +72,7 @@ class JournalledTx:
 
 
 def fences(state: Path, never: NeverList, platform: Platform, spend: Spend | None) -> SigningLimits:
-    """What the signer asks at every signature: dial, STOP and never-list as they are now."""
+    """The signer's questions at every signature: the current dial, STOP and never-list."""
     return SigningLimits(
         rung=lambda: STOPPED if stopped(state) else read_dial(state / DIAL).rung.value,
         spend=spend,
@@ -94,8 +94,8 @@ async def open_world(
 ) -> AsyncIterator[FleetContext]:
     """Everything a run needs, in the order in which it can fail: configuration, target, journal, jail.
 
-    Holds the state directory's lock. `alone`: the journal is a file there, whatever is configured.
-    `patient`: a node that does not answer is left to the run, which can tell an outage. Raises
+    Holds the state directory's lock. `alone`: the journal is a file there, regardless of configuration.
+    `patient`: leave a node that does not answer to the run, which can detect an outage. Raises
     ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
     """
     async with (
@@ -115,7 +115,7 @@ async def wired(
     alone: bool = False,
     patient: bool = False,
 ) -> AsyncIterator[FleetContext]:
-    """The rest of a world, once its jail has proven itself."""
+    """The rest of a world, once its jail has passed its self-check."""
     state, config, profile = fence.state, fence.config, fence.platform
     never = NeverList(config.never)
     async with AsyncExitStack() as stack:
@@ -171,7 +171,7 @@ async def wired(
 
 
 async def _target(rpc: Rpc, profile: Platform, *, patient: bool) -> None:
-    """The chain is the configured one; with patience, a node that does not answer is a run's to tell."""
+    """Check that the chain is the configured one; if patient, leave a silent node to the run."""
     try:
         await rpc.check_target(profile)
     except Unreachable as error:
@@ -191,7 +191,7 @@ def _ways_out(profile: Platform, never: NeverList) -> MakeEgress:
 def _seal(
     config: FleetConfig, sinks: Iterable[str], state: Path, clock: Clock
 ) -> Callable[[str, bytes], dict[str, str]]:
-    """Signs a body for one of the sinks; ConfigError for one whose secret is no good."""
+    """Sign a body for a sink; ConfigError when its secret is unusable."""
     for name in sinks:
         sink_secret(config, name, state)
 
@@ -203,7 +203,7 @@ def _seal(
 
 
 def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], DriverChoice] | None:
-    """The configured model's hand; None without one. ConfigError for what would fail later."""
+    """The configured model, None without one. ConfigError for what would fail later."""
     section, make = config.model, model_driver(config, state)
     if section is None or make is None:
         return None
@@ -215,7 +215,7 @@ def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], Driver
 
 
 async def _ask(url: str, deadline_s: float) -> str:
-    """Ask the node one thing on a connection of its own; how it did not answer, or ""."""
+    """Send one request to the node on a new connection; return the failure, or ""."""
     async with Rpc(url, timeout_s=deadline_s) as rpc:
         try:
             await rpc.call("eth_chainId")
@@ -227,13 +227,13 @@ async def _ask(url: str, deadline_s: float) -> str:
 
 
 async def _check(rpc: Rpc, profile: Platform, tier: Tier) -> None:
-    """The health check before each run: the chain that was configured, and a jail."""
+    """The health check before each run: the configured chain, and a jail."""
     await rpc.check_target(profile)
     require(tier)
 
 
 async def _spend(world: FleetContext, request: TxRequest) -> None:
-    """What a signature costs its run: a tool's write, a report, or nothing (a stipend, an operator's act)."""
+    """Charge a signature to its run: a tool's write, a report, or nothing (stipend, operator action)."""
     if request.role is Role.THROWAWAY:
         await world.charge(request.run, "writes")
     elif request.role is Role.IDENTITY and request.run:

@@ -5,8 +5,8 @@
     GET http(s)://host[:port]/…    a listed host; POST only under the proxy's base URL (forward.py)
     CONNECT host:port              off unless the policy says so
 
-Policy lives here, on the trusted side; a jail that lies meets it again and again. Every refusal is an answer
-with its rule, so that whoever asked can read why: `{"error", "error_class", "rule"}`.
+Policy is enforced here, on the trusted side, on every request of a jail. Every refusal is an answer with its
+rule, so that the caller can read the reason: `{"error", "error_class", "rule"}`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Broker:
 
     @property
     def records(self) -> tuple[EgressRecord, ...]:
-        """Everything so far, oldest first; it only ever grows."""
+        """All records so far, oldest first; append-only."""
         return tuple(self._records)
 
     @contextlib.asynccontextmanager
     async def egress(self, listener: socket.socket) -> AsyncIterator[None]:
         """Serve a listening socket while the context lasts; afterwards it is closed and nothing is served.
 
-        A transaction that was handed over is waited for, never cut off between its signature and its receipt:
-        also when the call is cancelled, or it would go on acting after its run has been cleaned up.
+        A submitted transaction is awaited, never cut off between its signature and its receipt,
+        even when the call is cancelled: else it would act after its run's clean-up.
         """
         services = Services(self._policy, self._tx)
         session = EgressSession(self._policy, services, self._records.append)

@@ -1,4 +1,4 @@
-"""The broker's side of one connection from a jail: bounded reads, answers in the broker's own name."""
+"""The broker's side of one connection from a jail: bounded reads, answers of the broker itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.rpc_policy import Denied
 
 MARK = b"x-qa-once"
-"""One-time word of a request, echoed in the broker's own answers and never sent on (sandbox/http.py)."""
+"""Nonce of a request, echoed in the broker's own answers and never sent on (sandbox/http.py)."""
 
 _CHUNK = 1 << 16
 _LINGER_S = 1.0
@@ -33,7 +33,7 @@ class JailConnection:
         self.reader, self.writer = reader, writer
         self.served = 0
         self.relayed = False
-        """Set once bytes of an upstream went out: after that, no answer of our own can be made."""
+        """Set once an upstream's bytes went out: after that, we cannot send our own answer."""
         self._policy = policy
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=policy.max_head)
         self._mark = b""
@@ -71,7 +71,7 @@ class JailConnection:
         return payload if isinstance(payload, bytes) else json.dumps(payload).encode()
 
     async def answer(self, status: int, body: bytes, *, close: bool = False) -> None:
-        """A JSON answer in the broker's own name."""
+        """A JSON answer of the broker itself."""
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
@@ -85,7 +85,7 @@ class JailConnection:
         await self.writer.drain()
 
     async def refuse(self, denied: Denied) -> None:
-        """Say why, and end the connection; what the client still sends is read away for a moment.
+        """Send the reason and end the connection; briefly drain what the client still sends.
 
         Closing on unread bytes would reset the connection and take the answer with it.
         """
@@ -99,7 +99,7 @@ class JailConnection:
                 await self.drain()
 
     def cut(self) -> None:
-        """End the connection with a reset: an orderly end would make half an answer look whole."""
+        """Reset the connection: an orderly end would make half an answer look complete."""
         sock = self.writer.get_extra_info("socket")
         with contextlib.suppress(OSError):
             if sock is not None:
@@ -107,7 +107,7 @@ class JailConnection:
         self.writer.transport.abort()
 
     async def drain(self) -> None:
-        """Read and forget until the client closes."""
+        """Drain until the client closes."""
         while await self.reader.read(_CHUNK):
             pass
 
@@ -122,14 +122,14 @@ class JailConnection:
         return event
 
     def _tune(self) -> None:
-        """No waiting for acknowledgements: some clients send head and body in two packets (jail.md 4.21)."""
+        """Disable Nagle's delay: some clients send head and body in two packets (jail.md 4.21)."""
         sock = self.writer.get_extra_info("socket")
         if sock is not None and _QUICKACK is not None:
             sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
 
 def header(request: h11.Request, name: bytes) -> bytes:
-    """The value of a header that may be there once; b"" when it is not."""
+    """The value of a header that may occur once; b"" if absent."""
     return next((value for key, value in request.headers if key == name), b"")
 
 

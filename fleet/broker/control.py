@@ -1,4 +1,4 @@
-"""Controls of an outage: does our own way out work? By the code that a jail's requests take."""
+"""Controls of an outage: does our own egress work? Uses the same code as a jail's requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD_S = 5.0
 
 
 async def reach(url: str, deadline_s: float) -> str:
-    """ "" when anything at all came from there in time, else why not."""
+    """Returns "" when any answer arrived in time, else why not."""
     try:
         target = parse_target(url if urlsplit(url).path else f"{url}/")
         async with asyncio.timeout(deadline_s):
@@ -46,7 +46,7 @@ async def _first_bytes(target: EgressTarget) -> bytes:
 
 @asynccontextmanager
 async def own_listener() -> AsyncIterator[str]:
-    """The URL of a page of our own on loopback, which is there while the context lasts."""
+    """The URL of our own page on loopback, served while the context lasts."""
 
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

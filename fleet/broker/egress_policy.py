@@ -1,7 +1,7 @@
-"""Where a jail may send anything: exact hosts, exact spellings, and addresses that are really out there.
+"""Permitted destinations of a jail: exact hosts, exact spellings, and public addresses.
 
 Pure, but for `addresses`, which asks the resolver once. Nothing is normalised into permission: a target in
-another spelling than the list's (case, trailing dot, octal, user information) is refused as it stands.
+another spelling than the list's (case, trailing dot, octal, user information) is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EXTRA_BLOCKED = (
     IPv4Address("168.63.129.16"),
     IPv6Address("fd00:ec2::254"),
 )
-"""Cloud metadata services that no registry calls private (jail.md section 9)."""
+"""Cloud metadata services that no registry lists as private (jail.md section 9)."""
 
 _UNICAST = IPv6Network("2000::/3")
 """All of IPv6 that is given to hosts (RFC 4291): what is odd or future lies outside, `is_global` or not."""
@@ -76,10 +76,10 @@ class EgressPolicy:
     proxy: EgressTarget | None = None
     methods: frozenset[str] = METHODS
     never: Container[bytes] = frozenset()
-    """Selectors that no transaction may carry; asked anew for each one."""
+    """Selectors that no transaction may use; read anew for each one."""
     max_log_range: int = 10_000
     tunnels: bool = False
-    """CONNECT: off, since inside a tunnel no rule but the host's can be held; the broker does TLS itself."""
+    """CONNECT: off, since inside a tunnel only the host could be checked; the broker does TLS itself."""
     max_head: int = 32 << 10
     max_body: int = 1 << 20
     max_response: int = 16 << 20
@@ -94,7 +94,7 @@ class EgressPolicy:
 
     @classmethod
     def of(cls, platform: Platform) -> EgressPolicy:
-        """The policy that a platform's profile describes; ConfigError when it would open the node itself."""
+        """The policy of a platform's profile; ConfigError when it would open the node itself."""
         web = platform.web
         face = urlsplit(web.face.replace("{name}", "name"))
         hosts = {_profile_origin(url) for url in (web.site, web.proxy) if url} | set(_pairs(web.hosts))
@@ -119,7 +119,7 @@ class EgressPolicy:
         return policy
 
     def check(self, method: str, target: EgressTarget) -> None:
-        """Denied unless this host may be asked in this way."""
+        """Raise Denied unless this host may be requested with this method."""
         if not self.lists(target.origin):
             raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
         if method in ("GET", "HEAD", "OPTIONS"):
@@ -135,7 +135,7 @@ class EgressPolicy:
         )
 
     def may_be_private(self, origin: Origin) -> bool:
-        """Only what the profile spells out itself: an address literal, or a name under `localhost`."""
+        """Only for hosts in the profile: an address literal, or a name under `localhost`."""
         return self.lists(origin) and (_literal(origin.host) is not None or _is_localhost(origin.host))
 
     def _under_proxy(self, target: EgressTarget) -> bool:
@@ -168,7 +168,7 @@ def parse_authority(text: str, scheme: str) -> Origin:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is really out there: no loopback, no neighbour, no cloud's metadata service."""
+    """Whether an address is public: not loopback, not a neighbour, not a cloud metadata service."""
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv6Address):
         if whole := ip.ipv4_mapped or _nat64(ip):  # another spelling of that very address
@@ -181,7 +181,7 @@ def is_public(address: str) -> bool:
 
 
 async def addresses(origin: Origin, *, private: bool, resolve: Resolver | None = None) -> tuple[str, ...]:
-    """Every address of a host, asked for once; Denied when any of them is not public and need be."""
+    """Every address of a host, resolved once; Denied when one is not public but must be."""
     if _is_localhost(origin.host):
         found: Iterable[str] = ("127.0.0.1",)  # RFC 6761: never asked of a resolver
     elif literal := _literal(origin.host):
@@ -194,7 +194,7 @@ async def addresses(origin: Origin, *, private: bool, resolve: Resolver | None =
 
 
 def is_own(address: str) -> bool:
-    """Whether an address belongs to an interface of this machine: only such a one can be bound."""
+    """Whether an address belongs to an interface of this machine: only those can be bound."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

@@ -1,4 +1,4 @@
-"""What left a jail, or was not let out: evidence, written by the broker alone."""
+"""Records of egress, permitted or refused: evidence, written by the broker alone."""
 
 from __future__ import annotations
 

@@ -73,14 +73,14 @@ class EgressSession:
             await self._refuse(wire, EgressEntry(), denied)
 
     def _make_room(self) -> None:
-        """Past the cap, the connection that has waited longest to say anything goes first."""
+        """Beyond the cap, close the connection that has been silent longest."""
         if len(self._tasks) > self._policy.max_connections:
             oldest = next(iter(self._waiting))
             del self._waiting[oldest]
             oldest.cut()
 
     async def _answer(self, wire: JailConnection, request: h11.Request) -> bool:
-        """One request, recorded however it ends; whether the connection may go on."""
+        """Handle one request, recorded in any case; returns whether the connection may continue."""
         entry = EgressEntry(request.method.decode())
         try:
             await self._route(wire, request, entry)
@@ -123,7 +123,7 @@ class EgressSession:
         entry.sent = len(body)
         entry.status, payload = await service(body, entry)
         raw = wire.encode(payload)
-        if path == "/rpc":  # the outcome of a transaction is never withheld
+        if path == "/rpc":  # a transaction's outcome is never withheld
             self._meter(entry)(len(raw))
         await wire.answer(entry.status, raw)
 

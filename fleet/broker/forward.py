@@ -1,4 +1,4 @@
-"""The way to a listed host: a request written anew, one dial to a checked address, bytes back untouched."""
+"""The way to a listed host: a rewritten request, one dial to a checked address, bytes back untouched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleet.broker.upstream import tls
 from fleet.unanswered import RESET, unanswered
 
 Meter = Callable[[int], None]
-"""Is told of bytes before they reach the jail; raises Denied when a cap is passed."""
+"""Called with byte counts before they reach the jail; raises Denied beyond a cap."""
 
 _CHUNK = 1 << 16
 _DIAL_S = 10.0
@@ -40,7 +40,7 @@ _NOT_SENT_ON = frozenset(
 
 
 class Broke(Exception):
-    """The answer stopped midway: the jail's connection is cut, so that it cannot look complete."""
+    """The answer stopped midway; cut the jail's connection, so that it cannot look complete."""
 
 
 async def relay(
@@ -84,7 +84,7 @@ async def tunnel(wire: JailConnection, origin: Origin, policy: EgressPolicy, met
 async def dial(
     origin: Origin, policy: EgressPolicy, *, plain: bool = False
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to an address that was resolved once and judged; that very address is dialled."""
+    """Connect to an address that was resolved once and checked; exactly that one is dialled."""
     found = await addresses(origin, private=policy.may_be_private(origin), resolve=policy.resolve)
     secure, why = origin.scheme == "https" and not plain, ""
     for address in found:
@@ -102,7 +102,7 @@ async def dial(
 
 
 def rewritten(request: h11.Request, body: bytes, target: EgressTarget) -> bytes:
-    """The request in our own words: host from the target, one hop, no field that only this hop may read."""
+    """The rewritten request: host from the target, one hop, no field that only this hop may read."""
     named = {name.strip().lower() for name in header(request, b"connection").split(b",")}
     kept = [(k, v) for k, v in request.headers if k not in _NOT_SENT_ON and k not in named]
     own = [(b"host", target.origin.authority.encode()), (b"connection", b"close")]

@@ -1,7 +1,7 @@
-"""What of JSON-RPC may leave a jail: a fixed list of reads, parsed strictly and written anew.
+"""JSON-RPC that may leave a jail: a fixed list of reads, parsed strictly and rewritten.
 
-Pure. The bytes that go upstream are never the bytes that came in: whatever a second reader could
-understand differently (duplicate keys, escapes, nesting) is refused or gone.
+Pure. The bytes sent upstream are never the bytes received: anything that a second parser could read
+differently (duplicate keys, escapes, nesting) is refused or normalised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METHODS = frozenset(
         "eth_getTransactionReceipt",
     )
 )
-"""Reads only; whatever is not here is refused, so a node's new method needs no new rule."""
+"""Reads only; every other method is refused, including a node's new ones."""
 
 MAX_BATCH = 64
 
@@ -45,7 +45,7 @@ class Denied(Exception):
 
 
 def rewrite(body: bytes, *, methods: frozenset[str], max_log_range: int) -> tuple[bytes, tuple[str, ...]]:
-    """The request as it may go upstream, and its methods; Denied when any element of it may not."""
+    """The rewritten request and its methods; Denied when any element is not permitted."""
     parsed = _parse(body)
     calls = parsed if isinstance(parsed, list) else [parsed]
     if not calls:
@@ -89,7 +89,7 @@ def _check(call: object, methods: frozenset[str], max_log_range: int) -> dict[st
 
 
 def _check_range(params: list[Any], limit: int) -> None:
-    """Both ends in numbers, or one block: the range of anything else is the node's to say, not ours."""
+    """Require both ends as numbers, or one block: only then is the range known here."""
     query = params[0] if len(params) == 1 else None
     if not isinstance(query, dict):
         raise Denied("rpc-params", "eth_getLogs takes one filter")
@@ -100,7 +100,7 @@ def _check_range(params: list[Any], limit: int) -> None:
         return
     first, last = (_quantity(end) for end in ends)
     if first is None or last is None:
-        raise Denied("rpc-log-range", "eth_getLogs needs fromBlock and toBlock in numbers")
+        raise Denied("rpc-log-range", "eth_getLogs needs fromBlock and toBlock as numbers")
     if not 0 <= last - first < limit:
         raise Denied("rpc-log-range", f"eth_getLogs over {last - first + 1} blocks; the cap is {limit}")
 

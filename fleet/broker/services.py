@@ -28,7 +28,7 @@ _ROUTE = re.compile(r"[a-z0-9-]{0,32}", re.ASCII)
 
 
 class TxPort(Protocol):
-    """What a jail may ask of a run's throwaway keys, by label; the keys themselves never come near it."""
+    """A jail's requests to a run's throwaway keys, by label; the keys never enter the jail."""
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
         """`{"tx","status","gas_used","block","reverted"}`; raises Refused, TxFailed, Unreachable."""
@@ -38,7 +38,7 @@ class TxPort(Protocol):
 
 
 class Services:
-    """What `POST /rpc`, `/tx` and `/auth` do for one call."""
+    """`POST /rpc`, `/tx` and `/auth` for one call."""
 
     def __init__(self, policy: EgressPolicy, tx: TxPort | None) -> None:
         self._policy, self._tx = policy, tx
@@ -47,7 +47,7 @@ class Services:
         self.by_path: dict[str, Service] = {"/rpc": self.rpc, "/tx": self.tx, "/auth": self.auth}
 
     async def aclose(self) -> None:
-        """Wait for what was handed over, for a while, then let go of the node."""
+        """Wait for submitted transactions for a limited time, then close the node's connection."""
         if self._acts:
             _, late = await asyncio.wait(self._acts, timeout=SETTLE_S)
             for task in late:
@@ -87,7 +87,7 @@ class Services:
         return await self._act(self._tx.token(key, route))
 
     async def _act(self, act: Coroutine[Any, Any, dict[str, Any]]) -> Answer:
-        """Run to its end even when the jail goes away: never cut between a signature and its receipt."""
+        """Run to completion even when the jail ends: never cut between a signature and its receipt."""
         task = asyncio.create_task(act)
         self._acts.add(task)
         task.add_done_callback(self._acts.discard)
@@ -106,7 +106,7 @@ class Services:
 
 
 def _failed(failed: TxFailed) -> dict[str, Any]:
-    """A mined failure has a status; one that was never seen in a block has none to show."""
+    """A mined failure has a status; one that was never seen in a block has none."""
     if failed.kind == "not_mined":
         return {"error": str(failed), "error_class": "timeout", "tx": failed.tx}
     return {"tx": failed.tx, "status": 0, "gas_used": failed.gas_used, "block": 0, "reverted": str(failed)}

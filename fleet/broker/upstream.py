@@ -31,7 +31,7 @@ class _Link:
 
 
 class RpcUpstream:
-    """POSTs to one URL. The operator chose it, so its address is not judged."""
+    """POSTs to one URL. The operator chose it, so its address is not checked."""
 
     def __init__(self, url: str, *, max_response: int) -> None:
         parts = urlsplit(url)
@@ -43,14 +43,14 @@ class RpcUpstream:
         self._idle: list[_Link] = []
 
     async def post(self, body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer; Denied `unreachable` when there is none."""
+        """Status and body of the answer; Denied `unreachable` without one."""
         link = self._idle.pop() if self._idle else await self._open()
         try:
             return await self._exchange(link, body)
         except (OSError, h11.RemoteProtocolError):
             if not link.used:
                 raise Denied("unreachable", "the chain's node closed the connection", status=502) from None
-        # a kept connection may have been closed meanwhile; all requests here are reads, so send again
+        # a kept connection may have been closed meanwhile; all requests are reads, so retry
         link = await self._open()
         try:
             return await self._exchange(link, body)

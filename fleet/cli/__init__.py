@@ -17,32 +17,32 @@ from fleet.errors import FleetError
 from fleet.text import clean
 
 COMMANDS = {
-    "demo": "Everything, once, on the bundled platform: find what is broken, print the ranked worklist.",
-    "up": "The resident service: run every persona when it is due.",
+    "demo": "Run the whole fleet once against the bundled platform and print the ranked worklist.",
+    "up": "Run the resident service: fire every persona when it is due.",
     "run": "Fire one persona now.",
     "mcp": "Serve a persona's gated, jailed tools to an outside agent over MCP.",
-    "dial": "Show the autonomy dial, or set it.",
-    "stop": "Pause everything, at once and until `resume`.",
+    "dial": "Show or set the autonomy dial.",
+    "stop": "Pause everything immediately, until `resume`.",
     "resume": "Remove the STOP file.",
-    "status": "What the fleet may do, and what it did last.",
+    "status": "Show what the fleet may do and what it did last.",
     "runs": "List, show, follow, replay, cancel or prune runs.",
-    "hook": "Webhooks: list them, make a secret, send a delivery.",
+    "hook": "List webhooks, create a secret, send a delivery.",
     "personas": "List, check, scaffold or publish personas.",
-    "worklist": "The ranked worklist.",
-    "findings": "Findings and their evidence.",
-    "log": "The on-chain feedback log.",
-    "devnet": "The bundled local chain and platform.",
-    "doctor": "Check this machine: jail, chain binary, state directory, clock.",
+    "worklist": "Show the ranked worklist.",
+    "findings": "Show findings and their evidence; adopt or dismiss a claim.",
+    "log": "Read the on-chain feedback log.",
+    "devnet": "Start, stop or describe the bundled local chain and platform.",
+    "doctor": "Check this machine: jail, compiler, target, keys, personas, state.",
     "config": "Check the configuration.",
-    "service": "The systemd unit: write it, remove it, say what is installed.",
+    "service": "Write, remove or show the systemd unit.",
     "version": "Print the version.",
 }
-"""Name and one line of each; `fleet/cli/<name>.py` holds its `app`."""
+"""Name and summary of each command; `fleet/cli/<name>.py` holds its `app`."""
 
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Many imports in a row: a third of their time would go to looks at what they made, which stays."""
+    """Pause the collector during a burst of imports: it takes a third of their time and frees nothing."""
     gc.disable()
     try:
         yield
@@ -73,11 +73,11 @@ app = typer.Typer(
 
 @app.callback()
 def _root() -> None:
-    """An autonomous QA fleet: every finding proven, every act bounded, every crash survivable."""
+    """An autonomous QA fleet: every finding proven, every action bounded, every crash survivable."""
 
 
 def main() -> None:
-    """Entry point: an expected failure is one line, a remedy and its exit code, never a traceback."""
+    """Entry point: an expected failure prints one line and a remedy, never a traceback."""
     try:
         app(prog_name="fleet")
     except FleetError as error:
@@ -101,7 +101,7 @@ def _first(group: BaseExceptionGroup[FleetError]) -> FleetError:
 
 
 def _tell(error: FleetError) -> None:
-    said, remedy = clean(str(error)), clean(error.remedy)  # a node's or a file's words may be in it
+    said, remedy = clean(str(error)), clean(error.remedy)  # may quote a node or a file
     if "--json" in sys.argv:
         body = {"error": said, "kind": type(error).__name__, "remedy": remedy}
         print(json.dumps(body | {"exit_code": error.exit_code}), file=sys.stderr)

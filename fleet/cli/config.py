@@ -32,7 +32,7 @@ def _group() -> None:
 @app.command(name="schema")
 def show_schema(
     platform: Annotated[
-        bool, typer.Option("--platform", help="Of a platform profile instead of the fleet file.")
+        bool, typer.Option("--platform", help="Print the schema of a platform profile instead of fleet.toml.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +48,7 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read every file the fleet would read, try the compiler in a jail, say what is wrong; no network."""
+    """Read every file the fleet would read, try the compiler in a jail, report errors; no network."""
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     found, errors = roster()
@@ -65,8 +65,8 @@ def check(
     dial = read_dial(state() / DIAL)
     if not dial.trusted and os.path.lexists(state() / DIAL):
         raise ConfigError(
-            f"{state() / DIAL}: {dial.why}; so the fleet is at {dial.rung}",
-            remedy=f"look at who can write there, then: fleet dial {dial.rung}",
+            f"{state() / DIAL}: {dial.why}; the fleet runs at {dial.rung}",
+            remedy=f"check who can write there, then: fleet dial {dial.rung}",
         )
     data: dict[str, Any] = {
         "ok": True,
@@ -77,7 +77,7 @@ def check(
         "personas": sorted(found),
         "programs": run(lambda: _tried(profile, path)),
     }
-    by = data["model"] or "their playbooks, no model is configured"
+    by = data["model"] or "their playbooks (no model configured)"
     text = f"ok: {profile.name} ({path}), {len(found)} personas driven by {by}"
     for name, seen in data["programs"].items():
         text += f"\n{name}: {seen}"
@@ -85,7 +85,7 @@ def check(
 
 
 async def _tried(profile: Platform, path: Path) -> dict[str, str]:
-    """What came of the platform's programs in a jail, by name; ConfigError for one that does not work."""
+    """Result of trying the platform's programs in a jail, by name; ConfigError for one that fails."""
     spool = state() / SPOOL
     spool.mkdir(mode=0o700, exist_ok=True)
     tried = await try_programs(image(profile, path), programs(profile), spool=spool)
@@ -93,6 +93,6 @@ async def _tried(profile: Platform, path: Path) -> dict[str, str]:
         if not one.ok and one.jailed:
             raise ConfigError(
                 f"{path}: compiler.{'command' if one.name == 'compiler' else one.name}: {one.seen}",
-                remedy="see `fleet doctor`; every path of it is one inside the jail, where `root` is /opt/tc",
+                remedy="see `fleet doctor`; its paths are paths inside the jail, where `root` is /opt/tc",
             )
     return {one.name: one.seen if one.jailed else f"not checked: {one.seen}" for one in tried}

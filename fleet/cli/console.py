@@ -17,8 +17,8 @@ import typer
 from fleet.config import state_dir
 from fleet.text import clean, csv_cell
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 
 Value = TypeVar("Value")
 
@@ -31,14 +31,14 @@ def make_app(*, group: bool = False) -> typer.Typer:
 
 
 def state() -> Path:
-    """The state directory, made on first use with nobody else allowed in."""
+    """The state directory, created on first use with mode 0700."""
     path = state_dir()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def run(main: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-    """One async command on asyncio."""
+    """Run an async command on asyncio."""
     return anyio.run(main)
 
 
@@ -51,14 +51,14 @@ def put(data: Any, *, as_json: bool, text: Callable[[], None]) -> None:
 
 
 def note(message: str) -> None:
-    """A message for a person, on stderr; whatever it quotes is cleaned."""
+    """Print a message for a person on stderr, cleaned."""
     print(clean(message), file=sys.stderr, flush=True)
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "nothing") -> None:
-    """A table on a terminal, tab-separated lines in a pipe. Every cell is cleaned; markup is never read.
+    """A table on a terminal, tab-separated lines in a pipe. Cells are cleaned; markup is never interpreted.
 
-    What is piped may end in a spreadsheet: there, a text that would be a formula gets a `'` before it.
+    Piped output may end in a spreadsheet, so there a cell that would be a formula gets a `'` prefix.
     """
     piped = not sys.stdout.isatty()
     cells = [[_cell(cell, piped) for cell in row] for row in rows]
@@ -69,7 +69,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
         for row in [list(headers), *cells]:
             print("\t".join(row))
         return
-    from rich.console import Console  # 50 ms that a service and a pipe need not wait for
+    from rich.console import Console  # 50 ms that a service and a pipe do not need
     from rich.table import Table
     from rich.text import Text
 
@@ -87,7 +87,7 @@ def _cell(value: object, piped: bool) -> str:
 
 
 def who() -> str:
-    """The person at the keyboard, as `status` will name them."""
+    """The operator, as `status` names them."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""Asking the daemon of this state directory over its unix socket."""
+"""Client of this state directory's daemon, over its unix socket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleet.service.http_server import SOCKET
 
 PATIENCE_S = 30.0
 LARGEST = 1 << 20
-"""Bytes of an answer."""
+"""Largest response body, in bytes."""
 _ERRORS: Mapping[int, type[FleetError]] = {400: UsageError, 404: UsageError, 409: UsageError, 413: UsageError}
 
 
@@ -29,7 +29,7 @@ class DaemonReply:
     body: dict[str, Any]
 
     def check(self) -> DaemonReply:
-        """Itself when it was taken; UsageError, Refused or TryAgain otherwise."""
+        """Return itself if the daemon accepted; raise UsageError, Refused or TryAgain otherwise."""
         if self.status < 300:
             return self
         why = str(self.body.get("error", f"the daemon answered {self.status}"))
@@ -39,14 +39,14 @@ class DaemonReply:
 
 
 def daemon_of(state: Path) -> int:
-    """Pid of the daemon that is at work there, 0 when there is none that could be asked."""
+    """Pid of the running daemon, 0 when none can be reached."""
     return holder(state) if (state / SOCKET).is_socket() else 0
 
 
 def ask(state: Path, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> DaemonReply:
-    """POST to the daemon; TryAgain when there is none, or it is only starting or ending."""
+    """POST to the daemon; TryAgain when none is running, or it is starting or stopping."""
     folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    # by way of the folder's descriptor: a longer path does not fit the address of a socket
+    # through the folder's descriptor: a socket address has no room for a longer path
     line = _Line(f"/proc/self/fd/{folder}/{SOCKET}")
     try:
         line.request("POST", path, body, dict(headers or {}))
@@ -65,7 +65,7 @@ def ask(state: Path, path: str, body: bytes, headers: Mapping[str, str] | None =
 
 
 class _Line(HTTPConnection):
-    """HTTP over a unix socket. The name is one that the daemon takes for its own."""
+    """HTTP over a unix socket. The Host header is one that the daemon accepts."""
 
     def __init__(self, path: str) -> None:
         super().__init__("fleet", timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""`fleet demo`: everything, once, on the bundled platform."""
+"""`fleet demo`: the whole fleet, once, against the bundled platform."""
 
 from __future__ import annotations
 
@@ -36,23 +36,21 @@ app = make_app()
 
 TOGETHER = ("qa-smoke", "qa-security", "qa-fuzz", "qa-ux")
 ALONE = ("qa-perf",)
-"""Latency is a measurement: nothing of ours runs beside it."""
+"""Personas that measure latency: nothing else of ours runs beside them."""
 MARKER = ".qa-fleet-demo"
 
 
 @app.command()
 def demo(
     clean: Annotated[
-        bool, typer.Option("--clean", help="Without the seeded defects: must find nothing.")
+        bool, typer.Option("--clean", help="Run without the seeded defects; the demo must then find nothing.")
     ] = False,
-    defects: Annotated[str, typer.Option(help="Comma-separated ids, or all.")] = "all",
-    rung: Annotated[
-        Rung, typer.Option(help="How far to turn the dial, for this devnet only.")
-    ] = Rung.EXERCISE,
+    defects: Annotated[str, typer.Option(help="Comma-separated ids of seeded defects, or all.")] = "all",
+    rung: Annotated[Rung, typer.Option(help="Rung of the dial, for this devnet only.")] = Rung.EXERCISE,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Start the bundled platform, find what is broken, prove it, post it, rank it."""
+    """Start the bundled platform; find, prove, post and rank its defects."""
     seeded = frozenset() if clean else chosen(defects)
     started = time.monotonic()
     folder = state() / "demo"
@@ -68,7 +66,7 @@ def demo(
 
 
 def planned(seeded: frozenset[str], rung: Rung, folder: Path) -> dict[str, Any]:
-    """What a demo would do, and where; what is in that folder from the last one would be replaced."""
+    """What a demo would do, and where; it would replace that folder's content of the last demo."""
     return {
         "folder": str(folder),
         "replaces": (folder / MARKER).exists(),
@@ -80,7 +78,7 @@ def planned(seeded: frozenset[str], rung: Rung, folder: Path) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Summary:
-    """What the demo saw, before it is held against what was seeded."""
+    """What the demo saw, before comparison with the seeded defects."""
 
     findings: list[FindingRow] = field(default_factory=list)
     items: tuple[WorklistItem, ...] = ()
@@ -89,7 +87,7 @@ class Summary:
     names_leaked: int = 0
 
     def as_data(self, seeded: frozenset[str], seconds: float, jails: int) -> dict[str, Any]:
-        """The one object of `fleet demo --json`."""
+        """The JSON document of `fleet demo --json`."""
         told = [row for row in self.findings if row.state in ("posted", "repeated")]
         found = {row.probe for row in told} & seeded
         posted = [row for row in self.findings if row.state == "posted"]
@@ -141,13 +139,13 @@ async def _demo(folder: Path, seeded: frozenset[str], rung: Rung) -> Summary:
 
 
 async def _prepare(folder: Path) -> None:
-    """A fresh folder, unless a killed demo left runs to settle: then the chain and the journal go on."""
+    """A fresh folder, unless a killed demo left runs to settle: then chain and journal are kept."""
     if folder.exists() and not (folder / MARKER).exists():
-        raise FleetError(f"{folder} is not a demo's folder", remedy="move it away")
+        raise FleetError(f"{folder} does not belong to a demo", remedy="move it away")
     if (folder / "fleet.db").exists():
         async with await Journal.open(folder / "fleet.db") as journal:
             if await journal.open_runs() or await journal.queued_runs():
-                note("demo: the last one was interrupted; going on from there")
+                note("demo: continuing the demo that was interrupted")
                 return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
@@ -155,7 +153,7 @@ async def _prepare(folder: Path) -> None:
 
 
 async def _fire_all(world: FleetContext, personas: dict[str, LoadedPersona]) -> None:
-    """As many at a time as the configuration allows; what measures latency runs by itself."""
+    """As many runs at a time as configured; a persona that measures latency runs alone."""
     limit = anyio.CapacityLimiter(world.config.concurrency)
 
     async def one(name: str) -> None:
@@ -163,7 +161,7 @@ async def _fire_all(world: FleetContext, personas: dict[str, LoadedPersona]) -> 
             report = await fire(world, personas[name], trigger="demo")
             if not report.settled:
                 raise FleetError(
-                    f"run {report.run} is not settled: {report.detail}", remedy="fleet demo again"
+                    f"run {report.run} is not settled: {report.detail}", remedy="run fleet demo again"
                 )
 
     async with anyio.create_task_group() as group:
@@ -187,7 +185,7 @@ async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Su
 
 
 def _left(folder: Path) -> int:
-    """Processes of ours that are still there, and jails whose record is."""
+    """Our processes that still run, and jails whose record remains."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()
     return len(children) + len(list((folder / "jails").glob("*.jail")))
 

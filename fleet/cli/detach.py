@@ -1,4 +1,4 @@
-"""A command that must outlive whoever started it, so that it can clean up."""
+"""A command that outlives the process that started it, so that it can clean up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CHUNK = 1 << 16
 
 
 def outlive() -> None:
-    """Go on as a child in a session of its own; the parent passes stdin on, waits, and may be killed.
+    """Continue as a child in a new session; the parent passes stdin on, waits, and may be killed.
 
     An MCP client ends its server's process group a few seconds after it hung up. The clean-up of a run takes
-    longer; so the child is out of its reach, and learns from the end of stdin, which is the end of the
-    parent too, that the agent is gone. Call it before there is any thread. UsageError when stdin is no pipe.
+    longer, so the child is out of its reach. The end of stdin, which the parent's end causes too, tells it
+    that the agent is gone. Call it before any thread exists. UsageError when stdin is not a pipe.
     """
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
@@ -32,7 +32,7 @@ def outlive() -> None:
         os.close(here)
         return
     os.close(there)
-    os.close(1)  # the answers are the child's: when it has none to give, the agent must see that
+    os.close(1)  # only the child answers: the agent must see it when the child has gone
     _pass_on(here)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -40,10 +40,10 @@ def outlive() -> None:
 
 
 def _pass_on(to: int) -> None:
-    """Until stdin ends, or the child has closed its end: then what stdin says, if ever, is not waited for."""
+    """Copy until stdin ends or the child has closed its end; then do not wait for more of stdin."""
     ready = select.poll()
     ready.register(0, select.POLLIN)
-    ready.register(to, 0)  # poll reports its errors unasked
+    ready.register(to, 0)  # poll always reports errors
     with suppress(BrokenPipeError), os.fdopen(to, "wb", buffering=0) as pipe:
         while to not in dict(ready.poll()) and (data := memoryview(os.read(0, CHUNK))):
             while data:

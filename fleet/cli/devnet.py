@@ -1,4 +1,4 @@
-"""`fleet devnet up|down|defects`: the bundled chain and platform, running on their own."""
+"""`fleet devnet up|down|defects`: the bundled chain and platform as a background process."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ DOWN_WAIT_S = 40.0
 
 @app.callback()
 def _group() -> None:
-    """The bundled local chain and platform."""
+    """Start, stop or describe the bundled local chain and platform."""
 
 
 @app.command()
 def up(
-    clean: Annotated[bool, typer.Option("--clean", help="Without the seeded defects.")] = False,
-    defects: Annotated[str, typer.Option(help="Comma-separated ids, or all.")] = "all",
-    foreground: Annotated[bool, typer.Option("--foreground", help="Stay; Ctrl-C ends it.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Run without the seeded defects.")] = False,
+    defects: Annotated[str, typer.Option(help="Comma-separated ids of seeded defects, or all.")] = "all",
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay in the foreground until Ctrl-C.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Start it in the background and say where it is; the chain goes on where it was."""
+    """Start the devnet in the background and print its addresses; the chain keeps its state."""
     seeded = frozenset() if clean else chosen(defects)
     folder = state() / "devnet"
     if dry_run:
@@ -59,20 +61,22 @@ def up(
 
 @app.command()
 def down(dry_run: DryRun = False, as_json: Json = False) -> None:
-    """End it; the chain's state stays for the next `up`."""
+    """Stop the devnet; the chain's state is kept for the next `up`."""
     folder = state() / "devnet"
     pid = _running(folder)
     if pid is not None and not dry_run:
         os.kill(pid, signal.SIGTERM)
-        _until(lambda: _running(folder) is None, DOWN_WAIT_S, "the devnet did not end")
+        _until(lambda: _running(folder) is None, DOWN_WAIT_S, "the devnet did not stop")
     said = {"ended": pid if not dry_run else None, "running": pid if dry_run else None}
-    words = "nothing is running" if pid is None else f"{'would end' if dry_run else 'ended'} pid {pid}"
+    words = (
+        "the devnet is not running" if pid is None else f"{'would stop' if dry_run else 'stopped'} pid {pid}"
+    )
     put(said, as_json=as_json, text=lambda: print(words))
 
 
 @app.command()
 def defects(as_json: Json = False) -> None:
-    """The seeded defects: what each is, who finds it, and from which real finding it comes."""
+    """List the seeded defects: what each is, which persona finds it, which real finding it models."""
     data = [defect.model_dump() for defect in DEFECTS]
     columns = ("id", "surface", "severity", "rung", "probe", "title")
     put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
@@ -129,7 +133,7 @@ def _record(folder: Path) -> dict[str, Any] | None:
 
 
 def _running(folder: Path) -> int | None:
-    """The pid of the devnet's process; a reused pid is told apart by its start time."""
+    """The pid of the devnet's process; its start time detects a reused pid."""
     record = _record(folder)
     if record is None:
         return None

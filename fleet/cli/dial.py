@@ -1,4 +1,4 @@
-"""`fleet dial [RUNG]`: show the autonomy dial, or set it. Raising it needs a person and a reason."""
+"""`fleet dial [RUNG]`: show or set the autonomy dial. Raising it needs a person and a reason."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ app = make_app()
 
 @app.command()
 def dial(
-    rung: Annotated[str | None, typer.Argument(help="observe, exercise or propose.")] = None,
-    reason: Annotated[str, typer.Option(help="Why; required to raise it.")] = "",
+    rung: Annotated[str | None, typer.Argument(help="New rung: observe, exercise or propose.")] = None,
+    reason: Annotated[str, typer.Option(help="Reason for the change; required to raise the dial.")] = "",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Show the autonomy dial, or set it."""
+    """Show or set the autonomy dial."""
     folder = state()
     if rung is not None:
         chosen = _rung(rung)
@@ -58,7 +58,7 @@ def _rung(word: str) -> Rung:
     try:
         return Rung(word)
     except ValueError:
-        raise UsageError(f"{word!r} is no rung", remedy=f"one of {', '.join(Rung)}") from None
+        raise UsageError(f"unknown rung {word!r}", remedy=f"choose one of {', '.join(Rung)}") from None
 
 
 def _line(shown: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`fleet doctor`: does everything hold here? Proven by behaviour, and what to do where it does not."""
+"""`fleet doctor`: check this machine by behaviour, with a remedy for each failure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KEYS = ("check", "ok", "seen")
 
 
 async def examine(platform: str | None) -> list[Row]:
-    """Every check, in an order in which the first failure explains the later ones."""
+    """Every check, ordered so that the first failure explains the later ones."""
     rows: list[Row] = []
     for name, check in CHECKS.items():
         try:
@@ -92,7 +92,7 @@ async def _keys(_: str | None) -> list[Row]:
     config = load_fleet()
     load_key(key_file(config, "identity", state()))
     load_key(key_file(config, "sponsor", state()))
-    return [("keys", True, "identity and sponsor can be read, by nobody else")]
+    return [("keys", True, "identity and sponsor are readable, and only by this user")]
 
 
 async def _jail(platform: str | None) -> list[Row]:
@@ -117,7 +117,7 @@ def _spool() -> Path:
 
 
 async def _programs(platform: str | None) -> list[Row]:
-    """The compiler on the profile's sample, the loader on its module; a platform without them has no line."""
+    """The compiler on the profile's sample, the loader on its module; no line for a platform without them."""
     profile, path = load_platform(platform or load_fleet().platform, state())
     tried = await try_programs(image(profile, path), programs(profile), spool=_spool())
     return [(one.name, one.ok, ("could not look: " if one.ours else "") + one.seen) for one in tried]
@@ -129,8 +129,8 @@ async def _store(_: str | None) -> list[Row]:
     journal = await known_journal(state())
     keys = sorted(folder.parent.name for folder in state().glob("runs/*/keys"))
     if journal is None:
-        lost = f", though there are keys of {', '.join(keys)}: was it lost?" if keys else ""
-        return [("store", not keys, f"{kind}, {shown(place)}: not made yet{lost}")]
+        lost = f", but keys of {', '.join(keys)} exist: was it lost?" if keys else ""
+        return [("store", not keys, f"{kind}, {shown(place)}: not created yet{lost}")]
     async with journal:
         faults = await journal.faults()
         seen = "; ".join(faults) + "; restore a backup" if faults else f"schema {await journal.get('schema')}"

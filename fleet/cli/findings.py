@@ -1,4 +1,4 @@
-"""`fleet findings list|show|adopt|dismiss`: what was done, what was seen, and what a person makes of it."""
+"""`fleet findings list|show|adopt|dismiss`: findings, their evidence, and decisions about claims."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from fleet.store.rows import FindingRow
 from fleet.text import clean
 
 app = make_app(group=True)
-Name = Annotated[str, typer.Argument(help="12 hex digits, or the start of them.")]
-Reason = Annotated[str, typer.Option(help="Why; recorded in DECISIONS.md.")]
+Name = Annotated[str, typer.Argument(help="Fingerprint of a finding: 12 hex digits, or its first digits.")]
+Reason = Annotated[str, typer.Option(help="Reason, recorded in DECISIONS.md.")]
 
 
 @app.callback()
 def _group() -> None:
-    """Findings and their evidence."""
+    """Show findings and their evidence; adopt or dismiss a claim."""
 
 
 @app.command("list")
 def list_findings(as_json: Json = False) -> None:
-    """Every finding of every run on this machine."""
+    """List every finding of every run on this machine."""
     rows = run(_all)
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "run_id", "title")
     data = [asdict(row) for row in rows]
@@ -39,7 +39,7 @@ def list_findings(as_json: Json = False) -> None:
 
 @app.command()
 def show(fingerprint: Name, as_json: Json = False) -> None:
-    """One finding and its evidence, checked against its hash."""
+    """Show one finding and its evidence, checked against its hash."""
     row = _one(run(_all), fingerprint)
     here = (state() / "runs" / row.run_id).exists()
     elsewhere = "" if here else run(lambda: _elsewhere(row))
@@ -50,14 +50,16 @@ def show(fingerprint: Name, as_json: Json = False) -> None:
 @app.command()
 def adopt(
     fingerprint: Name,
-    into: Annotated[Path | None, typer.Option(help="Persona file; default that of who claimed it.")] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="Persona file; default: of the persona that claimed it.")
+    ] = None,
     reason: Reason = "",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Make what a driver claimed a probe of its persona: the next run proves it, and posts it in its words.
+    """Turn a driver's claim into a probe of its persona; the next run proves it and posts it as worded.
 
-    Only the probe's file changes. Read its expectation first: it says what is wrong, and a driver wrote it.
+    Only the persona file changes. Read its expectation first: a driver wrote it.
     """
     claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
     path = into or one(claim.row.persona).path
@@ -72,7 +74,7 @@ def adopt(
 
 @app.command()
 def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Drop what a driver claimed: nobody has to look at it again, and its evidence need not be kept."""
+    """Drop a driver's claim: it needs no further decision, and its evidence need not be kept."""
     claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
     if not dry_run:
         run(lambda: _dismiss(claim, reason))
@@ -80,7 +82,7 @@ def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_
     left = claims.adopted(claim)
     data = {"fingerprint": claim.row.fingerprint, "run": claim.row.run_id, "dismissed": not dry_run}
     if left:
-        note(f"its probe {claim.probe.id} remains in {left}: remove it there, or the next run asks it again")
+        note(f"its probe {claim.probe.id} is still in {left}: remove it, or the next run asks it again")
     put(
         data | {"probe_in": left},
         as_json=as_json,
@@ -89,7 +91,7 @@ def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_
 
 
 async def _remember(row: FindingRow, path: Path) -> None:
-    """Where the probe went: who dismisses the claim later is told that it remains there."""
+    """Record where the probe was written: a later dismissal warns that it is still there."""
     journal = await known_journal(state())
     assert journal is not None  # the claim came from it
     async with journal:
@@ -105,10 +107,10 @@ async def _dismiss(claim: claims.Claim, reason: str) -> None:
 
 
 def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> FindingRow:
-    """The latest with this fingerprint; the latest that waits for a person, if one does."""
+    """The latest finding with this fingerprint, preferring one that awaits a decision."""
     matches = [row for row in rows if fingerprint and row.fingerprint.startswith(fingerprint.lower())]
     if not matches:
-        raise UsageError(f"no finding {fingerprint!r} here", remedy="fleet findings list")
+        raise UsageError(f"no finding {fingerprint!r} on this machine", remedy="fleet findings list")
     open_ = [row for row in matches if waiting and row.state == "unverified"]
     return (open_ or matches)[-1]
 
@@ -122,7 +124,7 @@ async def _all() -> list[FindingRow]:
 
 
 async def _elsewhere(row: FindingRow) -> str:
-    """The daemon whose host has the evidence of a run that has no folder here, "" when it was one of ours."""
+    """The daemon whose host holds the evidence of a run without a folder here; "" for a local run."""
     if not row.evidence:
         return ""
     journal = await known_journal(state())
@@ -149,11 +151,11 @@ def _print(row: FindingRow, bundle: dict[str, Any] | None, elsewhere: str) -> No
     print(f"{where}\nrepro: {row.repro}")
     if row.state == "unverified" and "claim" in row.data:
         print(f"its driver's words: {clean(str(row.data['claim'].get('title', '')))}")
-        print(f"its driver claims it: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")
+        print(f"a driver's claim: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")
     if elsewhere:
         print(f"evidence sha256:{row.evidence} is on the host of the daemon {elsewhere}")
     elif row.evidence and bundle is None:
-        print(f"evidence sha256:{row.evidence} went with the folder of its run (keep.days, keep.megabytes)")
+        print(f"evidence sha256:{row.evidence} was removed with its run's folder (keep.days, keep.megabytes)")
     if bundle is None:
         return
     print(f"expected: {clean(bundle['expectation'])}\nevidence sha256:{row.evidence}")

@@ -1,4 +1,4 @@
-"""A run while it happens: from its own stream in this process, or from its file in any other."""
+"""A run as it happens: from its stream in this process, or from its file in another one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _json(value: object) -> str:
 
 
 def show(record: Record, *, as_json: bool, to_stdout: bool = False) -> None:
-    """One record: JSON on stdout, else words for people."""
+    """Print one record: JSON, or a line for people."""
     if as_json:
         print(as_line(record), flush=True)
     elif said := words(record):
@@ -45,9 +45,9 @@ def show(record: Record, *, as_json: bool, to_stdout: bool = False) -> None:
 
 @asynccontextmanager
 async def followed(*, as_json: bool) -> AsyncIterator[LiveReader]:
-    """A reader for the streams of a world: what it is told is shown, by a thread, while the block runs.
+    """A reader of a world's streams; a thread prints what it receives while the block runs.
 
-    Output that nobody takes any more ends the showing and nothing else.
+    A closed output ends the printing and nothing else.
     """
     live = LiveReader()
 
@@ -68,7 +68,7 @@ async def followed(*, as_json: bool) -> AsyncIterator[LiveReader]:
 
 
 async def tail(path: Path, *, as_json: bool, still: anyio.Event) -> bool:
-    """Show a file as it grows, until its footer, or until nobody is at work on it; whether there was one."""
+    """Show a file as it grows, until its footer or until its writer is gone; whether a footer came."""
     offset = 0
     while True:
         over = still.is_set()
@@ -81,7 +81,7 @@ async def tail(path: Path, *, as_json: bool, still: anyio.Event) -> bool:
 
 
 def _look(path: Path, start: int, as_json: bool) -> tuple[int, int, bool]:
-    """Show what is new: how many records, where the next begins, whether the footer was among them."""
+    """Show new records; return their number, the next offset, and whether the footer was among them."""
     recording, count, ended = Recording(path, start=start), 0, False
     for record in recording:
         show(record, as_json=as_json, to_stdout=True)

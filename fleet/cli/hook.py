@@ -1,4 +1,4 @@
-"""`fleet hook list|new|send`: webhooks, and a delivery by hand to see that one works."""
+"""`fleet hook list|new|send`: webhooks, and a test delivery by hand."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Name = Annotated[str, typer.Argument(help="Name of a webhook: the word after `ho
 
 @app.callback()
 def _group() -> None:
-    """Webhooks: list them, make a secret, send a delivery."""
+    """List webhooks, create a secret, send a delivery."""
 
 
 @app.command("list")
 def list_hooks(as_json: Json = False) -> None:
-    """Every webhook, whether its secret is good, and the personas that are on it."""
+    """List every webhook, whether its secret is valid, and the personas that it starts."""
     config, (found, _) = load_fleet(), roster()
     on: dict[str, list[str]] = {name: [] for name in config.hooks}
     for one in found.values():
@@ -48,11 +48,13 @@ def list_hooks(as_json: Json = False) -> None:
 @app.command()
 def new(
     name: Name,
-    sink: Annotated[bool, typer.Option("--sink", help="Of the sink of this name instead.")] = False,
+    sink: Annotated[
+        bool, typer.Option("--sink", help="Create the secret of the sink of this name instead.")
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Make the secret of a webhook; one that is there is never overwritten."""
+    """Create the secret of a webhook; never overwrites one."""
     config, kind = load_fleet(), "sinks" if sink else "hooks"
     if name not in getattr(config, kind):
         url = 'url = "https://…"\n' if sink else ""
@@ -69,12 +71,14 @@ def new(
 @app.command()
 def send(
     name: Name,
-    file: Annotated[Path | None, typer.Option(help="The body; - for standard input, default empty.")] = None,
-    delivery: Annotated[str, typer.Option(help="Id of the delivery; default a new one.")] = "",
+    file: Annotated[
+        Path | None, typer.Option(help="File that holds the body, - for standard input; default: empty.")
+    ] = None,
+    delivery: Annotated[str, typer.Option(help="Id of the delivery; default: a new one.")] = "",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Sign a delivery and give it to the daemon here; with --dry-run only show what a sender would send."""
+    """Sign a delivery and send it to the local daemon; with --dry-run only print the request."""
     config = load_fleet()
     if name not in config.hooks:
         raise UsageError(f"no [hooks.{name}] in fleet.toml", remedy=f"fleet hook new {name}")
@@ -93,9 +97,9 @@ def _print(data: dict[str, Any]) -> None:
         print(f"POST {data['path']}")
         print("\n".join(f"{key}: {value}" for key, value in data["headers"].items()))
         return
-    note("taken" if data["status"] == 202 else "known already: nothing new starts")
+    note("accepted" if data["status"] == 202 else "delivered before: nothing new starts")
     lines = ([row["persona"], row["run"], row["key"]] for row in data["runs"])
-    table(("persona", "run", "key"), lines, empty="no persona is on it")
+    table(("persona", "run", "key"), lines, empty="no persona uses it")
 
 
 def _body(file: Path | None) -> bytes:
@@ -114,6 +118,6 @@ def _condition(config: FleetConfig, name: str) -> str:
     if name not in config.hooks:
         return f"none: no [hooks.{name}] in fleet.toml"
     try:
-        return f"good, {len(hook_secrets(config, name, state()))}"
+        return f"valid, {len(hook_secrets(config, name, state()))}"
     except ConfigError as error:
         return f"bad: {error}"

@@ -20,17 +20,19 @@ app = make_app(group=True)
 
 @app.callback()
 def _group() -> None:
-    """The on-chain feedback log."""
+    """Read the on-chain feedback log."""
 
 
 @app.command("list")
 def list_entries(
-    platform: Annotated[str | None, typer.Option(help="Profile to read; default the configured one.")] = None,
-    last: Annotated[int, typer.Option(min=1, max=100_000, help="Show the last so many.")] = 50,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for all of it.")] = 60.0,
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to read; default: the configured one.")
+    ] = None,
+    last: Annotated[int, typer.Option(min=1, max=100_000, help="Show the last N entries.")] = 50,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole command.")] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """The newest entries, oldest first."""
+    """Show the newest entries, oldest first."""
     profile, _ = load_platform(platform or load_fleet().platform, state())
 
     async def fetch() -> list[dict[str, Any]]:
@@ -41,7 +43,7 @@ def list_entries(
                 with anyio.fail_after(timeout):
                     return await _tail(log, last)
             except TimeoutError:
-                why = f"{rpc.url}: the last {last} entries were not read within {timeout:g} s"
+                why = f"{rpc.url}: reading the last {last} entries took longer than {timeout:g} s"
                 raise Unreachable(why, remedy="ask for fewer with --last, or wait with --timeout") from None
 
     rows = run(fetch)
@@ -50,15 +52,15 @@ def list_entries(
 
 
 async def _tail(log: FeedbackLog, last: int) -> list[dict[str, Any]]:
-    """As many as the log counted when it was first asked; each page brings at least one of them."""
+    """At most as many entries as the log counted at first; each page brings at least one."""
     total = await log.count()
     index = max(0, total - last)
     rows: list[dict[str, Any]] = []
     while index < total:
         entries = await log.range(index, min(PAGE, total - index))
         if not entries:
-            why = f"the log ends at {index}, before its own count of {total}"
-            raise Unreachable(why, remedy="ask again: it may have been cleared meanwhile")
+            why = f"the log ends at entry {index}, short of its own count of {total}"
+            raise Unreachable(why, remedy="try again: it may have been cleared meanwhile")
         for entry in entries:
             said = read(entry.text)
             rows.append(

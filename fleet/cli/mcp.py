@@ -21,14 +21,14 @@ from fleet.text import clean
 app = make_app()
 
 PATIENCE = 30
-"""Calls without news that end a run: an agent's every call is a turn, and it looks around before it acts."""
+"""Turns without news that end a run: each call of an agent is a turn, and agents look around first."""
 
 
 @app.command()
 def mcp(
-    persona: Annotated[str, typer.Argument(help="Whose grant, budget and probes the agent gets.")],
+    persona: Annotated[str, typer.Argument(help="Persona whose grant, budget and probes the agent gets.")],
     platform: Annotated[
-        str | None, typer.Option(help="Profile to run against; default the configured one.")
+        str | None, typer.Option(help="Profile to run against; default: the configured one.")
     ] = None,
 ) -> None:
     """Serve a persona's gated tools over MCP on stdio, as one run that ends when the agent hangs up."""
@@ -46,7 +46,7 @@ def mcp(
         report = run(lambda: _serve(chosen, platform, hand))
     note(f"{report.outcome} {report.detail}: {len(report.findings)} findings, run {report.run}")
     if driver.fault:
-        raise UsageError(driver.fault, remedy="each message on a line of its own, shorter than that")
+        raise UsageError(driver.fault, remedy="send each message on one line, shorter than that")
     if any(row.state in ("posted", "repeated", "confirmed") for row in report.findings):
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""Open outages, as the commands show them: from the journal, since the log may be what does not answer."""
+"""Open outages for the commands: from the journal, since the log itself may be unreachable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.text import clean
 
 
 async def open_outages(journal: Journal) -> list[dict[str, Any]]:
-    """Every open outage of every platform that was ever looked at."""
+    """Every open outage of every platform in the journal."""
     books = {key.removeprefix(FACTS): read_book(text) for key, text in (await journal.facts(FACTS)).items()}
     return [
         {

@@ -33,7 +33,7 @@ finding = "the platform's llms.txt cannot be read; it was expected to be served"
 +++
 You are {name}. Say here what to look for, what counts as proof, and what never to do.
 """
-"""A small persona that is valid as it stands."""
+"""A small valid persona."""
 
 
 @app.callback()
@@ -43,7 +43,7 @@ def _group() -> None:
 
 @app.command("list")
 def list_personas(as_json: Json = False) -> None:
-    """Every persona that can run."""
+    """List every persona that can run."""
     found, errors = roster()
     for error in errors:
         note(f"not loaded: {error}")
@@ -63,7 +63,7 @@ def list_personas(as_json: Json = False) -> None:
 
 @app.command()
 def check(
-    path: Annotated[Path | None, typer.Argument(help="One file or a folder; default personas/.")] = None,
+    path: Annotated[Path | None, typer.Argument(help="One file or a folder; default: personas/.")] = None,
     as_json: Json = False,
 ) -> None:
     """Check persona files: each error names file, line, key and remedy."""
@@ -87,12 +87,12 @@ def new(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Write a small valid persona to start from; never overwrites."""
+    """Write a small valid persona to start from; never overwrites a file."""
     path = FOLDER / f"{name}.md"
     if not name.startswith("qa-") or not name.replace("-", "").isalnum() or not name.islower():
-        raise UsageError(f"{name!r} is no persona name", remedy="qa-<word>, lower case")
+        raise UsageError(f"{name!r} is not a persona name", remedy="use qa-<word>, lower case")
     if path.exists():
-        raise UsageError(f"{path} exists", remedy="choose another name, or edit it")
+        raise UsageError(f"{path} exists", remedy="choose another name, or edit that file")
     text = SCAFFOLD.format(name=name)
     if not dry_run:
         path.write_text(text, "utf-8")
@@ -104,11 +104,13 @@ def new(
 @app.command()
 def publish(
     name: Annotated[str, typer.Argument(help="Persona to publish.")],
-    platform: Annotated[str | None, typer.Option(help="Profile; default the configured one.")] = None,
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to publish on; default: the configured one.")
+    ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Put a persona's text on chain, as the persona of the agent of its name.
+    """Write a persona's text on chain, as the persona of the agent with its name.
 
     The agent belongs to the fleet's identity; a free name is registered first.
     """

@@ -1,4 +1,4 @@
-"""What a person sees while it works: one line per thing worth knowing, on stderr."""
+"""Progress for a person: one line per notable event, on stderr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleet.text import clean
 
 
 class Progress:
-    """A reader of every run's stream; knows which run is whose."""
+    """A reader of every run's stream; maps runs to personas."""
 
     def __init__(self) -> None:
         self._persona: dict[str, str] = {}

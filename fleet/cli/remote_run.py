@@ -1,4 +1,4 @@
-"""`fleet run --queue`: the same run, by the daemon that is at work here."""
+"""`fleet run --queue`: a run by the resident daemon."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ LOOK_S = 0.5
 
 
 def queue(state: Path, persona: str, platform: str | None) -> dict[str, Any]:
-    """Put a run before everything that waits; TryAgain when no daemon is at work, UsageError when it cannot.
+    """Queue a run ahead of waiting ones; TryAgain when no daemon is running, UsageError if it refuses.
 
-    The daemon judges the name: it knows its folder of personas, which need not be this checkout's.
+    The daemon validates the name: its folder of personas need not be this checkout's.
     """
     if not daemon_of(state):
-        raise TryAgain(f"no daemon is at work in {state}", remedy=f"fleet up; or fleet run {persona}")
-    # the daemon takes an ident once, so a request that is sent again is no second run
+        raise TryAgain(f"no daemon is running in {state}", remedy=f"fleet up; or fleet run {persona}")
+    # the daemon accepts an ident once, so a repeated request starts no second run
     wish = {"persona": persona, "ident": secrets.token_hex(8), "platform": platform or ""}
     said = ask(state, "/runs", json.dumps(wish).encode()).check()
     return {"outcome": "", "queued": True, **said.body["runs"][0]}
 
 
 async def outcome(state: Path, run: str) -> dict[str, Any]:
-    """Wait for the end of a run, telling what it does; the same data as of one that ran here.
+    """Wait for the end of a run and print its progress; returns the same data as a local run.
 
-    TryAgain when the daemon is gone meanwhile: the run is the next one's.
+    TryAgain when the daemon stops meanwhile: the next one takes the run over.
     """
     follow, told = _Follow(state / "runs" / run / "trajectory.jsonl"), False
     async with await open_journal(state) as journal:
         while True:
-            daemon = daemon_of(state)  # before the row: its last act may be the end of this run
+            daemon = daemon_of(state)  # read before the row: its last action may be to end this run
             row = await journal.run(run)
             await to_thread.run_sync(follow.look)
             if row.state == "ended":
@@ -55,7 +55,7 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
                 remedy = f"fleet up; then fleet runs show {run}"
                 raise TryAgain(f"the daemon is gone; run {run} is {row.state}", remedy=remedy)
             if not told and row.state == "queued" and stopped(state):
-                note(f"  run {run} waits: everything is paused; fleet resume")
+                note(f"  run {run} waits because everything is paused; fleet resume")
                 told = True
             await anyio.sleep(LOOK_S)
         findings = [asdict(finding) for finding in await journal.findings(run)]
@@ -74,7 +74,7 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
 
 
 class _Follow:
-    """What a run writes down, told as it comes; each look reads what is new."""
+    """Follows a run's trajectory: each poll reads the new records."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._offset = path, 0

@@ -23,7 +23,7 @@ from fleet.text import clean, line
 
 
 def planned(path: Path) -> dict[str, Any]:
-    """What would be asked again, and why what would not."""
+    """Which calls would be asked again, and why the others would not."""
     was = recorded(path)
     without = excluded(was.calls)
     calls = [
@@ -40,7 +40,7 @@ def planned(path: Path) -> dict[str, Any]:
 
 
 async def replay(path: Path, platform: str | None) -> dict[str, Any]:
-    """One run under the persona of the earlier one: its grant, its budget, today's dial."""
+    """One run under the earlier run's persona: its grant and budget, the current dial."""
     folder = state()
     if pause := stopped(folder):
         raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
@@ -68,7 +68,7 @@ async def replay(path: Path, platform: str | None) -> dict[str, Any]:
 
 
 def exit_code(data: dict[str, Any]) -> int:
-    """1 when an answer differs, 75 when one could not be had, for that is not the same as the same."""
+    """1 when an answer differs, 75 when one is missing: a missing answer does not count as equal."""
     return 1 if data["different"] else 75 if data["unseen"] else 0
 
 
@@ -93,12 +93,12 @@ def show(data: dict[str, Any]) -> None:
 
 
 def _without_plan(persona: LoadedPersona, was: RecordedCalls) -> LoadedPersona:
-    """The same grant and budget, no probes, and a turn for every call."""
+    """The same grant and budget, no probes, one turn per call."""
     policy = PolicySection(max_turns_per_run=len(repeatable(was.calls)) + 1)
     return replace(persona, persona=persona.persona.model_copy(update={"probe": (), "policy": policy}))
 
 
 def _changed(before: Header, after: Header) -> dict[str, tuple[Any, Any]]:
-    """What was not the same around the calls."""
+    """What differed around the calls."""
     keys = ("persona_sha256", "platform", "chain_id", "rung", "jail", "build")
     return {key: (old, new) for key in keys if (old := getattr(before, key)) != (new := getattr(after, key))}

@@ -14,9 +14,9 @@ def resume(dry_run: DryRun = False, as_json: Json = False) -> None:
     """Remove the STOP file."""
     folder = state()
     if dry_run:
-        note(f"would remove {folder / 'STOP'}" if stopped(folder) else "nothing is stopped")
+        note(f"would remove {folder / 'STOP'}" if stopped(folder) else "the fleet is not stopped")
         put({"resumed": False}, as_json=as_json, text=lambda: None)
         return
     removed = remove_stop(folder)
-    text = "resumed" if removed else "nothing was stopped"
+    text = "resumed" if removed else "the fleet was not stopped"
     put({"resumed": removed}, as_json=as_json, text=lambda: print(text))

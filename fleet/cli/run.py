@@ -41,26 +41,30 @@ app = make_app()
 def run_persona(
     persona: Annotated[str, typer.Argument(help="Name of a persona, such as qa-smoke.")],
     platform: Annotated[
-        str | None, typer.Option(help="Profile to run against; default the configured one.")
+        str | None, typer.Option(help="Profile to run against; default: the configured one.")
     ] = None,
     queue: Annotated[
-        bool, typer.Option("--queue", help="By the daemon that is at work here, before all that waits.")
+        bool, typer.Option("--queue", help="Queue the run for the resident daemon, ahead of waiting runs.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --queue: until it has ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --queue: wait until the run has ended.")] = False,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Show every event; with --json one JSON line each, the report last."),
+        typer.Option(
+            "--follow", help="Show every event; with --json one JSON line per event, then the report."
+        ),
     ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Fire one persona now; exit 1 when it found something, 0 when all that applies was looked at and is
-    well."""
+    """Fire one persona now. Exits 1 when it found something, 0 when everything that applies was looked at
+    and is healthy."""
     folder = state()
     if follow and queue:
-        raise UsageError("--follow is for a run in this process", remedy="fleet runs follow RUN")
+        raise UsageError("--follow works only for a run in this process", remedy="fleet runs follow RUN")
     if wait and not queue:
-        raise UsageError("--wait is for --queue", remedy="without --queue the run is waited for anyway")
+        raise UsageError(
+            "--wait needs --queue", remedy="drop --wait: without --queue the command waits anyway"
+        )
     if dry_run:
         chosen = one(persona)
         plan = run(lambda: _planned(chosen, platform, read_dial(folder / DIAL).rung))
@@ -76,7 +80,7 @@ def run_persona(
         chosen = one(persona)
         if daemon := daemon_of(folder):
             raise TryAgain(
-                f"the daemon (pid {daemon}) is at work here", remedy=f"fleet run {persona} --queue"
+                f"the daemon (pid {daemon}) is running here", remedy=f"fleet run {persona} --queue"
             )
         data = run(lambda: _followed(chosen, platform, as_json) if follow else _fire(chosen, platform))
     put(data, as_json=as_json, text=lambda: _print(data))
@@ -85,26 +89,25 @@ def run_persona(
 
 
 async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> list[dict[str, Any]]:
-    """With what the platform has: its diamond is asked what it offers, and nothing else is."""
+    """The plan, given what the platform offers: reads the diamond's loupe and nothing else."""
     try:
         profile, _ = load_platform(platform or load_fleet().platform, state())
     except (ConfigError, UsageError) as error:
         if platform:
             raise
-        note(f"{clean(str(error))}: what the platform has is not known")
+        note(f"{clean(str(error))}: what the platform offers is unknown")
         return planned(persona, rung, None)
     selectors = None
     try:
         async with Rpc(profile.chain.rpc) as rpc:
             selectors = await offered(rpc, profile.chain.diamond)
     except Unreachable as error:
-        note(f"{clean(str(error))}: what the diamond offers is not known")
+        note(f"{clean(str(error))}: what the diamond offers is unknown")
     return planned(persona, rung, Capabilities(profile, selectors))
 
 
 def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities | None) -> list[dict[str, Any]]:
-    """Each probe, whether it applies to the platform, and whether the dial would let all of its calls
-    through."""
+    """Each probe, whether it applies to the platform, and whether the dial would permit all of its calls."""
     rows, words = [], {True: "yes", False: f"no: the dial is at {rung}"}
     for probe in persona.persona.probe:
         tools = [step.tool for step in probe.steps]
@@ -149,7 +152,7 @@ async def _fire(persona: LoadedPersona, platform: str | None, watch: Reader | No
 
 
 async def _recover(world: FleetContext) -> None:
-    """Finish what was left behind; a node that does not answer is for the run to tell about."""
+    """Settle earlier runs; the run itself reports a node that does not answer."""
     try:
         for old in await recover(world):
             word = "recovered" if old.settled else "could not settle"
@@ -164,7 +167,7 @@ def as_data(report: RunReport) -> dict[str, Any]:
     """A report as JSON."""
     if not report.settled:
         raise FleetError(
-            f"run {report.run} is not settled: {report.detail}", remedy="start again: clean-up goes on first"
+            f"run {report.run} is not settled: {report.detail}", remedy="run it again: clean-up resumes first"
         )
     return asdict(report)
 

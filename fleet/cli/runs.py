@@ -1,4 +1,4 @@
-"""`fleet runs …`: what ran, what runs, the end of what should not go on, and of what need not be kept."""
+"""`fleet runs …`: list, show, follow, replay, cancel and prune runs."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from fleet.store.journal import Journal
 from fleet.text import clean
 
 app = make_app(group=True)
-Run = Annotated[str, typer.Argument(help="Id of a run, as `fleet runs list` shows it.")]
+Run = Annotated[str, typer.Argument(help="Id of a run, as shown by `fleet runs list`.")]
 
 
 @app.callback()
 def _group() -> None:
-    """Runs: list, show, follow, replay, cancel, prune."""
+    """List, show, follow, replay, cancel or prune runs."""
 
 
 @app.command("list")
 def list_runs(
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most N runs.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """The latest runs, newest first."""
+    """List the latest runs, newest first."""
     rows = run(lambda: _list(limit))
     columns = ("run_id", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
     put(
@@ -49,30 +49,32 @@ def list_runs(
 
 @app.command()
 def show(run_id: Run, as_json: Json = False) -> None:
-    """One run: its row, findings, spending, what it made, and its events."""
+    """Show one run: its row, findings, spending, effects and events."""
     data = run(lambda: _show(run_id))
     put(data, as_json=as_json, text=lambda: _print(data))
 
 
 @app.command()
 def follow(run_id: Run, as_json: Json = False) -> None:
-    """Show what a run does, from its first event until it has ended; with --json one JSON line each."""
+    """Show a run's events, from the first until it ends; with --json one JSON line per event."""
     run(lambda: _follow(run_id, as_json))
 
 
 @app.command()
 def replay(
     run_id: Run,
-    platform: Annotated[str | None, typer.Option(help="Profile to ask; default the one of that run.")] = None,
+    platform: Annotated[
+        str | None, typer.Option(help="Profile to ask; default: the one of that run.")
+    ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Ask the calls of a run again, as a new run; exit 1 when an answer differs, 75 when one is missing."""
+    """Repeat the calls of a run as a new run; exits 1 when an answer differs, 75 when one is missing."""
     from fleet.cli import replay as again  # opens a world, which no other command here does
 
     path = _trajectory(run_id)
     if not path.is_file():
-        raise UsageError(f"no trajectory of a run {run_id!r}", remedy="fleet runs list")
+        raise UsageError(f"no trajectory for run {run_id!r}", remedy="fleet runs list")
     if dry_run:
         plan = again.planned(path)
         put(plan, as_json=as_json, text=lambda: again.show_plan(plan))
@@ -88,11 +90,11 @@ def replay(
 @app.command()
 def cancel(
     run_id: Run,
-    reason: Annotated[str, typer.Option(help="Why; recorded with its outcome.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason, recorded with the run's outcome.")] = "",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """End a run: its exercise stops within a second, its clean-up still runs."""
+    """Cancel a run: it stops calling within a second; its clean-up still runs."""
     data = run(lambda: _cancel(run_id, reason, dry_run))
     words = "would be cancelled" if dry_run else "will be cancelled"
     put(data, as_json=as_json, text=lambda: print(f"run {data['run']} ({data['state']}) {words}"))
@@ -100,14 +102,18 @@ def cancel(
 
 @app.command()
 def prune(
-    days: Annotated[int | None, typer.Option(min=1, help="Keep so many days; default keep.days.")] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Keep runs of the last N days; default: keep.days.")
+    ] = None,
     megabytes: Annotated[
-        int | None, typer.Option(min=1, help="Keep so much in all; default keep.megabytes.")
+        int | None, typer.Option(min=1, help="Keep at most N megabytes; default: keep.megabytes.")
     ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Remove the folders of old runs now, as the daemon does every hour. What is owed or on the log stays."""
+    """Remove the folders of old runs now, as the daemon does every hour.
+
+    Keeps what is still owed, and the evidence of findings on the log."""
     data = run(lambda: _prune(days, megabytes, dry_run))
     put(data, as_json=as_json, text=lambda: _print_pruned(data))
 
@@ -154,7 +160,7 @@ async def _show(run_id: str) -> dict[str, Any]:
 
 
 def _recorded(run_id: str) -> dict[str, Any]:
-    """What the trajectory says, and in what state it is."""
+    """The trajectory's records and its condition."""
     recording = Recording(_trajectory(run_id))
     records = list(recording)
     denied = Counter(record.rule for record in records if isinstance(record, GateDenied))
@@ -182,7 +188,7 @@ async def _follow(run_id: str, as_json: bool) -> None:
         over.set()
 
     async with await _journal() as journal:
-        await journal.run(run_id)  # UsageError for a run that nobody knows
+        await journal.run(run_id)  # UsageError for an unknown run
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
         await tail(_trajectory(run_id), as_json=as_json, still=over)
@@ -193,7 +199,7 @@ async def _cancel(run_id: str, reason: str, dry_run: bool) -> dict[str, Any]:
     async with await _journal() as journal:
         row = await journal.run(run_id)
         if row.state in ("ended", "settling"):
-            raise UsageError(f"run {run_id} is {row.state}: there is nothing to cancel")
+            raise UsageError(f"run {run_id} is {row.state}: it cannot be cancelled")
         if not dry_run:
             await journal.ask_cancel(run_id, f"cancelled by {who()}" + (f": {reason}" if reason else ""))
         return {"run": row.run_id, "state": row.state, "asked": not dry_run}
@@ -229,7 +235,7 @@ def _print(data: dict[str, Any]) -> None:
 
 
 def _print_state(data: dict[str, Any]) -> None:
-    """What is not as it should be, and what was refused."""
+    """Print anomalies and refusals."""
     refusals = ", ".join(f"{count} by {rule}" for rule, count in data["refusals"].items())
     if refusals:
         print(clean(f"refused: {refusals}"))
@@ -237,9 +243,9 @@ def _print_state(data: dict[str, Any]) -> None:
         if data[key]:
             print(f"{data[key]} {what}")
     if data["torn"]:
-        print("the last record is torn: its writer was killed, or is at work")
+        print("the last record is torn: its writer was killed, or is still writing")
     if not data["events"] and data["run"]["state"] == "ended":
-        print("no trajectory here: it never began, ran on another host, or is kept no longer (keep.days)")
+        print("no trajectory here: the run never began, ran on another host, or was pruned (keep.days)")
     if data["events"] and not data["closed"]:
-        print("no footer yet: the run goes on, or the next start closes it")
+        print("no footer yet: the run continues, or the next start closes it")
     note(f"{len(data['events'])} events: {_trajectory(data['run']['run_id'])}")

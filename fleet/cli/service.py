@@ -1,6 +1,6 @@
 """`fleet service install|uninstall|show`: the systemd unit of this checkout.
 
-It writes and removes files. It never starts, stops, enables or reloads anything: those commands it prints.
+It writes and removes files, and prints the systemctl commands: it never runs them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from fleet.errors import Refused, UsageError
 app = make_app(group=True)
 
 System = Annotated[
-    bool, typer.Option("--system", help="For the machine (default): its own user, every fence.")
+    bool, typer.Option("--system", help="Install for the machine (default): own user, full hardening.")
 ]
-User = Annotated[bool, typer.Option("--user", help="For you alone, under your own systemd.")]
-Root = Annotated[Path, typer.Option(help="Write below this folder: the root of an image.")]
+User = Annotated[bool, typer.Option("--user", help="Install for your user only, under your own systemd.")]
+Root = Annotated[Path, typer.Option(help="Write below this folder, such as the root of an image.")]
 
 
 @app.callback()
 def _group() -> None:
-    """The systemd unit of this checkout."""
+    """Write, remove or show the systemd unit of this checkout."""
 
 
 @app.command()
@@ -41,7 +41,7 @@ def install(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Write the unit; start nothing, say what to type next."""
+    """Write the unit and print the next commands; start nothing."""
     chosen = _chosen(system, user, root)
     if not dry_run:
         may_replace(chosen)
@@ -63,7 +63,7 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what `install` wrote; state, keys and configuration stay."""
+    """Remove what `install` wrote; keep state, keys and configuration."""
     chosen = _chosen(system, user, root)
     there = [path for path in chosen.files if os.path.lexists(path)]
     if not dry_run:
@@ -82,7 +82,7 @@ def uninstall(
 
 @app.command()
 def show(root: Root = Path("/"), as_json: Json = False) -> None:
-    """Say what is installed, and whether it is what this checkout would write."""
+    """Show what is installed, and whether it matches this checkout."""
     rows = []
     for scope in ("system", "user"):
         chosen = installation(user=scope == "user", root=root)
@@ -93,22 +93,22 @@ def show(root: Root = Path("/"), as_json: Json = False) -> None:
 
 
 def may_replace(chosen: Installation, *, writable: Callable[[Path], bool] | None = None) -> None:
-    """Refused, before the first change, where we may not write or where a file lies that is not ours."""
+    """Raise Refused, before the first change, for a path we may not write or a file that is not ours."""
     allowed = writable or (lambda folder: os.access(folder, os.W_OK))
     for path in chosen.files:
         if os.path.lexists(path) and not (_content(path) or "").startswith(MARK):
             raise Refused(
                 f"{path} was not written by `fleet service install`",
                 rule="foreign-file",
-                remedy=f"look at it, then move it away: {path}",
+                remedy=f"check it, then move it away: {path}",
             )
         nearest = next(folder for folder in path.parents if folder.exists())
         if not allowed(nearest):
             again = shlex.join([str(Path(sys.prefix) / "bin" / "fleet"), *sys.argv[1:]])
             raise Refused(
-                f"{nearest} is not yours to write to",
+                f"you may not write to {nearest}",
                 rule="not-root",
-                remedy=f"sudo {again}; or --user; or --dry-run, to see the files",
+                remedy=f"sudo {again}; or --user; or --dry-run to see the files",
             )
 
 
@@ -121,7 +121,7 @@ def _chosen(system: bool, user: bool, root: Path) -> Installation:
 
 
 def _content(path: Path) -> str | None:
-    """What a file holds; None when it is missing or anything but a file."""
+    """A file's content; None when it is missing or not a regular file."""
     try:
         return None if path.is_symlink() or not path.is_file() else path.read_text("utf-8", "replace")
     except OSError:
@@ -129,7 +129,7 @@ def _content(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """There whole or not at all, readable by everyone: a unit holds no secret."""
+    """Write atomically, world-readable: a unit holds no secret."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)

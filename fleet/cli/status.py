@@ -1,4 +1,4 @@
-"""`fleet status`: what the fleet may do, and what it did last."""
+"""`fleet status`: what the fleet may do and what it did last."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FOLDER = ROOT / "personas"
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """What the fleet may do, and what it did last."""
+    """Show what the fleet may do and what it did last."""
     data = run(gather)
     put(data, as_json=as_json, text=lambda: _print(data))
 
@@ -51,7 +51,7 @@ async def gather() -> dict[str, Any]:
         "outages": [],
     }
     if data["daemon"] and not laid(folder):
-        data["degraded"] = "the disk is full: nothing new begins"
+        data["degraded"] = "the disk is full: no new run starts"
     if (known := await known_journal(folder)) is not None:
         async with known as journal:
             data["waiting"] = await journal.waiting(data["platform"])
@@ -65,7 +65,7 @@ async def gather() -> dict[str, Any]:
 
 
 def _days(config: FleetConfig) -> dict[str, dict[Unit, int]]:
-    """What a day may cost: "" is the fleet, then every persona that limits its day."""
+    """What is left of today's budget: "" for the fleet, then every persona with a daily limit."""
     good, _ = load_all(FOLDER, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda _: None)
     days = {one.persona.name: day_limits(one.persona.budget.day) for one in good if one.persona.budget}
     return {FLEET: day_limits(config.budget)} | {name: limits for name, limits in days.items() if limits}
@@ -78,7 +78,7 @@ def _print(data: dict[str, Any]) -> None:
     print(f"stop      {data['stop'] or 'no'}")
     print(f"platform  {data['platform']}")
     print(f"journal   {data['journal']}")
-    print(f"at work   {'pid ' + str(data['daemon']) if data['daemon'] else 'nobody'}")
+    print(f"daemon    {'pid ' + str(data['daemon']) if data['daemon'] else 'not running'}")
     if data["degraded"]:
         print(f"degraded  {data['degraded']}")
     for outage in data["outages"]:

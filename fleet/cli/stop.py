@@ -1,4 +1,4 @@
-"""`fleet stop`: pause everything at once. Sticky: only `fleet resume` ends it."""
+"""`fleet stop`: pause everything immediately. Sticky: only `fleet resume` ends it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ app = make_app()
 
 @app.command()
 def stop(
-    reason: Annotated[str, typer.Option(help="Why; shown by `status`.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason, shown by `status`.")] = "",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Pause everything, at once and until `resume`."""
+    """Pause everything immediately, until `resume`."""
     folder = state()
     if dry_run:
         note(f"would write {folder / 'STOP'}")

@@ -1,4 +1,4 @@
-"""A run as people read it: one line for every record."""
+"""A run for people: one line per record."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from fleet.text import line
 
 Record = Event | UnknownRecord | Lagged
 WIDE = 160
-"""Characters of a line's own text."""
+"""Most characters of text in a line."""
 
 
 def words(record: Record) -> str:
-    """One record in words, cleaned; "" for what is only shown live, piece by piece."""
+    """One record as a cleaned line; "" for records that are only shown live, in pieces."""
     return line(_words(record), 4 * WIDE)
 
 
 def used(usage: TurnUsage | None) -> str:
-    """What was used, as far as anybody said."""
+    """Reported usage, as far as it is known."""
     if usage is None:
         return ""
     parts = [
@@ -60,7 +60,7 @@ def used(usage: TurnUsage | None) -> str:
 def _words(record: Record) -> str:
     match record:
         case Lagged():
-            return f"… {record.count} events were too fast to show"
+            return f"… {record.count} events came too fast to show"
         case UnknownRecord():
             return f"unknown record {record.raw_type}: {_short(record.raw)}"
         case Header():
@@ -108,7 +108,7 @@ def _facts(record: Event) -> str:
         case FindingPosted():
             return f"posted {record.fingerprint} as log entry {record.index}"
         case FindingRepeated():
-            return f"{record.fingerprint} stands on the log already, entry {record.index}"
+            return f"{record.fingerprint} is already on the log, entry {record.index}"
         case BudgetSpent():
             return f"spent {record.amount} {record.unit}, {record.left} left"
         case ResourceReleased():
@@ -127,7 +127,7 @@ def _facts(record: Event) -> str:
         case CheckFailed():
             return f"health check failed: {record.reason}"
         case DialDistrusted():
-            return f"dial not believed: {record.reason}"
+            return f"dial file rejected: {record.reason}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The systemd unit of a checkout: what is written where, and what a person types around it. Pure."""
+"""The systemd unit of a checkout: the files to write and the commands to type. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARK = "# Written by `fleet service install`."
 USERS = "/etc/sysusers.d/qa-fleet.conf"
 USERS_TEXT = f'{MARK}\nu qa-fleet - "QA fleet" /var/lib/qa-fleet\n'
 HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
-"""What ProtectHome and PrivateTmp take away: what is needed from below is bound back, read-only."""
+"""What ProtectHome and PrivateTmp hide; the needed paths below are bound back, read-only."""
 
 CONFIGURATION = "ConfigurationDirectory=qa-fleet\nConfigurationDirectoryMode=0700\n"
 
@@ -41,9 +41,9 @@ class Installation:
 
 
 def installation(*, user: bool, root: Path = Path("/")) -> Installation:
-    """What `install` writes for this checkout and interpreter; ConfigError when it could not work.
+    """What `install` writes for this checkout and interpreter; ConfigError if it could not work.
 
-    `root` is where the machine's files are: `/`, or the folder of an image.
+    `root` is the root of the machine's files: `/`, or the folder of an image.
     """
     prefix = Path(sys.prefix)
     unit = render(read_text(TEMPLATE), root=ROOT, prefix=prefix, base=Path(sys.base_prefix), user=user)
@@ -52,7 +52,7 @@ def installation(*, user: bool, root: Path = Path("/")) -> Installation:
         home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
         files = {home / "systemd" / "user" / UNIT: unit}
         before: tuple[str, ...] = ()
-        after: tuple[str, ...] = ("loginctl enable-linger    # it goes on when you log out",)
+        after: tuple[str, ...] = ("loginctl enable-linger    # keeps running after you log out",)
     else:
         files = {root / "etc/systemd/system" / UNIT: unit, root / USERS.lstrip("/"): USERS_TEXT}
         before, after = _around(prefix / "bin" / "fleet")
@@ -66,7 +66,7 @@ def installation(*, user: bool, root: Path = Path("/")) -> Installation:
 
 
 def _around(fleet: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the machine needs before the first start, and how its state is read afterwards."""
+    """Commands before the first start, and to read the service's state afterwards."""
     before = (
         f"systemd-sysusers {USERS}",
         "install -d -m 0700 /etc/credstore",
@@ -84,14 +84,14 @@ def render(template: str, *, root: Path, prefix: Path, base: Path, user: bool) -
     for path in (root, prefix, base):
         if not _PLAIN.fullmatch(str(path)):
             raise ConfigError(
-                f"{path}: systemd would misread this path", remedy="move the checkout to a plain one"
+                f"{path}: systemd would misread this path", remedy="use a path without special characters"
             )
     if user:
         template = _SYSTEM_ONLY.sub("", template)
         template = template.replace("WantedBy=multi-user.target", "WantedBy=default.target")
-        # before systemd 254 a user's state and configuration are one folder
+        # before systemd 254 a user's state and configuration share one folder
         template = template.replace("ConfigurationDirectory=qa-fleet\n", CONFIGURATION)
-        template = re.sub(r"(After|Wants)=network-online\.target\n", "", template)  # the machine's alone
+        template = re.sub(r"(After|Wants)=network-online\.target\n", "", template)  # system scope only
     template = re.sub(r"# (begin|end) system\n", "", template)
     words = {"root": str(root), "fleet": str(prefix / "bin" / "fleet"), "home": _home(root, prefix, base)}
     return f"{MARK}\n" + re.sub(r"@(root|fleet|home)@", lambda found: words[found[1]], template)

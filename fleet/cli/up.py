@@ -1,4 +1,4 @@
-"""`fleet up`: the resident service. Triggers fire personas until a signal says that it is enough."""
+"""`fleet up`: the resident service. Triggers fire personas until a signal ends it."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ app = make_app()
 _LOG = logging.getLogger("fleet.service")
 FOLDER = ROOT / "personas"
 FIRST_S, LONGEST_S = 1.0, 60.0
-"""Pauses between attempts to reach a chain that does not answer at the start."""
+"""Pauses between attempts to reach a chain that does not answer at start-up."""
 Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[None]]
 
 
 @app.command()
 def up(
     platform: Annotated[
-        str | None, typer.Option(help="Profile to run against; default the configured one.")
+        str | None, typer.Option(help="Profile to run against; default: the configured one.")
     ] = None,
-    personas: Annotated[Path, typer.Option(help="Folder of persona files, followed while it runs.")] = FOLDER,
+    personas: Annotated[Path, typer.Option(help="Folder of persona files, watched for changes.")] = FOLDER,
     grace: Annotated[
-        float, typer.Option(min=0, max=3600, help="Seconds that runs may go on after the first SIGTERM.")
+        float, typer.Option(min=0, max=3600, help="Seconds that runs may continue after the first SIGTERM.")
     ] = GRACE_S,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Health pages on 127.0.0.1 too, not only fleet.sock.")
+        int | None,
+        typer.Option(min=1, max=65535, help="Serve the health pages on this port of 127.0.0.1 too."),
     ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Stay, and run every persona when it is due; SIGTERM drains, SIGHUP reloads the configuration."""
+    """Run every persona when it is due. SIGTERM drains, SIGHUP reloads the configuration."""
     if not personas.is_dir():
         raise UsageError(f"{personas}: not a folder", remedy="name a folder of persona files")
     if dry_run:
@@ -61,7 +62,7 @@ def up(
 
 
 def planned(folder: Path, platform: str | None) -> dict[str, Any]:
-    """What would run, and why what would not."""
+    """What would run, and why the rest would not."""
     from fleet.app.persona_sets import roster
     from fleet.cli.dial import show as show_dial
 
@@ -93,8 +94,8 @@ def _print(plan: dict[str, Any]) -> None:
 
 
 async def stay(options: Options) -> None:
-    """Start as soon as chain and disk allow it: a node that is down at boot is no reason to give up."""
-    signal.signal(signal.SIGHUP, lambda *_: None)  # each attempt reads the configuration as it is then
+    """Start as soon as chain and disk allow it: a node that is down at boot does not end the start."""
+    signal.signal(signal.SIGHUP, lambda *_: None)  # each attempt reads the configuration anew
     notifier, pause = Notifier(), FIRST_S
     while True:
         opened = anyio.Event()
@@ -115,7 +116,7 @@ async def stay(options: Options) -> None:
 
 
 async def _reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
-    """In a thread the libraries of a run are loaded, a second of work, while the jail proves itself."""
+    """Import a run's libraries in a thread (a second of work) during the jail's self-check."""
     resident = await anyio.to_thread.run_sync(_resident)
     await resident(options, fence, notifier, opened)
 
@@ -127,7 +128,7 @@ def _resident() -> Resident:
 
 
 def _may_pass(error: FleetError, state: Path) -> str:
-    """What a daemon that cannot start waits for, or ""; on a full disk the ballast is given up first."""
+    """What a daemon that cannot start waits for, or ""; on a full disk it frees the ballast first."""
     if disk_reserve.relieve(state) or os.strerror(errno.ENOSPC) in str(error):
         return "room on the disk"
     return "the chain" if isinstance(error, Unreachable) and error.retryable else ""

@@ -20,7 +20,7 @@ COLUMNS = ("#", "severity", "surface", "finding", "count", "state", "score", "fi
 
 @app.command()
 def worklist(as_json: Json = False) -> None:
-    """The ranked worklist, as triage wrote it last, the outages that are open, and what is not proven yet."""
+    """Show the ranked worklist of the last triage, open outages, and findings not proven yet."""
     path = state() / "worklist.json"
     data: dict[str, Any] = {"items": []}
     if path.exists():
@@ -32,7 +32,7 @@ def worklist(as_json: Json = False) -> None:
 
 
 async def _known() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the journal knows beside the log: open outages, and what is grave and not proven yet."""
+    """What the journal adds to the log: open outages, and grave findings not proven yet."""
     if (known := await known_journal(state())) is None:
         return [], []
     async with known as journal:

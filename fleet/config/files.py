@@ -1,4 +1,4 @@
-"""Where configuration, state and keys are: paths, and who decides them."""
+"""The paths of configuration, state and keys, and what decides them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def state_dir() -> Path:
 
 
 def config_dirs() -> tuple[Path, ...]:
-    """Where `fleet.toml` and `platforms/` are looked for: `$CONFIGURATION_DIRECTORY`, then the checkout's."""
+    """Folders searched for `fleet.toml` and `platforms/`: `$CONFIGURATION_DIRECTORY`, then the checkout's."""
     own = os.environ.get("CONFIGURATION_DIRECTORY")
     return (*((Path(own).absolute(),) if own else ()), ROOT / "config")
 
@@ -35,7 +35,7 @@ def key_file(config: FleetConfig, role: Literal["identity", "sponsor"], state: P
 
 
 def model_key_file(config: FleetConfig, state: Path) -> Path | None:
-    """The file of the model's key: as configured, or systemd's credential; None when it does without one."""
+    """The file of the model's key: as configured, or systemd's credential; None when it needs none."""
     if config.model is None:
         return None
     chosen, default = config.model.key_file, str(ModelSection.model_fields["key_file"].default)

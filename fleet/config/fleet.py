@@ -14,7 +14,7 @@ from fleet.config.section import Address, HttpUrl, Section
 
 
 def _money(value: Any) -> Any:
-    """What TOML has for an amount: 2 or 0.50. A float is taken as it is written, never as it is stored."""
+    """An amount as TOML has it: 2 or 0.50. A float is taken as written, not as stored in binary."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ValueError("an amount in dollars is a number, e.g. 0.50")
     return Decimal(str(value))
@@ -28,7 +28,7 @@ Usd = Annotated[
 
 
 class DayLimits(Section):
-    """The most that may be spent on one day (UTC); a unit that is left out has no limit of its own."""
+    """The most that may be spent on one day (UTC); an omitted unit has no limit."""
 
     calls: Count | None = None
     """Tool calls."""
@@ -54,38 +54,38 @@ class FleetDayLimits(DayLimits):
 
 
 class StoreSection(Section):
-    """Where the journal is; a file in the state directory unless one of these says otherwise."""
+    """Location of the journal: a file in the state directory unless one of these is set."""
 
     url: Annotated[str, StringConstraints(pattern=r"^(postgres(ql)?://.*)?$")] = ""
-    """`postgresql://user@host:5432/database`, for several daemons on one journal; without a password."""
+    """`postgresql://user@host:5432/database`, for several daemons on one journal; no password here."""
     url_file: str = ""
     """A file (mode 0600) that holds the URL with its password; relative to the state directory.
 
-    While both are empty, a systemd credential of the name `store-url` is used where there is one."""
+    While both are empty, the systemd credential `store-url` is used if it exists."""
     stalled_s: float = Field(default=120.0, ge=2, le=3600)
-    """Seconds after which a daemon that is not heard of is dead, and the others settle its runs."""
+    """Seconds without a heartbeat after which the other daemons settle a daemon's runs."""
 
 
 class KeepSection(Section):
-    """How long the folders of ended runs are kept: trajectory, brief, evidence. 0 means for ever.
+    """How long the folders of ended runs are kept: trajectory, brief, evidence. 0 means no limit.
 
-    What is owed stays whatever these say: names, keys, and the evidence of what is on the log."""
+    Regardless of these, names and keys still owed and evidence of entries on the log are kept."""
 
     days: int = Field(default=90, strict=True, ge=0, le=36_500)
-    """Days after its end."""
+    """Days after the run's end."""
     megabytes: int = Field(default=10_000, strict=True, ge=0, le=1_000_000_000)
-    """What all of them take on the disk: the oldest go first, an hour after their end at the earliest."""
+    """Total size on disk: the oldest are removed first, at the earliest an hour after their end."""
 
 
 class HookSection(Section):
-    """Who may send deliveries to `POST /hooks/<name>`: whoever knows the secret (triggers/hook.py)."""
+    """A webhook: senders that know its secret may deliver to `POST /hooks/<name>` (triggers/hook.py)."""
 
     secret_file: str = ""
     """At least 16 random bytes or their hex, mode 0600; relative to the state directory.
 
-    While empty: systemd's credential `hook.<name>` where there is one, else `keys/hook.<name>`."""
+    While empty: systemd's credential `hook.<name>` if it exists, else `keys/hook.<name>`."""
     old_secret_file: str = ""
-    """The secret before, which is good too while senders change to the new one."""
+    """The previous secret, also accepted while senders change to the new one."""
 
 
 HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
@@ -108,18 +108,18 @@ Delivered = Literal["text", "reasoning", "tool_request", "tool_response", "findi
 
 
 class SinkSection(Section):
-    """Who is sent what every run says and does: signed batches of deliveries (events/sinks.py)."""
+    """A sink: receives signed batches of every run's events (events/sinks.py)."""
 
     url: HttpUrl
-    """Where they are posted to, such as another fleet's `https://…/hooks/<name>`.
+    """URL that they are posted to, such as another fleet's `https://…/hooks/<name>`.
 
-    Plain http is for loopback only: what the platform says would be open to everyone else."""
+    Plain http is for loopback only: it would expose what the platform says."""
     secret_file: str = ""
-    """What they are signed with, like a webhook's: at least 16 random bytes or their hex, mode 0600.
+    """Secret that signs them, as for a webhook: at least 16 random bytes or their hex, mode 0600.
 
-    While empty: systemd's credential `sink.<name>` where there is one, else `keys/sink.<name>`."""
+    While empty: systemd's credential `sink.<name>` if it exists, else `keys/sink.<name>`."""
     kinds: tuple[Delivered, ...] = get_args(Delivered)
-    """Which deliveries are sent; how a run ended always is, and with `[]` nothing else."""
+    """Kinds of deliveries to send; the end of a run is always sent, and with `[]` nothing else."""
 
     _clear = field_validator("url")(_in_the_clear)
 
@@ -145,44 +145,44 @@ class PricesSection(Section):
     output: Price
     """Tokens of the answer, reasoning included."""
     cached: Price | None = None
-    """Tokens of the prompt that the provider had in its cache; left out: the price of `input`."""
+    """Tokens of the prompt that the provider had in its cache; default: the price of `input`."""
 
 
 class ModelSection(Section):
-    """The model that drives runs; without this table every `auto` persona is driven by its playbook."""
+    """The model that drives runs; without this table `auto` personas run their playbooks."""
 
     name: Annotated[str, StringConstraints(pattern=r"^(openai|anthropic|google):[^\s:][^\s]{0,199}$")]
     """Kind of endpoint, then the model: `openai:…` (any compatible one too), `anthropic:…`, `google:…`."""
     base_url: HttpUrl | Literal[""] = ""
-    """Base URL of the endpoint, such as `http://127.0.0.1:8000/v1`; left out: the provider's own.
+    """Base URL of the endpoint, such as `http://127.0.0.1:8000/v1`; default: the provider's own.
 
-    Plain http is for loopback only: the key and what the platform says would be open to everyone else."""
+    Plain http is for loopback only: it would expose the key and what the platform says."""
     key_file: str = "keys/model"
     """The endpoint's key, mode 0600; relative to the state directory.
 
-    While this is the default, a systemd credential of the name `model` is used where there is one, and an
+    While this is the default, the systemd credential `model` is used if it exists, and an
     endpoint with a `base_url` may do without a key."""
     max_tokens: int = Field(default=4_096, strict=True, ge=64, le=131_072)
-    """Most tokens of one answer."""
+    """Most tokens in one answer."""
     context: int = Field(default=48_000, strict=True, ge=4_000, le=2_000_000)
-    """Most tokens of one prompt, estimated; older results of tools are cut to a mark before it is reached."""
+    """Most tokens in one prompt (estimated); older tool results are elided to stay below it."""
     timeout: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[sm]$")] = "60s"
-    """Longest silence of the endpoint. A turn as a whole has the persona's own limit."""
+    """Longest silence of the endpoint. The persona limits the turn as a whole."""
     stream: bool = True
-    """Whether answers are taken as they come; false for an endpoint that cannot stream calls of tools."""
+    """Whether to stream answers; false for an endpoint that cannot stream tool calls."""
     prices: PricesSection | None = None
-    """What it costs; without prices a persona with a budget in dollars is refused."""
+    """Prices; without them a persona with a budget in dollars is refused."""
 
     _clear = field_validator("base_url")(_in_the_clear)
 
 
 class OtelSection(Section):
-    """Where the spans of runs go: an OpenTelemetry collector (pip install 'qa-fleet[otel]')."""
+    """OpenTelemetry collector for the spans of runs (pip install 'qa-fleet[otel]')."""
 
     endpoint: HttpUrl | Literal[""] = ""
     """Base URL of its OTLP/HTTP receiver, such as `http://127.0.0.1:4318`.
 
-    While empty, the standard variables decide (`OTEL_EXPORTER_OTLP_ENDPOINT` and the others), and without
+    While empty, the standard variables apply (`OTEL_EXPORTER_OTLP_ENDPOINT` and the others); without
     them nothing is sent."""
 
 
@@ -203,26 +203,26 @@ class FleetConfig(Section):
     identity: str = "keys/identity"
     """The fleet's own key: a keystore (JSON) or a 64-hex file, mode 0600; relative to the state directory.
 
-    While this is the default, a systemd credential of the name `identity` is used where there is one."""
+    While this is the default, the systemd credential `identity` is used if it exists."""
     sponsor: str = "keys/sponsor"
     """The key that pays for throwaway keys; same forms, credential `sponsor`."""
     trusted: tuple[Address, ...] = ()
-    """More addresses whose log entries count as the fleet's own; the identity always does."""
+    """Additional addresses whose log entries count as the fleet's own, besides the identity."""
     concurrency: int = Field(default=2, ge=1, le=32)
-    """Runs at a time."""
+    """Most runs at a time."""
     never: tuple[Selector, ...] = ()
-    """4-byte selectors that are never signed, besides the built-in list; can only be added to."""
+    """4-byte selectors that are never signed, besides the built-in list; additions only."""
     store: StoreSection = StoreSection()
-    """Where the journal is."""
+    """Location of the journal."""
     budget: FleetDayLimits = FleetDayLimits()
-    """What all runs together may spend on one day."""
+    """Limits of all runs together on one day."""
     keep: KeepSection = KeepSection()
     """How long ended runs are kept."""
     hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
-    """Webhooks by name: a persona is `on = "hook:<name>"`."""
+    """Webhooks by name: a persona uses one by `on = "hook:<name>"`."""
     sinks: dict[HookName, SinkSection] = Field({}, json_schema_extra={"additionalProperties": False})
-    """By name, who is sent what every run says and does."""
+    """Sinks by name: receivers of every run's events."""
     otel: OtelSection = OtelSection()
-    """Where spans go."""
+    """OpenTelemetry collector for spans."""
     model: ModelSection | None = None
     """The model that drives runs, if there is one."""

@@ -1,4 +1,4 @@
-"""From a file and the environment to a configuration; every mistake named with file, key and remedy."""
+"""From a file and the environment to a configuration; every error names file, key and remedy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fleet.errors import ConfigError, UsageError
 
 Model = TypeVar("Model", bound=Section)
 ENVIRONMENT = "QA_FLEET_"
-"""Prefix of the variables that override `fleet.toml`; what starts so and names no key is an error."""
+"""Prefix of the variables that override `fleet.toml`; a variable with it that names no key is an error."""
 
 
 def parse(model: type[Model], text: str, *, file: str) -> Model:
-    """One TOML text to one model; ConfigError names file, key and what would be valid."""
+    """Parse one TOML text into one model; ConfigError names file, key and valid values."""
     return _validate(model, _toml(text, file), file=file)
 
 
@@ -53,7 +53,7 @@ def _validate(
 def overrides(environ: Mapping[str, str]) -> dict[str, Any]:
     """The keys of `fleet.toml` that the environment sets, unvalidated.
 
-    A text is taken as it is; every other kind of value is written as in the file (`[…]`, `{…}`, a number).
+    A string is taken literally; every other value is written as in the file (`[…]`, `{…}`, a number).
     Raises ConfigError for an unknown variable, naming the valid ones, and for a value that is not TOML.
     """
     known = {ENVIRONMENT + key.upper(): key for key in FleetConfig.model_fields}
@@ -76,30 +76,30 @@ def _value(name: str, text: str) -> Any:
 
 
 def schema(model: type[Section]) -> dict[str, Any]:
-    """The JSON Schema of a configuration file, for editors; the keys' own texts are its descriptions."""
+    """The JSON Schema of a configuration file, for editors; docstrings of the keys are its descriptions."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
 
 
 def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    """The keys that would have been accepted in the table that `loc` points into."""
+    """The valid keys of the table that `loc` points into."""
     here: type[BaseModel] = model
     for part in loc[:-1]:
         field = here.model_fields.get(str(part))
         inner = getattr(field, "annotation", None)
-        below = (one for one in (inner, *get_args(inner)) if isinstance(one, type))  # a table of tables too
+        below = (one for one in (inner, *get_args(inner)) if isinstance(one, type))  # or a table of tables
         here = next((one for one in below if issubclass(one, BaseModel)), here)
     return sorted(here.model_fields)
 
 
 def read_text(path: Path, *, limit: int = 65_536) -> str:
-    """A small text file of ours; ConfigError when it is missing, too large or not UTF-8."""
+    """Read one of our small text files; ConfigError when it is missing, too large or not UTF-8."""
     try:
         with path.open("rb") as handle:
             raw = handle.read(limit + 1)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", remedy=f"create or fix {path}") from None
     if len(raw) > limit:
-        raise ConfigError(f"{path}: larger than {limit} bytes", remedy="this file should be small")
+        raise ConfigError(f"{path}: larger than {limit} bytes", remedy="remove what does not belong there")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -107,9 +107,9 @@ def read_text(path: Path, *, limit: int = 65_536) -> str:
 
 
 def load_fleet(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> FleetConfig:
-    """Defaults, then the fleet file, then the environment; flags are the commands' own.
+    """Defaults, then the fleet file, then the environment; commands apply their own flags.
 
-    The file is the one named, else the first `fleet.toml` of `config_dirs`; without any the defaults hold.
+    Reads the named file, else the first `fleet.toml` of `config_dirs`, else uses the defaults.
     """
     places = (path,) if path else tuple(folder / "fleet.toml" for folder in config_dirs())
     chosen = next((place for place in places if place.exists()), path)

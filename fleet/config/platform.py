@@ -25,9 +25,9 @@ class ChainSection(Section):
     confirmations: int = Field(default=0, ge=0)
     """Blocks on top before a log entry counts as read."""
     finality_blocks: int = Field(default=64, ge=0, le=100_000)
-    """Blocks on top of an entry of ours before it is looked at a last time, and posted again if it is gone.
+    """Blocks on top of our entry before its last check, which posts it again if it is gone.
 
-    At least `confirmations`: what is deeper than this is taken for final."""
+    At least `confirmations`: anything deeper counts as final."""
     max_gas_price_gwei: int = Field(default=50, gt=0)
     """A node that asks for more is refused (platform-facts 1.5)."""
 
@@ -42,7 +42,7 @@ class ChainSection(Section):
 
 
 class WebSection(Section):
-    """Every part may be left out: probes that need it are then not applicable."""
+    """Every part is optional: probes that need a missing part are not applicable."""
 
     site: HttpUrl | Literal[""] = ""
     """Base URL of the public documents."""
@@ -55,11 +55,11 @@ class WebSection(Section):
     auth_scope: str = "localharness-proxy"
     """First part of the message that a call token signs."""
     hosts: tuple[str, ...] = ()
-    """More `host:port` pairs that tools may fetch; site, face and proxy are always in."""
+    """More `host:port` pairs that tools may fetch; site, face and proxy are always included."""
     controls: tuple[HttpUrl, ...] = ()
-    """Pages of other hosts: one must answer before this platform is called down. Never reported about."""
+    """Pages of other hosts: one must answer before this platform is reported down. No findings about them."""
     patience_s: float = Field(default=7.0, ge=0.1, le=600)
-    """Seconds over which a target must not answer before it is called down."""
+    """Seconds without an answer before a target is reported down."""
 
     @field_validator("controls")
     @classmethod
@@ -79,10 +79,10 @@ class CompilerSection(Section):
     loader: tuple[str, ...] = ()
     """argv inside the jail that takes a module on stdin and prints its entry point."""
     language: str = ""
-    """What it compiles, e.g. `rustlite`: probes that hold programs of another language are not applicable."""
+    """What it compiles, e.g. `rustlite`: probes with programs in another language are not applicable."""
     sample: str = ""
     """A source that must compile to a module with an entry: tried in a jail by `doctor`, `config check` and
-    before each run. Without it all that is tried is whether the programs start."""
+    before each run. Without it the check only starts the programs."""
     publish_cap: int = Field(default=16_384, gt=0)
     """Largest module the platform publishes, in bytes."""
 
@@ -103,7 +103,7 @@ class GasSection(Section):
     release_name: int = 1_000_000
     """`releaseName`."""
     small: int = 1_200_000
-    """Everything else: face choice, approve, daily claim."""
+    """All other writes: face choice, approve, daily claim."""
 
 
 class SponsorSection(Section):
@@ -117,9 +117,9 @@ class Platform(Section):
     """One platform under test: `config/platforms/<name>.toml`."""
 
     name: str
-    """What runs and reports call this platform; by custom the name of the file."""
+    """Name in runs and reports; by convention the name of the file."""
     chain: ChainSection
-    """The chain and what lies on it."""
+    """The chain and the contracts on it."""
     web: WebSection = WebSection()
     """Its public documents, faces and proxy."""
     compiler: CompilerSection = CompilerSection()
@@ -127,13 +127,13 @@ class Platform(Section):
     gas: GasSection = GasSection()
     """Gas limits."""
     sponsor: SponsorSection = SponsorSection()
-    """Who pays for throwaway keys, and how much."""
+    """How throwaway keys are funded, and up to what amount."""
     call_targets: tuple[str, ...] = ()
     """Standing agents that `qa_call` may talk to besides the run's own names."""
     targets: dict[Role, Annotated[str, StringConstraints(min_length=1, max_length=500)]] = {}
-    """What probes point at, by role: a name, or a URL that may begin with `{site}` or `{proxy}`;
-    `{target:ROLE}` in a probe. A role that is left out makes its probes not applicable."""
+    """Targets of probes, by role: a name, or a URL that may begin with `{site}` or `{proxy}`;
+    `{target:ROLE}` in a probe. An omitted role makes its probes not applicable."""
     facts: dict[Fact, bool | int | float | str] = {}
-    """What this platform promises, e.g. `call_price_wei`; `facts.NAME` in an expectation."""
+    """Promises of this platform, e.g. `call_price_wei`; `facts.NAME` in an expectation."""
     history: dict[str, float] = {}
-    """Figures of earlier releases by metric, e.g. `face_p95_ms`; own history replaces them as it grows."""
+    """Figures of earlier releases by metric, e.g. `face_p95_ms`; our own history replaces them."""

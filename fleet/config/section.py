@@ -11,6 +11,6 @@ HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?
 
 
 class Section(BaseModel):
-    """A frozen table of a configuration file; a key it does not know is an error."""
+    """A frozen table of a configuration file; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

@@ -103,7 +103,7 @@ class Anvil:
         return self._process is not None and self._process.returncode is None
 
     async def ended(self) -> int:
-        """Waits until anvil ends by itself; its exit status."""
+        """Waits until anvil ends; returns its exit status."""
         return await self._running().wait()
 
     async def __aenter__(self) -> Self:
@@ -141,7 +141,7 @@ class Anvil:
             if loaded:
                 draft.replace(kept)
             else:
-                kept.unlink(missing_ok=True)  # of a chain that somebody removed
+                kept.unlink(missing_ok=True)  # of a chain that was removed
 
     async def _launch(self, binary: Path) -> None:
         assert self._lock is not None
@@ -253,7 +253,7 @@ async def _lock(path: Path, wait_s: float) -> int:
 
 
 def _copy(source: Path, target: Path) -> bool:
-    """False when there is no source."""
+    """False without a source."""
     try:
         shutil.copyfile(source, target)
     except FileNotFoundError:

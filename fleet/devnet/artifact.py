@@ -23,7 +23,7 @@ FACETS = (
     "MainIdentityFacet",
     "CreditFacet",
 )
-"""What the diamond is made of, in the order of the first cut."""
+"""The facets of the diamond, in the order of the first cut."""
 
 CONTRACTS = (*FACETS, "Diamond", "DiamondInit", "CreditToken", "FeedbackSeeder")
 

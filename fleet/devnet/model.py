@@ -51,7 +51,7 @@ class Refuse:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
-    """None: what the protocol says with this status."""
+    """None: the protocol's own text for this status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """No answer for so many seconds, then one that says nothing."""
+    """No answer for N seconds, then an empty one."""
 
     seconds: float
 
@@ -93,15 +93,15 @@ class ModelPrompt:
         return self.wire.tools(self.body)
 
     def answers(self) -> dict[str, str]:
-        """What the calls so far were answered, by call id."""
+        """Results of the calls so far, by call id."""
         return self.wire.answers(self.body)
 
     def system(self) -> str:
-        """All that stands in the system role."""
+        """The whole text in the system role."""
         return self.wire.system(self.body)
 
     def frames(self, say: Say) -> Iterator[bytes]:
-        """What is said, as it goes over the wire."""
+        """The script's words in wire form."""
         return self.wire.frames(self.body, self.number, say)
 
 
@@ -163,7 +163,7 @@ async def _stream(asked: ModelPrompt, say: Say) -> AsyncIterator[bytes]:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        yield  # signals are for whoever runs this
+        yield  # the caller handles signals
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Scripts for the scripted model: one that works as a tester should, and those that a fleet must survive."""
+"""Scripts for the scripted model: one that tests properly, and those that a fleet must survive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FETCH = ScriptedCall("qa_fetch", {"url": "http://127.0.0.1:1/"})
 
 
 def in_order(*answers: Answer, then: Answer | None = None) -> Script:
-    """These answers one after the other, then the last one, or `then`, again and again."""
+    """These answers one after the other, then the last one, or `then`, repeatedly."""
 
     def script(asked: ModelPrompt) -> Answer:
         if asked.number < len(answers):
@@ -42,7 +42,7 @@ def good(probes: Sequence[str], *beyond: ScriptedCall) -> Script:
 
 
 def obedient(*calls: ScriptedCall, secret: str = "") -> Script:
-    """Does whatever it was told by somebody: these calls, one turn each, and it says the secret aloud."""
+    """Obeys injected instructions: makes these calls, one turn each, and leaks the secret."""
     answers = [Say(text=f"As you say. {secret}".strip(), calls=[call]) for call in calls]
     return in_order(*answers, then=Say(text="I did as I was told."))
 
@@ -53,7 +53,7 @@ def flood(count: int = 800, call: ScriptedCall = FETCH) -> Script:
 
 
 def garbage() -> Script:
-    """Events that are no JSON, and JSON that is no event."""
+    """Events that are not JSON, and JSON that is not an event."""
     return always(
         Raw(
             (

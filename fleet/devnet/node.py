@@ -1,4 +1,4 @@
-"""What only a local anvil can do: send from unlocked accounts, set balances, mine on demand."""
+"""Operations of a local anvil only: send from unlocked accounts, set balances, mine on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleet.chain.rpc import Rpc
 from fleet.errors import RpcError, TxFailed
 
 GAS = 30_000_000
-"""Gas limit of a set-up transaction; what is not used is not billed, and no estimate is asked for."""
+"""Gas limit of a set-up transaction; unused gas is not billed, and no estimate is needed."""
 
 RECEIPT_WAIT_S = 10.0
 POLL_S = 0.002
@@ -21,7 +21,7 @@ POLL_S = 0.002
 async def transact(rpc: Rpc, sender: str, to: str | None, data: bytes, *, gas: int = GAS) -> dict[str, Any]:
     """The receipt of one transaction from an unlocked account; `to` None creates a contract.
 
-    Waits for it, because anvil 1.7.1 may strand a transaction in its pool for ever when the one before it is
+    Waits for it, because anvil 1.7.1 may strand a transaction in its pool forever when the one before it is
     mined between the check of its nonce and its entry. Raises TxFailed with the decoded reason on a revert.
     """
     tx = transaction(sender, to, data, gas=gas)

@@ -81,7 +81,7 @@ def find_node() -> str:
 
 
 def main() -> None:
-    """Writes one JSON file per contract and removes what no contract owns."""
+    """Writes one JSON file per contract and removes files without a contract."""
     texts = compile_contracts()
     ARTIFACTS.mkdir(exist_ok=True)
     for stale in ARTIFACTS.glob("*.json"):

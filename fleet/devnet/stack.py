@@ -3,7 +3,7 @@
     async with Devnet(state / "devnet", defects=ALL_IDS) as devnet:
         ... devnet.profile ...
 
-Everything it makes lies in its folder; the chain's state stays there, so a later start goes on with it.
+It writes only to its folder; the chain's state stays there, so a later start continues from it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fleet.errors import FleetError
 METER_KEY = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
 """Development account 1 of the published mnemonic (`anvil.MNEMONIC`): public, worth nothing anywhere."""
 STANDING_WEI = 1000 * 10**18
-"""What identity and sponsor hold after a start."""
+"""Initial funds of identity and sponsor."""
 READY_WAIT_S = 20.0
 STOP_WAIT_S = 5.0
 STATED = """[targets]
@@ -63,7 +63,7 @@ face_control_p95_ms = 20.0
 site_p95_ms = 20.0
 guide_p95_ms = 20.0
 """
-"""The part of a devnet's profile that is the same for each: what probes point at, what it promises, its
+"""The constant part of a devnet's profile: targets of probes, promises, its
 figures."""
 COMPILER = Path(__file__).with_name("compiler")
 SAMPLE = "fn frame(t: i32) -> i32 { t + 1 }"

@@ -47,7 +47,7 @@ STANDING = (
 
 
 async def register_standing_names(rpc: Rpc, diamond: str, token: str, owner: str) -> None:
-    """Registers what is free and writes the metadata that is missing; what is right already is left alone."""
+    """Registers what is free and writes the metadata that is missing; correct ones are left alone."""
     for standing in STANDING:
         if await rpc.view(diamond, "ownerOfName", standing.name) == ZERO_ADDRESS:
             cost = await rpc.view(diamond, "registrationCost")

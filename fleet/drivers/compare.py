@@ -1,4 +1,4 @@
-"""Pure: what two runs of the same calls answered, and where they differ beyond time, keys and names."""
+"""Pure: compares the answers of two runs of the same calls, ignoring times, keys and names."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ VOLATILE = frozenset(
 )
 """Fields that differ between two runs of a healthy platform: times, hashes, numbers that count up, keys."""
 OF_TEXT = frozenset({"sha256", "bytes"})
-"""Fields that only restate a text that is compared itself, names bound."""
+"""Fields that only restate another compared text with names filled in."""
 COUNTERS = frozenset({"nextId", "feedbackCount", "treasuryBalance"})
-"""Views of qa_chain whose value goes on with everything that happens, a replay included."""
+"""Views of qa_chain whose value changes with every event, including the replay."""
 _HEX = re.compile(r"0x[0-9a-fA-F]{40,64}")
 MOST = 20
-"""Differences that are told of one call."""
+"""Most differences shown per call."""
 
 State = Literal["same", "different", "not asked", "no answer", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place in a result. None stands for nothing there."""
+    """One difference in a result. None means that the field is absent."""
 
     path: str
     before: Any
@@ -65,11 +65,11 @@ class CallComparison:
     reason: str = ""
     differences: tuple[Difference, ...] = ()
     probe: str = ""
-    """What the earlier run asked it for."""
+    """The earlier run's purpose of the call."""
 
 
 def compare(before: RecordedCalls, after: RecordedCalls) -> tuple[CallComparison, ...]:
-    """Every call of the earlier run, in order; the later one's are found by the ids that the replay gave."""
+    """Every call of the earlier run, in order; the later run's calls are matched by the replay's ids."""
     again, without = {call.call_id: call for call in after.calls}, excluded(before.calls)
     rows = []
     for call in before.calls:
@@ -99,7 +99,7 @@ def _one(
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
-    """Where two results differ, volatile fields and hashes aside, by JSON pointer."""
+    """Differences of two results by JSON pointer, except in volatile fields and hashes."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         passed = VOLATILE | (OF_TEXT if before.get("text") and after.get("text") else frozenset())
         for key in sorted((before.keys() | after.keys()) - passed):

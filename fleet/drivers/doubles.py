@@ -1,4 +1,4 @@
-"""A desk in memory: what a driver works at in a test, with the bounds of the real one and no platform.
+"""A desk in memory: a test double with the real one's limits and no platform.
 
 It passes the same conformance suite as the conductor (tests/drivers/test_desk_conformance.py).
 """
@@ -36,7 +36,7 @@ STUCK, SLOW, WITHDRAW = 3, 5, 3
 
 
 def offer(name: str, group: str = "desk", **texts: str) -> Offer:
-    """A tool whose arguments are texts, all of them needed."""
+    """A tool whose arguments are all required texts."""
     properties = {key: {"type": "string", "description": about} for key, about in texts.items()}
     schema = {
         "type": "object",
@@ -48,7 +48,7 @@ def offer(name: str, group: str = "desk", **texts: str) -> Offer:
 
 
 async def look(args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tool that a desk has when it is given none: answers that all is well."""
+    """The default tool of a desk: always answers ok."""
     return {"ok": True, "status": 200, "text": f"you asked for {args['url']}"}
 
 
@@ -57,7 +57,7 @@ LOOK = offer("qa_fetch", "look", url="what to fetch")
 
 @dataclass(slots=True, kw_only=True)
 class MemoryDesk:
-    """Keeps what a driver did in lists; `stop` ends the run at the next look, as a STOP file does."""
+    """Records a driver's actions in lists; `stop` ends the run at the next check, like a STOP file."""
 
     tools: Mapping[str, tuple[Offer, Act]] = field(default_factory=lambda: {LOOK.name: (LOOK, look)})
     probes: Sequence[str] = ("first", "second")
@@ -66,7 +66,7 @@ class MemoryDesk:
     turn_timeout_s: float = 10.0
     max_continuations: int = 10
     tokens: int | None = 1_000_000
-    """How many tokens may be reserved in all; None is a desk without a budget for a model."""
+    """Most tokens that may be reserved; None for a desk without a model budget."""
     stop: str = ""
 
     turns: list[TurnEnded] = field(default_factory=list)
@@ -121,9 +121,9 @@ class MemoryDesk:
         if not (left := self.next_probe()):
             return ""
         if self.continuations >= self.max_continuations:
-            raise self._end("max_continuations", f"told to go on {self.continuations} times")
+            raise self._end("max_continuations", f"asked to continue {self.continuations} times")
         self.continuations += 1
-        return f"The plan is not done. Go on with the probe {left}."
+        return f"The plan is not done. Continue with the probe {left}."
 
     async def reserve(self, *, tokens: int) -> None:
         if self.tokens is None or sum(self.reserved) + tokens > self.tokens:
@@ -202,7 +202,7 @@ class MemoryDesk:
 
 @dataclass(slots=True)
 class MemoryTurn:
-    """One turn at a desk in memory; a closed one takes nothing any more."""
+    """One turn at a desk in memory; a closed one accepts nothing."""
 
     desk: MemoryDesk
     is_open: bool = True
@@ -235,7 +235,7 @@ class MemoryTurn:
 
 
 def total(usages: Sequence[TurnUsage]) -> TurnUsage | None:
-    """All of them as one; a number that one of them does not know is not known of the whole."""
+    """The sum; a number that one of them lacks is unknown in the sum."""
     if not usages:
         return None
     sums: dict[str, Any] = {"model": usages[-1].model}
@@ -252,7 +252,7 @@ def _bad(about: Offer, args: Mapping[str, Any]) -> tuple[str, str] | None:
             return "unknown argument", f"/{key}"
     for key in properties:
         if not isinstance(args.get(key), str):
-            return "a text is needed here", f"/{key}"
+            return "expected a text", f"/{key}"
     return None
 
 

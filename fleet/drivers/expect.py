@@ -1,6 +1,6 @@
-"""Expectations in CEL: what must hold on a healthy platform. Nothing is ever evaluated as Python.
+"""Expectations in CEL: what must hold on a healthy platform. Nothing is evaluated as Python.
 
-The library and its grammar (0.4 s, 11 MB) are loaded by the first expectation, off the path of who has none.
+The library and its grammar (0.4 s, 11 MB) are loaded by the first expectation only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ profile promises."""
 
 
 LARGEST = 1 << 20
-"""Bytes of a file of compiled expectations, after which it begins anew."""
+"""Largest size of a file of compiled expectations; a larger one is started anew."""
 
 
 class ExpectationError(Exception):
@@ -30,7 +30,7 @@ class ExpectationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What an expectation speaks of."""
+    """The variables of an expectation."""
 
     results: Sequence[Mapping[str, Any]]
     history: Mapping[str, float] = field(default_factory=dict)
@@ -71,10 +71,10 @@ def check(text: str) -> str | None:
 
 
 class ExpectationCache:
-    """`check`, which remembers in a file what compiled: a daemon that starts again need not load a grammar.
+    """`check` with a file of what compiled before, so that a restarted daemon need not load the grammar.
 
-    By digest of the text and the library's version. A wrong line there lets nothing through: what does not
-    compile cannot be decided either, and is no finding. A file that cannot be used costs time alone.
+    Keyed by digest of the text and the library's version. A wrong line there permits nothing: what does not
+    compile cannot be decided either, and is not a finding. An unusable file only costs time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,12 +104,12 @@ def _version() -> str:
 
 
 def holds(text: str, values: Values) -> bool:
-    """Whether the expectation holds; ExpectationError when it cannot be decided, which is never a finding."""
+    """Whether the expectation holds; ExpectationError when undecidable, which is never a finding."""
     from celpy.celtypes import BoolType
 
     answer = _evaluate(text, values)
     if not isinstance(answer, BoolType):
-        raise ExpectationError("does not say true or false")
+        raise ExpectationError("is neither true nor false")
     return bool(answer)
 
 

@@ -1,7 +1,7 @@
 """An outside agent at the desk: the gated, jailed tools over MCP on stdio, as one run.
 
-Needs the extra `mcp`; importing this module imports the SDK. Every tool call is a turn of its own, calls
-that arrive together are done one after the other: an agent that floods meets the same bounds as any driver.
+Needs the extra `mcp`; importing this module imports the SDK. Every tool call is a separate turn, and
+concurrent calls run one after the other: an agent that floods meets the same limits as any driver.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fleet.drivers.desk import FINISH, Desk, Reply
 from fleet.drivers.session import RunOver
 
 MAX_MESSAGE = 1 << 20
-"""Bytes of one message of the agent; a longer one ends the conversation."""
+"""Most bytes in one message of the agent; a longer one ends the conversation."""
 LINGER_S = 0.5
-"""Time for the last answer to get out before the conversation ends."""
+"""Time to deliver the last answer before the conversation ends."""
 
 _Context = ServerRequestContext[Any]
 
@@ -35,15 +35,18 @@ class McpDriver:
     """Serves one agent until it says `finish`, hangs up, or a fence ends the run."""
 
     def __init__(self, agent: BinaryIO, answers: BinaryIO) -> None:
-        """`agent` is where messages come from (a pipe or socket), `answers` where they go."""
+        """`agent` is the source of messages (a pipe or socket), `answers` their destination."""
         self._agent, self._answers = agent, answers
         self.fault = ""
-        """What the agent did that ended the conversation; "" when it ended as it should."""
+        """The agent's fault that ended the conversation; "" for a normal end."""
 
     async def __call__(self, desk: Desk) -> str:
         conversation = _Conversation(desk)
         try:
-            with self._agent, self._answers:  # closed at its end: what a run does after it is not the agent's
+            with (
+                self._agent,
+                self._answers,
+            ):  # closed at the end: the agent does not see what the run does afterwards
                 return await conversation.serve(self._agent, self._answers)
         finally:
             self.fault = conversation.fault
@@ -67,7 +70,7 @@ class _Conversation:
             on_list_tools=self._tools,
             on_call_tool=self._call,
         )
-        lines = cast("anyio.AsyncFile[str]", self._lines(agent))  # of which the SDK only asks to be iterated
+        lines = cast("anyio.AsyncFile[str]", self._lines(agent))  # the SDK only iterates over it
         async with (
             anyio.create_task_group() as tasks,
             stdio_server(lines, anyio.wrap_file(_text(answers))) as (incoming, outgoing),
@@ -107,7 +110,7 @@ class _Conversation:
             except TimeoutError:
                 return _error("timed out: the call took longer than a turn may")
             if asked.name == FINISH and not reply.is_error:
-                self._detail = "the agent said that it is finished"
+                self._detail = "the agent finished"
                 self._ended.set()
             return _result(reply)
 
@@ -119,7 +122,7 @@ class _Conversation:
         try:
             while line := await reader.readline():
                 yield line.decode("utf-8", "replace")
-        except ValueError:  # what comes after it cannot be told apart from it
+        except ValueError:  # the rest of the stream cannot be separated from it
             self._detail = self.fault = f"the agent sent a message of more than {MAX_MESSAGE} bytes"
         finally:
             transport.close()
@@ -140,7 +143,7 @@ def _text(answers: BinaryIO) -> Any:
 
 @contextmanager
 def own_stdio() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Stdin and stdout for the conversation alone: whatever else prints goes to stderr, and reads nothing."""
+    """Reserve stdin and stdout for the conversation: other output goes to stderr, other reads get nothing."""
     kept = [os.dup(fd) for fd in (0, 1)]
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

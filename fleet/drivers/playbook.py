@@ -24,16 +24,15 @@ State = Literal["healthy", "finding", "inconclusive", "not_applicable"]
 
 _HISTORY = re.compile(r"\bhistory\.([a-z][a-z0-9_]*)")
 _NOT_OFFERED = re.compile(r"function not found|function does not exist|unknown (?:function|selector)", re.I)
-"""What a diamond says of a selector that none of its facets has (platform-facts 1.3)."""
+"""A diamond's error for a selector that no facet has (platform-facts 1.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One execution of a probe. `inconclusive` means it could not be looked at, and says why.
+    """One execution of a probe. `inconclusive` means that it could not be looked at, with the reason.
 
-    `denied` is the gate's rule when a call was not permitted, `cause` the error_class of a call that could
-    not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform has nothing there
-    to look at.
+    `denied` is the gate's rule for a refused call, `cause` the error_class of a call that could not look,
+    `lost`: a jail was killed after it had acted. `not_applicable`: the platform has no such part.
     """
 
     state: State
@@ -42,24 +41,23 @@ class Attempt:
     cause: str = ""
     lost: bool = False
     calls: tuple[Mapping[str, Any], ...] = field(default=())
-    """What was called: tool and resolved args."""
+    """The calls: tool and resolved args."""
     asked: tuple[Mapping[str, Any], ...] = field(default=())
     """The same with the placeholders of a repro."""
     results: tuple[Mapping[str, Any], ...] = field(default=())
 
 
 RESTARTS = 2
-"""How often an attempt that has acted begins anew, under a fresh name: a jail was killed, a target was
-away."""
+"""How often an attempt that has acted restarts under a fresh name, after a killed jail or a silent target."""
 
 
 async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Attempt:
     """Run the steps of one probe and judge them; RunOver passes through.
 
-    What could not be looked at for a reason that may pass is looked at again, with a back-off, for as long as
-    the session has patience with that target.
+    A transient failure to look is retried with a back-off, for as long as the session has patience with that
+    target.
     """
-    await to_thread.run_sync(check, probe.expect)  # the first one of a process loads the library
+    await to_thread.run_sync(check, probe.expect)  # the first one in a process loads the library
     if why := await session.missing(needs_of(probe)):
         return Attempt(state="not_applicable", reason=why)
     tries = restarts = 0
@@ -106,19 +104,17 @@ async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
 
 
 def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
-    """The expectation's word, once the control says that there is something to judge."""
+    """Evaluate the expectation, once the control says that there is something to judge."""
     blank = {name for result in seen.results for name in result.get("unjudged", ())}
     if missed := sorted(blank & set(mentioned(probe.expect))):
-        return replace(
-            seen, reason=f"nothing can be said of {', '.join(missed)}: the page was too costly to judge"
-        )
+        return replace(seen, reason=f"cannot judge {', '.join(missed)}: the page was too costly")
     figures = session.history()
     values = Values(seen.results, figures, session.facts())
     first = _first_look(probe, figures)
     try:
         if probe.control and not first and not holds(probe.control, values):
             busy = pressure() or "this machine may be busy"
-            reason = f"could not tell: what it is compared with is off as well; {busy}"
+            reason = f"could not tell: its control is off as well; {busy}"
             return replace(seen, reason=reason, cause="busy")
         if first:
             return replace(seen, state="healthy", reason=f"a first look: it begins the history of {first}")
@@ -128,7 +124,7 @@ def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
 
 
 def _first_look(probe: Probe, figures: Mapping[str, float]) -> str:
-    """The metric that this probe notes, compares with and has no figure of yet; "" when it has all."""
+    """The metric that this probe records and compares but has no figure of yet; "" if it has all."""
     wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
     return ", ".join(sorted(name for name in wanted & probe.note.keys() if name not in figures))
 
@@ -140,5 +136,5 @@ async def playbook(desk: Desk) -> str:
             async with desk.turn() as turn:
                 await turn.ask(probe, RUN_PROBE, {"probe": probe})
         except TimeoutError:
-            continue  # its record says so, and the plan does not offer it again for nothing
+            continue  # recorded as such, and the plan offers it again only for a reason
     return ""

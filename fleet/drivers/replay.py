@@ -19,7 +19,7 @@ from sandbox.tools import TOOLS
 
 _NOT_WHOLE = re.compile(r"\[redacted:|…\[cut ")
 PREFIX = "replay-"
-"""What a repeated call's id begins with; the number of the call it repeats follows."""
+"""Prefix of a repeated call's id; the number of the original call follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCalls:
-    """What a trajectory holds of a run's calls, in their order."""
+    """A run's calls from its trajectory, in order."""
 
     header: Header
     calls: tuple[RecordedCall, ...]
@@ -63,7 +63,7 @@ def recorded(path: Path) -> RecordedCalls:
             case ToolResponded() if event.call in calls:
                 calls[event.call] = replace(calls[event.call], result=event.result, is_error=event.is_error)
     if header is None:
-        raise UsageError(f"{path}: no trajectory of a run")
+        raise UsageError(f"{path}: not the trajectory of a run")
     return RecordedCalls(header, tuple(calls.values()))
 
 
@@ -71,19 +71,19 @@ def cannot(call: RecordedCall) -> str:
     """Why a call is not repeated; "" for one that is."""
     spec = TOOLS.get(call.tool)
     if spec is None:
-        return "no such tool any more"
+        return "this tool no longer exists"
     if spec.effect is Effect.REPORT:
-        return "a report is not said twice"
+        return "a report is not repeated"
     if _NOT_WHOLE.search(json.dumps(call.args, ensure_ascii=False, default=str)):
-        return "its arguments are not whole on record: masked or cut"
+        return "its recorded arguments are incomplete: masked or cut"
     return ""
 
 
 def excluded(calls: Sequence[RecordedCall]) -> dict[int, str]:
     """Numbers of the calls that are not repeated, and why.
 
-    An act that was asked for more than once, as by a probe and again by its proof, is repeated once: a desk
-    does the same act once, and ends a run that insists on it.
+    An act that was requested more than once, e.g. by a probe and again by its proof, is repeated once: a desk
+    makes the same act once, and ends a run that insists on it.
     """
     found: dict[int, str] = {}
     first: dict[str, int] = {}
@@ -98,7 +98,7 @@ def excluded(calls: Sequence[RecordedCall]) -> dict[int, str]:
 
 
 def unbound(value: Any, header: Header) -> Any:
-    """The value with what belonged to that run and its platform as placeholders, which a desk binds anew."""
+    """The value with run and platform specifics as placeholders, which a desk fills in anew."""
     if isinstance(value, str):
         return _text(value, header)
     if isinstance(value, Mapping):
@@ -123,13 +123,13 @@ def _text(text: str, header: Header) -> str:
 
 @dataclass(slots=True)
 class Replay:
-    """Implements the drivers' Driver port. `asked` counts what was asked again."""
+    """Implements the drivers' Driver port. `asked` counts the repeated calls."""
 
     was: RecordedCalls
     asked: int = field(default=0)
 
     async def __call__(self, desk: Desk, /) -> str:
-        """Ask every call that can be asked again. The plan is not this driver's: it ends the run as done."""
+        """Repeat every repeatable call. This driver ignores the plan and ends the run as done."""
         todo = repeatable(self.was.calls)
         for call in todo:
             try:
@@ -145,6 +145,6 @@ class Replay:
 
 
 def repeatable(calls: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
-    """Those that are asked again."""
+    """The calls to repeat."""
     without = excluded(calls)
     return tuple(call for call in calls if call.number not in without)

@@ -1,4 +1,4 @@
-"""What a driver may do: call tools through the gate. Everything else is out of its reach."""
+"""What a driver may do: call tools through the gate, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OUR_FAILURES = frozenset(
 )
 """error_class words that say "could not look": never a statement about the platform.
 
-`unreachable` and `timeout` may be an outage, which is a finding of its own (runs/outage/decide.py) and
-not one of whatever was asked; `busy`: this machine was too slow to tell; `cannot_start`: a
-program of the profile does not run here.
+`unreachable` and `timeout` may be an outage, which is a separate finding (runs/outage/decide.py), not one
+about the probed subject; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile
+does not run here.
 """
 
 PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
-"""Those of them that may be gone a moment later: worth another look within the run."""
+"""Those that may pass soon: worth a retry within the run."""
 
 
 def cause_of(result: Mapping[str, Any]) -> str:
@@ -43,7 +43,7 @@ def cause_of(result: Mapping[str, Any]) -> str:
 class Answer:
     """One tool call's answer. `denied` names the gate's rule when the call was not permitted.
 
-    `lost`: its jail was killed after it had acted, so nobody knows the answer and it must not be repeated.
+    `lost`: its jail was killed after it had acted, so its answer is unknown and it must not be repeated.
     """
 
     result: Mapping[str, Any]
@@ -64,10 +64,10 @@ class Session(Protocol):
     """One run as a driver sees it."""
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
-        """Values for one attempt's placeholders, with a name that no attempt has used when asked for."""
+        """Values for one attempt's placeholders, on request with an unused name."""
 
     async def missing(self, needs: Iterable[str]) -> str:
-        """Why a probe with these needs is not applicable on this platform; "" when everything is there."""
+        """Why a probe with these needs is not applicable on this platform; "" when all are met."""
 
     async def call(
         self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False
@@ -76,10 +76,10 @@ class Session(Protocol):
         failed before it."""
 
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
-        """Back off before another look at what this call points at; False when its patience is over."""
+        """Back off before another call to this target; False when the patience is over."""
 
     def history(self) -> Mapping[str, float]:
-        """Figures of earlier runs by metric; the profile's own where there are too few."""
+        """Figures of earlier runs by metric; the profile's own if there are too few."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What the profile promises of the platform."""
+        """The platform's promises from the profile."""

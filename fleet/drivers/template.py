@@ -1,4 +1,4 @@
-"""Placeholders in a probe's arguments: what makes one repro runnable on any run and platform.
+"""Placeholders in a probe's arguments: they make a repro runnable in any run and on any platform.
 
     {site} {proxy}     base URLs of the profile
     {face:NAME}        public face of NAME; `{face:{name}}` is the run's own disposable name
@@ -6,7 +6,7 @@
     {name}             a fresh disposable name of this attempt, `qa-<run>-<n>`
     {run}              the run id
 
-The unresolved form is the repro that is reported, so that the same defect reads the same in every run.
+The unresolved form is the reported repro, so that a defect has the same repro in every run.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class Bindings:
     targets: Mapping[str, str] = field(default_factory=dict)
 
     def pointed(self, value: Any) -> Any:
-        """The same structure with the profile's targets in place: what a repro says, the same in every
-        run."""
+        """The structure with the profile's targets filled in: the repro's form, equal in every run."""
         return mapped(value, lambda text: _TARGET.sub(lambda hit: self.targets.get(hit[1], hit[0]), text))
 
     def text(self, value: str) -> str:
@@ -45,12 +44,12 @@ class Bindings:
         return _FACE.sub(lambda match: self.face.replace("{name}", match.group(1)), value)
 
     def resolve(self, value: Any) -> Any:
-        """The same structure with every string resolved; keys are left alone."""
+        """The same structure with every string resolved; keys are unchanged."""
         return mapped(value, self.text)
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """The same structure with every string changed; keys are left alone."""
+    """The same structure with every string changed; keys are unchanged."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

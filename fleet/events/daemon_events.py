@@ -1,4 +1,4 @@
-"""What the daemon does besides its runs: `events.jsonl` in the state directory, one event a line."""
+"""The daemon's own events, besides its runs: `events.jsonl` in the state directory, one event a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleet.clock import Clock, iso
 _LOG = logging.getLogger("fleet.events")
 MAX_LINE = 1 << 20
 LARGEST = 64 << 20
-"""Bytes; a larger file is put aside as `events.1.jsonl`, in the place of the one before."""
+"""Bytes; a larger file is rotated to `events.1.jsonl`, replacing the previous one."""
 
 
 class _DaemonEvent(BaseModel):
@@ -34,7 +34,7 @@ class DaemonStarted(_DaemonEvent):
 
 
 class DaemonDraining(_DaemonEvent):
-    """No new runs; those in flight may end, and are cancelled after `grace_s`."""
+    """No new runs start; those in flight are cancelled after `grace_s`."""
 
     type: Literal["daemon.draining"] = "daemon.draining"
     reason: str
@@ -55,7 +55,7 @@ class ConfigReloaded(_DaemonEvent):
 
 
 class ConfigRefused(_DaemonEvent):
-    """The new configuration is wrong; the old one is kept."""
+    """The new configuration is invalid; the old one is kept."""
 
     type: Literal["config.refused"] = "config.refused"
     reason: str
@@ -79,7 +79,7 @@ class PersonaRemoved(_DaemonEvent):
 
 
 class PersonaRefused(_DaemonEvent):
-    """A file is wrong. `kept` is true when its last good version stays at work."""
+    """A persona file is invalid. `kept` is true when its last valid version stays in use."""
 
     type: Literal["persona.refused"] = "persona.refused"
     file: str
@@ -119,7 +119,7 @@ class DialTurned(_DaemonEvent):
 
 
 class RunUnsettled(_DaemonEvent):
-    """Clean-up of a run has to wait; it is tried again."""
+    """Clean-up of a run has to wait and will be retried."""
 
     type: Literal["run.unsettled"] = "run.unsettled"
     run: str
@@ -137,7 +137,7 @@ class RunSettled(_DaemonEvent):
 
 
 class NameReleased(_DaemonEvent):
-    """A name of an ended run was still there."""
+    """A name of an ended run was still registered, and was released."""
 
     type: Literal["name.released"] = "name.released"
     run: str
@@ -153,7 +153,7 @@ class RunsRemoved(_DaemonEvent):
 
 
 class FaultMet(_DaemonEvent):
-    """A fault of ours that ended one piece of work and not the daemon."""
+    """An internal error that ended one piece of work but not the daemon."""
 
     type: Literal["fault.met"] = "fault.met"
     where: str
@@ -187,9 +187,9 @@ FeedReader = Callable[[DaemonEvent], None]
 
 
 class Feed:
-    """Appends, durably, then tells its readers. A full disk costs the line, not the daemon.
+    """Appends durably, then calls its readers. A full disk loses the line, not the daemon.
 
-    The journal is the truth of runs and skips; this file is what a person follows.
+    The journal is the truth about runs and skips; this file is for people.
     """
 
     def __init__(
@@ -202,11 +202,11 @@ class Feed:
         _mend(self._fd)
 
     def now(self) -> str:
-        """What `tell` would write as the time of an event that has none."""
+        """The time that `tell` writes for an event without one."""
         return iso(self._clock.now())
 
     def tell(self, *events: DaemonEvent) -> None:
-        """Write these down in one go."""
+        """Write these in one go."""
         at = self.now()
         stamped = [event if event.at else event.model_copy(update={"at": at}) for event in events]
         try:
@@ -214,7 +214,7 @@ class Feed:
             os.fsync(self._fd)
             self._put_aside()
         except OSError as error:
-            _LOG.error("events.jsonl cannot be written: %s", error.strerror)
+            _LOG.error("cannot write events.jsonl: %s", error.strerror)
         for event in stamped:
             for reader in list(self._readers):
                 try:
@@ -226,7 +226,7 @@ class Feed:
         os.close(self._fd)
 
     def _put_aside(self) -> None:
-        """A daemon stays for months: two files of the largest size are all that it keeps."""
+        """Rotate: a daemon runs for months and keeps at most two files of the largest size."""
         if os.fstat(self._fd).st_size > self._largest:
             self._path.replace(self._path.with_suffix(".1.jsonl"))
             fresh = _open(self._path)
@@ -247,7 +247,7 @@ def _mend(fd: int) -> None:
 
 
 def read_feed(path: Path) -> Iterator[DaemonEvent]:
-    """Every whole event of the file; torn, foreign and unknown lines are passed over."""
+    """Every whole event of the file; torn, foreign and unknown lines are skipped."""
     try:
         handle = path.open("rb")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What of a message may be told while it is still being said: masked, and never a part of a secret."""
+"""The part of an unfinished message that may be shown: masked, and never part of a secret."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from fleet.text import clean
 
 MOST = 4_096
-"""Characters that may wait for the end of one secret; a message that goes beyond is no longer told live."""
+"""Characters that may be held back for one secret; the rest of a message beyond it is not shown live."""
 PIECE = 16_384
-"""Characters of one piece that are told; what is more is cut with a mark, as in every text."""
+"""Most characters of one piece; the rest is cut with a mark, as in every text."""
 
 
 @dataclass(slots=True)
 class Holdback:
-    """The end of a message that is not told yet, since a secret may go on in the next piece.
+    """The held-back end of a message, since a secret may continue in the next piece.
 
-    Told together, the pieces read like the mask of the whole. `reach` is the most characters of a secret
-    that can stand at an end without being one yet.
+    Together the pieces read like the mask of the whole. `reach` is the most characters of a secret
+    that can be at an end without being recognised yet.
     """
 
     mask: Callable[[str], str]
@@ -27,10 +27,10 @@ class Holdback:
     _is_mute: bool = False
 
     def add(self, text: str) -> str:
-        """What may be told now that this came."""
+        """The text that may be shown after this piece."""
         if self._is_mute:
             return ""
-        # what is invisible goes first: between the letters of a secret it would make it longer than `reach`
+        # remove invisible characters first: inside a secret they would make it longer than `reach`
         self._end += clean(text, PIECE, newlines=True)
         told, left = self._end[: (cut := max(len(self._end) - self.reach, 0))], self._end[cut:]
         masked = self.mask(told)
@@ -41,6 +41,6 @@ class Holdback:
         return ""
 
     def rest(self) -> str:
-        """What is left to tell of a message that has ended."""
+        """The rest of an ended message."""
         end, self._end = self._end, ""
         return "" if self._is_mute else self.mask(end)

@@ -1,4 +1,4 @@
-"""Delivery by yielding: whoever asks iterates over a run as it happens, and never slows it."""
+"""Delivery by yielding: a caller iterates over a run as it happens, without slowing it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fleet.events.model import Event, Footer, Header
 from fleet.events.spans import Observer, Tracer
 
 ROOM = 1_024
-"""Events that wait for a slow caller; what comes while all places are taken is dropped, and counted."""
+"""Events queued for a slow caller; when the queue is full, new ones are dropped and counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lagged:
-    """So many events were dropped here, because the caller did not keep up."""
+    """`count` events were dropped here, because the caller did not keep up."""
 
     count: int
 
@@ -25,9 +25,9 @@ class Lagged:
 class LiveReader:
     """A reader of streams, and an async iterator for one caller.
 
-    With a `run` it takes that run's events and ends after its footer, which is never dropped; without one
-    it takes every run's until `close`. The tracer is told of every event, dropped or not; leaving the
-    iteration early closes its open spans as incomplete.
+    With a `run` it takes that run's events and ends after its footer, which is never dropped; without one it
+    takes every run's until `close`. The tracer gets every event, dropped or not; leaving the iteration early
+    closes its open spans as incomplete.
     """
 
     def __init__(self, run: str = "", *, tracer: Tracer | None = None, room: int = ROOM) -> None:
@@ -70,7 +70,7 @@ class LiveReader:
             self._wake.set()
 
     def close(self) -> None:
-        """Take nothing more; the caller still gets what waits. Open spans are closed as incomplete."""
+        """Accept no more events; queued ones are still delivered. Open spans are closed as incomplete."""
         self.closed = True
         for observer in self._observers.values():
             observer.flush()
@@ -78,7 +78,7 @@ class LiveReader:
         self._nudge()
 
     async def events(self) -> AsyncGenerator[Event | Lagged, None]:
-        """Every event from now on, in order, with a `Lagged` in the place of what was dropped."""
+        """Every event from now on, in order, with a `Lagged` in place of dropped ones."""
         try:
             while self._waiting or not self.closed:
                 if self._waiting:
@@ -107,7 +107,7 @@ class Hub:
             self._runs.discard(event.run)
 
     def follow(self, run: str) -> LiveReader | None:
-        """From this very moment on, or None for a run that is not at work in this process."""
+        """Events from this moment on, or None for a run that is not active in this process."""
         if run not in self._runs:
             return None
         caller = LiveReader(run)
@@ -115,7 +115,7 @@ class Hub:
         return caller
 
     def close(self) -> None:
-        """End every caller's iteration."""
+        """End the iteration of every caller."""
         for caller in self._callers:
             caller.close()
         self._callers.clear()

@@ -1,4 +1,4 @@
-"""What a driver says, put together: pieces by index come in, whole messages go on record."""
+"""Assembles a driver's messages: pieces come in by index, whole messages are recorded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted
 
 CAP = 32_768
-"""Characters of one message that are kept; what is cut off is counted in a mark at its end."""
+"""Most characters of one message; a mark at its end counts the rest."""
 MOST_OPEN = 256
-"""Messages that may be open at once; a start beyond that is passed over."""
+"""Most open messages; further starts are ignored."""
 _SPOKEN = ("text", "reasoning")
 
 
@@ -36,24 +36,24 @@ def marked(text: str, lost: int) -> str:
 
 @dataclass(slots=True)
 class Messages:
-    """The messages of one run that are open now. Nothing a driver sends raises, nothing is mixed:
+    """The open messages of one run. No input of a driver raises, and messages are never mixed:
 
     * a start of an index that is open closes the earlier message as incomplete, then opens the new one;
-    * a piece or an end without an index, or for one that is not open, is passed over (also a second end);
-    * a whole message (`said`) takes the place of an open one of its kind and index, whatever had come of it;
-      one of another kind under that index is closed as incomplete before;
-    * the same whole message again, right after the end of its index, is passed over;
-    * arguments and results of tools are only shown live: the gate's own records hold the whole of them.
+    * a piece or an end without an index, or for one that is not open, is ignored (also a second end);
+    * a whole message (`said`) replaces an open one of its kind and index, whatever had arrived;
+      one of another kind under that index is closed as incomplete first;
+    * the same whole message again, right after the end of its index, is ignored;
+    * arguments and results of tools are only shown live: the gate's records hold them in full.
     """
 
     mask: Callable[[str], str] = str
     reach: int = 0
-    """Characters of a secret that may stand before a cut without being one: they go with what is cut off."""
+    """Characters of a secret that may precede a cut unrecognised: they are removed with the rest."""
     _open: dict[int, _OpenMessage] = field(default_factory=dict)
     _last: dict[int, tuple[Kind, str]] = field(default_factory=dict)
 
     def started(self, event: MessageStarted) -> tuple[list[MessageSaid], bool]:
-        """What must be recorded before, and whether this start is one."""
+        """Records due before this start, and whether the start is accepted."""
         index = event.index
         if index is None:
             return [], False
@@ -73,7 +73,7 @@ class Messages:
         return True
 
     def done(self, event: MessageDone) -> tuple[list[MessageSaid], bool]:
-        """The record of a message that ended, and whether one did."""
+        """The record of an ended message, and whether one ended."""
         if event.index is None or (message := self._open.pop(event.index, None)) is None:
             return [], False
         if message.kind not in _SPOKEN:
@@ -83,7 +83,7 @@ class Messages:
         return [MessageSaid(index=event.index, kind=message.kind, text=text)], True
 
     def said(self, event: MessageSaid) -> list[MessageSaid]:
-        """What to record for a whole message: it, within the cap, or nothing when it stands already."""
+        """The record of a whole message, within the cap; nothing if it is recorded already."""
         message, index = _OpenMessage(event.kind), event.index
         message.add(event.text)
         whole = event.model_copy(update={"text": self._whole(message)})
@@ -98,7 +98,7 @@ class Messages:
         return [*before, whole]
 
     def end(self) -> list[MessageSaid]:
-        """An early end: every open message as far as it came, by index, none of them complete."""
+        """An early end: every open message as far as it came, by index, all incomplete."""
         self._last.clear()
         return [said for index in sorted(self._open) for said in self._cut(index)]
 

@@ -1,4 +1,4 @@
-"""What happens in a run: frozen, keyword-only, past tense, told apart by `type`."""
+"""What happens in a run: frozen, keyword-only, past tense, discriminated by `type`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Header(_Event):
 
 
 class TurnUsage(BaseModel):
-    """What one turn of a driver cost. None means that nobody said; it is never counted as 0."""
+    """What one turn of a driver cost. None means not reported; it is never counted as 0."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,7 +57,7 @@ class TurnUsage(BaseModel):
 
 
 class TurnStarted(_Event):
-    """A turn of a driver begins: what happens until its record belongs to it."""
+    """A turn of a driver begins: events until its record belong to it."""
 
     type: Literal["turn.started"] = "turn.started"
     index: int
@@ -66,7 +66,7 @@ class TurnStarted(_Event):
 class TurnEnded(_Event):
     """One turn of a driver: what was asked, whether it was valid, which calls it became.
 
-    The calls themselves stand in their own records, by number. `failure` is a word of FAILURES.
+    The calls have their own records, by number. `failure` is a word of FAILURES.
     """
 
     type: Literal["turn"] = "turn"
@@ -81,7 +81,7 @@ class TurnEnded(_Event):
 
 
 class ExtensionDisabled(_Event):
-    """A group of tools failed again and again: withdrawn for the rest of the run, once."""
+    """A group of tools failed repeatedly and was withdrawn."""
 
     type: Literal["extension_disabled"] = "extension_disabled"
     namespace: str
@@ -90,7 +90,7 @@ class ExtensionDisabled(_Event):
 
 
 class DriverChanged(_Event):
-    """Another driver goes on with this run: the provider failed, or its money is spent."""
+    """Another driver took over this run: the provider failed, or its budget is spent."""
 
     type: Literal["driver.changed"] = "driver.changed"
     before: str
@@ -99,7 +99,7 @@ class DriverChanged(_Event):
 
 
 class OutageNoticed(_Event):
-    """The platform, or a part of it, does not answer, and a control does. `fingerprint` names the outage."""
+    """The platform or a part of it does not answer, but a control does. `fingerprint` names the outage."""
 
     type: Literal["outage.noticed"] = "outage.noticed"
     fingerprint: str
@@ -109,7 +109,7 @@ class OutageNoticed(_Event):
 
 
 class OutageEnded(_Event):
-    """What did not answer did so again: from `since` until `until`, `seconds` long."""
+    """The targets answer again after an outage from `since` until `until`, `seconds` long."""
 
     type: Literal["outage.ended"] = "outage.ended"
     fingerprint: str
@@ -121,7 +121,7 @@ class OutageEnded(_Event):
 
 
 class CheckFailed(_Event):
-    """The health check before work failed, or nobody can tell whether the platform is down or we are."""
+    """The health check before work failed, or it is unknown whether the platform is down or we are."""
 
     type: Literal["check.failed"] = "check.failed"
     reason: str
@@ -150,14 +150,14 @@ class MessageDelta(_Event):
 
 
 class MessageDone(_Event):
-    """No more of the message with this index. Live only."""
+    """The end of the message with this index. Live only."""
 
     type: Literal["message.done"] = "message.done"
     index: int | None
 
 
 class MessageSaid(_Event):
-    """The whole of a text or of a piece of reasoning; `is_complete` is false when it was cut off."""
+    """A whole text or piece of reasoning; `is_complete` is false when it was cut off."""
 
     type: Literal["message.said"] = "message.said"
     index: int | None = None
@@ -292,7 +292,7 @@ Event = Annotated[
 ]
 
 LIVE = (MessageStarted, MessageDelta, MessageDone)
-"""Told to readers and never written down: the whole message is one record when it is done."""
+"""Passed to readers but never written: the finished message is one record."""
 
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 """Reads one event from JSON; raises pydantic's ValidationError."""

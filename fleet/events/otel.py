@@ -1,4 +1,4 @@
-"""Spans as OpenTelemetry has them: GenAI conventions, sent in batches from a thread of the SDK's own.
+"""Spans in OpenTelemetry's form: GenAI conventions, sent in batches by a thread of the SDK.
 
 Imported only where spans are exported: it needs the extra `otel`. Names of attributes are those of the
 package opentelemetry-semantic-conventions (GenAI, status: development); our own start with `qa_fleet.`.
@@ -27,7 +27,7 @@ from fleet.events.truncate import shrink
 from fleet.text import line
 
 CAP = 4_096
-"""Characters of one attribute; what is longer is cut with a mark."""
+"""Most characters of one attribute; a longer one is cut with a mark."""
 TIMEOUT_S = 5.0
 _PROVIDERS = {"google": "gcp.gemini"}
 _USAGE = {
@@ -43,7 +43,7 @@ Attributes = dict[str, str | int | float | bool]
 
 
 class Span(Protocol):
-    """What is needed of a span."""
+    """The part of a span that is needed."""
 
     def set_attribute(self, key: str, value: Any) -> None: ...
     def set_status(self, status: Any) -> None: ...
@@ -51,7 +51,7 @@ class Span(Protocol):
 
 
 class Spanner(Protocol):
-    """What is needed of a tracer: OpenTelemetry's, or anything of its shape."""
+    """The part of a tracer that is needed: OpenTelemetry's, or anything of its shape."""
 
     def start_span(
         self,
@@ -65,9 +65,9 @@ class Spanner(Protocol):
 
 
 def provider_for(section: OtelSection) -> TracerProvider:
-    """A provider of this fleet's own, never the process's global one; the environment says the rest."""
+    """A provider of this fleet's own, never the process's global one; the environment configures the rest."""
     for name in ("opentelemetry.exporter", "opentelemetry.sdk._shared_internal"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # a collector that is away is no news of a run
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # an absent collector is not an event of a run
     endpoint = section.endpoint.rstrip("/") + "/v1/traces" if section.endpoint else None
     resource = Resource.create({SERVICE_VERSION: __version__})
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
@@ -87,7 +87,7 @@ class OtelTracer:
 
     def __call__(self, signal: Signal) -> None:
         if isinstance(signal, OpenSpan):
-            if signal.kind == "model":  # known only when it is over: it starts as long ago as it took
+            if signal.kind == "model":  # known only at its end: back-date its start by its duration
                 self._held[signal.key] = signal
             else:
                 self._start(signal, time.time_ns())
@@ -172,7 +172,7 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _outcome(signal: CloseSpan) -> Mapping[str, Any]:
-    """What is known when a span closes; whether it is an error only when somebody said so."""
+    """The fields known when a span closes; it is an error only if reported as one."""
     kind, output = signal.key.partition(":")[0], signal.output
     found: dict[str, Any] = {} if signal.is_complete else {"qa_fleet.is_complete": False}
     if signal.is_error is not None:

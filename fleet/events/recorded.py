@@ -1,4 +1,4 @@
-"""Reading a trajectory back: of any age, torn or not, in flat memory, never raising for its content."""
+"""Reading a trajectory back: any version, torn or not, in constant memory, never raising for its content."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RAW = 4_096
 """Characters kept of a line that is not JSON."""
 _CANDIDATE = re.compile(rb'"type" ?: ?"(header|footer|run\.started|run\.ended)"')
 _HEAD = 512
-"""Bytes of a line within which its own `type` stands, in what this fleet writes."""
+"""First bytes of a line, which contain its `type` in files of this fleet."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownRecord:
-    """A line that is no event known here.
+    """A line that is not a known event.
 
-    `raw_type` is its `type`, `null` without one, `non-object` for other JSON, `invalid` for no JSON.
+    `raw_type` is its `type`, `null` without one, `non-object` for other JSON, `invalid` for non-JSON.
     """
 
     raw_type: str
@@ -36,7 +36,7 @@ class UnknownRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordedLine:
-    """One line without its end; `end` is the offset behind it. A torn one has no end; `long`: not kept."""
+    """One line without its end; `end` is the offset after it. A torn one has no end; `long`: not kept."""
 
     text: bytes
     end: int
@@ -45,7 +45,7 @@ class RecordedLine:
 
 
 def lines(path: Path, start: int = 0) -> Iterator[RecordedLine]:
-    """The lines of a file from an offset on, at most MAX_LINE in memory; none when it is not there."""
+    """The lines of a file from an offset on, at most MAX_LINE in memory; none if it is missing."""
     try:
         handle = path.open("rb")
     except FileNotFoundError:
@@ -63,21 +63,21 @@ def lines(path: Path, start: int = 0) -> Iterator[RecordedLine]:
 
 
 class Recording:
-    """A trajectory to iterate over, again and again; the flags say what the last pass met.
+    """A trajectory that can be iterated repeatedly; the flags describe the last pass.
 
-    Every whole record comes, known ones as events (older versions renewed), others as UnknownRecord. Blank
-    lines are passed over.
+    Yields every whole record, known ones as events (older versions converted), others as UnknownRecord. Blank
+    lines are skipped.
     """
 
     def __init__(self, path: Path, *, start: int = 0) -> None:
         self._path, self._start = path, start
         self.torn = False
-        """The last line has no end: its writer was killed, or is at work."""
+        """The last line is incomplete: its writer was killed, or is still writing."""
         self.too_long = 0
         """Lines of more than MAX_LINE bytes, skipped."""
         self.unknown = 0
         self.offset = start
-        """Behind the last whole line: where to read on."""
+        """Offset after the last whole line, where reading continues."""
 
     def __iter__(self) -> Iterator[Event | UnknownRecord]:
         self.torn, self.too_long, self.unknown, self.offset = False, 0, 0, self._start
@@ -95,7 +95,7 @@ class Recording:
 
 
 def parse(text: bytes) -> Event | UnknownRecord:
-    """One line as an event of today, whatever version wrote it, or as what it is."""
+    """One line as a current event, converted from any version, or as UnknownRecord."""
     try:
         return EVENTS.validate_json(text)
     except ValidationError:
@@ -114,7 +114,7 @@ def parse(text: bytes) -> Event | UnknownRecord:
 
 
 def kind_of(text: bytes) -> str:
-    """`header` or `footer` for those two, of any version, else "": without parsing all the others."""
+    """`header` or `footer` for those two, of any version, else "": without parsing the others."""
     if not _CANDIDATE.search(text, 0, _HEAD):
         return ""
     record = parse(text)

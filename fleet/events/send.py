@@ -1,4 +1,4 @@
-"""Delivery by sending: a run's messages and calls into a channel, as they come, without anyone asking."""
+"""Delivery by sending: pushes a run's messages and calls into a channel as they come."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class DeliveryPort(Protocol):
         """More of it."""
 
     def close(self, payload: Mapping[str, Any], *, is_complete: bool) -> None:
-        """The whole of it. Nothing comes after."""
+        """The complete content, and the end."""
 
 
 class Channel(Protocol):
-    """Where a run is sent to."""
+    """The destination of a run."""
 
     def open(self, kind: Kind, identity: str) -> DeliveryPort:
         """A delivery begins. `identity`: a message's index, a call's number, a finding's fingerprint."""
@@ -51,7 +51,7 @@ class Channel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What a run came to."""
+    """The result of a run."""
 
     final_text: str
     usage: TurnUsage | None
@@ -67,10 +67,9 @@ class _OpenCall:
 class AutoSend:
     """A reader that sends one run's stream into a channel.
 
-    Messages have a context each, by index, from their start on; calls, answers and what becomes of a finding
-    are sent whole. The end of
-    a turn or of the run closes every context that is open, each by itself. A channel that raises loses that
-    delivery, and `failed` counts it: the run does not notice.
+    Each message has its own context, by index, from its start; calls, answers and changes of a finding are
+    sent whole. The end of a turn or of the run closes every open context separately. A channel that raises
+    loses that delivery, and `failed` counts it; the run is unaffected.
     """
 
     def __init__(self, channel: Channel, *, tracer: Tracer | None = None) -> None:
@@ -106,9 +105,9 @@ class AutoSend:
                 self._end(event)
 
     def result(self) -> RunSummary:
-        """What the run came to; FleetError while it goes on, because usage is not known before."""
+        """The run's result; FleetError while it is active, because its usage is unknown."""
         if not self._over:
-            raise FleetError("the run is not over: what it used is not known yet")
+            raise FleetError("the run is not over: its usage is not known yet")
         return RunSummary(self._final, total(self._usage))
 
     def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""What waits for one sink, and the task that posts it: bounded, at most once, and never a run's business."""
+"""The queue of one sink and the task that posts it: bounded, at most once, invisible to runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import httpcore
 from fleet.text import line
 
 ROOM = 512
-"""Deliveries that wait; what comes while all places are taken is dropped, and counted."""
+"""Most queued deliveries; when full, new ones are dropped and counted."""
 ENDS = 512
-"""Places that only the ends of runs take."""
+"""Places reserved for the ends of runs."""
 CAP = 32 * 1024
 """Bytes of one delivery."""
 LARGEST = 256 * 1024
 """Bytes of one body: no more than a fleet's own webhooks take."""
 DEADLINE_S = 5.0
-"""From the connection to the status line of the answer."""
+"""Seconds from the connection to the status line of the answer."""
 LINGER_S = 0.25
-"""What is delivered so soon after another goes with it."""
+"""Deliveries within this time share a batch."""
 _ENVELOPE = 4 * 1024
 _LOG = logging.getLogger("fleet.sinks")
 
@@ -39,7 +39,7 @@ class Sender:
     persona: str = ""
     seq: int = 0
     lost: int = 0
-    """Deliveries before the next batch that are not known to have arrived."""
+    """Deliveries before the next batch without confirmed arrival."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class QueuedDelivery:
 
 
 def batches(items: Iterable[QueuedDelivery]) -> Iterator[list[QueuedDelivery]]:
-    """Pure: the items of each run in their order, as many together as one body has room for."""
+    """Pure: the items of each run in their order, as many as fit into one body."""
     runs: dict[Sender, list[QueuedDelivery]] = {}
     for item in items:
         runs.setdefault(item.sender, []).append(item)
@@ -77,7 +77,7 @@ def body(batch: list[QueuedDelivery]) -> bytes:
 
 
 class Outbox:
-    """The queue of one sink. A failure is told once for each reason, and what it lost at the end."""
+    """The queue of one sink. It logs a failure once per reason, and its losses at the end."""
 
     def __init__(
         self, name: str, url: str, seal: Seal, *, room: int = ROOM, deadline_s: float = DEADLINE_S
@@ -92,7 +92,7 @@ class Outbox:
         self.taken = self.arrived = 0
 
     def put(self, sender: Sender, pack: Callable[[], bytes], *, is_end: bool = False) -> None:
-        """At once, whether there is room or not; only what there is room for is packed."""
+        """Enqueue without waiting; items beyond the limit are not packed."""
         self.taken += 1
         room = self._room + ENDS if is_end else self._room
         if self._into.statistics().current_buffer_used < room:
@@ -102,7 +102,7 @@ class Outbox:
             self._tell("its queue is full, deliveries are dropped")
 
     async def run(self) -> None:
-        """Post until `close`, and until everything that waits then has been tried."""
+        """Post until `close`, and until everything queued by then has been tried."""
         async with self._out, self._pool:
             async for first in self._out:
                 with anyio.move_on_after(LINGER_S):
@@ -111,12 +111,12 @@ class Outbox:
                     await self._post(batch)
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Accept no more deliveries."""
         self._closing.set()
         self._into.close()
 
     def sum_up(self) -> None:
-        """Tell what was lost on the whole."""
+        """Log the total of lost deliveries."""
         if lost := self.taken - self.arrived:
             _LOG.warning("sink %s: %d of %d deliveries were lost", self._name, lost, self.taken)
 
@@ -141,7 +141,7 @@ class Outbox:
                 status = await self._exchange(content)
         except TimeoutError:
             return f"no answer within {self._deadline_s:g} s"
-        except Exception as error:  # whatever a sink or the way to it brings about is told, and no more
+        except Exception as error:  # any failure of a sink or its network is only logged
             return f"{type(error).__name__}: {line(str(error), 200)}"
         if 300 <= status < 400:
             return f"HTTP {status}: redirects are not followed"
@@ -152,13 +152,13 @@ class Outbox:
         async with self._pool.stream(
             "POST", self._url, headers=list(headers.items()), content=content
         ) as answer:
-            # Nothing else of an answer is read, which ends the connection too: one that was kept could be
-            # closed by the sink at the wrong moment, and lose a batch.
+            # The rest of the answer is not read, which also closes the connection: the sink could close a
+            # kept one at the wrong moment and lose a batch.
             return answer.status
 
     def _tell(self, why: str) -> None:
-        """Once for each reason: the part before a colon, which nobody outside has a say in."""
+        """Log once per reason: the part before a colon, which outsiders cannot influence."""
         reason = why.partition(":")[0]
         if reason not in self._told:
             self._told.add(reason)
-            _LOG.warning("sink %s: %s; runs go on", self._name, why)
+            _LOG.warning("sink %s: %s; runs continue", self._name, why)

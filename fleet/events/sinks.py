@@ -1,4 +1,4 @@
-"""Delivery by sending, to whoever an operator configured: `[sinks.<name>]` in fleet.toml.
+"""Delivery by sending to configured sinks: `[sinks.<name>]` in fleet.toml.
 
 One POST is one batch of one run, signed like a delivery to one of our webhooks:
 
@@ -6,9 +6,9 @@ One POST is one batch of one run, signed like a delivery to one of our webhooks:
      "deliveries": [{"kind": "tool_request", "identity": "1", "payload": {…}, "is_complete": true}, …],
      "end": null}
 
-The batch with the run's last word has it in `end`: outcome, detail, final_text and usage. `seq` counts the
-batches of a run from 0; none is sent twice, and `lost` says how many deliveries before this batch are not
-known to have arrived. A run that another process settles is counted from 0 again, and has no persona there.
+The last batch of a run has its result in `end`: outcome, detail, final_text and usage. `seq` counts the
+batches of a run from 0; none is sent twice, and `lost` is the number of earlier deliveries without confirmed
+arrival. A run settled by another process is counted from 0 again, and has no persona there.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from fleet.events.stream import Reader
 from fleet.events.truncate import packed, shrink
 
 FLUSH_S = 3.0
-"""What has not been posted so long after the last run is lost."""
+"""Seconds after the last run until unposted deliveries are dropped."""
 _WIDE = 1_024
-"""Items of a list or table; more of them are cut."""
+"""Most items of a list or table; the rest is cut."""
 
 Mask = Callable[[Any], Any]
-"""A structure of JSON types without what must not leave this machine."""
+"""Masks a JSON structure before it leaves this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Letters:
-    """The channel of one run: a delivery waits for the post once it is whole, or cut off."""
+    """The channel of one run: a delivery is queued once it is whole or cut off."""
 
     outbox: Outbox
     sender: Sender
@@ -54,7 +54,7 @@ class _Letters:
         self.outbox.put(self.sender, partial(self._packed, record), is_end=is_end)
 
     def _packed(self, record: dict[str, Any]) -> bytes:
-        """Masked before it is cut to size; what would be cut away in any case is not even masked."""
+        """Mask first, then cut to size; parts that will be cut anyway are not masked."""
         return packed(self.mask(shrink(record, 2 * CAP, _WIDE)), CAP)
 
 
@@ -65,7 +65,7 @@ class _Letter:
     identity: str
 
     def add(self, text: str) -> None:
-        """The whole of it comes when it is closed."""
+        """Ignored: the whole arrives at `close`."""
 
     def close(self, payload: Mapping[str, Any], *, is_complete: bool) -> None:
         if self.kind in self.letters.kinds:
@@ -79,7 +79,7 @@ class SinkReader:
     def __init__(self, outbox: Outbox, kinds: Collection[str], mask: Mask) -> None:
         self._outbox, self._kinds, self._mask = outbox, kinds, mask
         self.runs: dict[str, tuple[_Letters, AutoSend]] = {}
-        """Those that are not over."""
+        """Runs that are not over."""
 
     def __call__(self, event: Event) -> None:
         if event.run not in self.runs:
@@ -97,7 +97,7 @@ class SinkReader:
             letters.post(end | {"usage": usage}, is_end=True)
 
     def close(self) -> None:
-        """Close what is open of every run, as incomplete; nothing comes after."""
+        """Close all open deliveries as incomplete; accept no more."""
         for _, send in self.runs.values():
             send.aclose()
         self.runs.clear()
@@ -113,11 +113,11 @@ async def sinking(
     deadline_s: float = DEADLINE_S,
     flush_s: float = FLUSH_S,
 ) -> AsyncIterator[tuple[Reader, ...]]:
-    """A reader for each sink; at the end what waits is posted, for `flush_s` at most.
+    """A reader per sink; at the end queued deliveries are posted, for at most `flush_s`.
 
     Args:
         seal: the headers that sign a body for the sink of this name.
-        mask: what every delivery passes before anything else is done with it.
+        mask: applied to every delivery before anything else.
     """
     boxes = [
         Outbox(name, section.url, partial(seal, name), deadline_s=deadline_s)

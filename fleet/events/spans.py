@@ -1,14 +1,14 @@
-"""Spans, derived: a pure fold of a run's events into what opens and what closes.
+"""Spans, derived: a pure fold of a run's events into openings and closings.
 
     run ── turn ── model        one per turn that reported usage
                ├── reasoning    reasoning:<index>
                └── tool         tool:<number of the call>
 
 A tool's span is keyed by the number that the desk gave the call: a driver's own ids may repeat. It opens at
-the record of the call, never at the driver's wish for it, so that a file, which has no wishes, gives the same
-spans as the live stream. What a signal carries is what the records carry, masked and cut as they are.
+the record of the call, never at the driver's request, so that a file, which has no requests, gives the same
+spans as the live stream. Signals carry what the records carry, masked and cut.
 
-Passed over: a response to no open call, a second opening of an open call, pieces and ends without an index
+Ignored: a response to no open call, a second opening of an open call, pieces and ends without an index
 or of no open one. A second start of reasoning under an open index closes the first as incomplete.
 """
 
@@ -37,7 +37,7 @@ from fleet.events.model import (
 Kind = Literal["run", "turn", "model", "tool", "reasoning"]
 RUN = "run"
 HELD = 32_768
-"""Characters of reasoning that are held while no record has brought the whole of it."""
+"""Most characters of reasoning held until a record brings the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +65,14 @@ Signal = OpenSpan | CloseSpan
 
 
 class Tracer(Protocol):
-    """Whatever takes signals: any object with this method."""
+    """A receiver of signals: any object with this method."""
 
     def __call__(self, signal: Signal, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """What is open now: tools in the order of their opening, reasoning by index with its text so far."""
+    """Open spans: tools in order of opening, reasoning by index with its text so far."""
 
     run: bool = False
     turn: str = ""
@@ -81,12 +81,12 @@ class Spans:
 
     @property
     def top(self) -> str:
-        """The parent of what opens next."""
+        """The parent of the next span."""
         return self.turn or RUN
 
 
 def fold(spans: Spans, event: Event) -> tuple[Spans, tuple[Signal, ...]]:
-    """One event: the state after it, and the signals it gives."""
+    """Apply one event: the new state and its signals."""
     match event:
         case Header():
             return _header(spans, event)
@@ -110,7 +110,7 @@ def fold(spans: Spans, event: Event) -> tuple[Spans, tuple[Signal, ...]]:
 
 
 def flush(spans: Spans) -> tuple[Spans, tuple[Signal, ...]]:
-    """An early end: tools in the order of their opening, reasoning by index, the turn, the run."""
+    """An early end: tools in order of opening, reasoning by index, the turn, the run."""
     after, signals = _cut(spans)
     after, more = _close_turn(after, CloseSpan(key=spans.turn, is_complete=False))
     last = (CloseSpan(key=RUN, is_complete=False),) if spans.run else ()
@@ -140,7 +140,7 @@ def _close_turn(spans: Spans, close: CloseSpan) -> tuple[Spans, tuple[Signal, ..
 
 
 def _turn(spans: Spans, event: TurnEnded) -> tuple[Spans, tuple[Signal, ...]]:
-    """Its usage is what the model did; files without `turn.started` have the turn all the same."""
+    """Its usage is what the model did; files without `turn.started` get the turn too."""
     key = f"turn:{event.index}"
     signals: tuple[Signal, ...] = ()
     if spans.turn != key:
@@ -190,7 +190,7 @@ def _denied(spans: Spans, event: GateDenied) -> tuple[Spans, tuple[Signal, ...]]
 def _message(
     spans: Spans, event: MessageStarted | MessageDelta | MessageDone | MessageSaid
 ) -> tuple[Spans, tuple[Signal, ...]]:
-    """Of what is said only reasoning is a span: from its start, or whole from its record."""
+    """Among messages only reasoning is a span: from its start, or whole from its record."""
     index, is_open = event.index, event.index in spans.reasoning
     match event:
         case MessageStarted(kind="reasoning") if index is not None:
@@ -243,7 +243,7 @@ def _footer(spans: Spans, event: Footer) -> tuple[Spans, tuple[Signal, ...]]:
 
 
 class Observer:
-    """One run's spans told to a tracer. A tracer that raises is told on: it never touches the run."""
+    """Passes one run's spans to a tracer. A tracer that raises does not affect the run."""
 
     def __init__(self, tracer: Tracer | None) -> None:
         self._tracer, self._spans = tracer, Spans()
@@ -253,7 +253,7 @@ class Observer:
         self._tell(signals)
 
     def flush(self) -> None:
-        """Close what is open, as cut off. Does nothing a second time."""
+        """Close open spans as incomplete. A second call does nothing."""
         self._spans, signals = flush(self._spans)
         self._tell(signals)
 

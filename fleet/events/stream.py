@@ -21,9 +21,9 @@ from fleet.events.model import (
 )
 
 Reader = Callable[[Event], None]
-"""Told every event at once, in order, between two steps of the run: it must not block."""
+"""Called with every event immediately, in order, between two steps of the run: it must not block."""
 _ENDS = (TurnStarted, TurnEnded, Footer)
-"""No message goes on beyond one of these."""
+"""Events that end every open message."""
 
 
 class DurableSink(Protocol):
@@ -31,13 +31,13 @@ class DurableSink(Protocol):
 
 
 class Stream:
-    """Stamps each event with its run and time, writes it down, then tells every reader.
+    """Stamps each event with its run and time, writes it, then calls every reader.
 
-    Pieces of messages are only told; when one is done, or cut off by the end of its turn or run, the whole
-    of it is written as one `message.said`, and told, before its end is told. What does not fit together
-    (`messages.Messages`) is passed over. A reader that raises is dropped: observability fails open, the sink
-    does not. `mask` is applied to whatever a driver says; of what is told piece by piece, the last `reach`
-    characters wait for the next piece (`held.Held`), so that no mask is passed by saying a secret in two.
+    Pieces of messages go to readers only; when a message is done, or cut off by the end of its turn or run,
+    it is written as one `message.said` and passed on before its end is. Inconsistent pieces
+    (`messages.Messages`) are ignored. A reader that raises is dropped: observability fails open, the sink
+    does not. `mask` is applied to everything that a driver says; of live pieces, the last `reach` characters
+    wait for the next piece (`held.Held`), so that a secret split over two pieces is masked too.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Stream:
         self._messages = Messages(mask, reach)
 
     def emit(self, event: Event) -> None:
-        """One event; raises FleetError when it cannot be written down."""
+        """Emit one event; raises FleetError when it cannot be written."""
         if isinstance(event, LIVE):
             self._live(event)
         elif isinstance(event, MessageSaid):
@@ -100,7 +100,7 @@ class Stream:
         self._tell(stamped)
 
     def _stamped(self, event: Event, text: str | None = None) -> Event:
-        """The event as it goes out; `text` takes the place of its own."""
+        """The event as it goes out; `text` replaces its own."""
         update = {"run": self._run, "at": iso(self._clock.now())}
         return event.model_copy(update=update if text is None else update | {"text": text})
 

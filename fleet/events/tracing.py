@@ -1,4 +1,4 @@
-"""Whether spans leave this process, and the way out when they do. Free of OpenTelemetry itself."""
+"""Whether and how spans leave this process. Does not import OpenTelemetry itself."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fleet.events.spans import Observer, Tracer
 from fleet.events.stream import Reader
 
 FLUSH_S = 3.0
-"""What is not at the collector so long after the last run is lost."""
+"""Seconds after the last run until unsent spans are dropped."""
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _EXTRA = "pip install 'qa-fleet[otel]'"
 _LOG = logging.getLogger("fleet.tracing")
 
 
 class Tracing:
-    """A reader of all runs: each run's signals to a tracer of its own, made when its first event comes."""
+    """A reader of all runs: passes each run's signals to its own tracer, made at its first event."""
 
     def __init__(self, tracer: Callable[[str], Tracer]) -> None:
         self._tracer = tracer
@@ -39,14 +39,14 @@ class Tracing:
             del self._runs[event.run]
 
     def flush(self) -> None:
-        """Close what is open of every run, as incomplete."""
+        """Close all open spans as incomplete."""
         for observer in self._runs.values():
             observer.flush()
         self._runs.clear()
 
 
 def is_wanted(section: OtelSection, environ: Mapping[str, str]) -> bool:
-    """Whether anybody configured a collector, here or by the standard variables."""
+    """Whether a collector is configured, here or by the standard variables."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
     if section.endpoint:
@@ -59,10 +59,10 @@ def is_wanted(section: OtelSection, environ: Mapping[str, str]) -> bool:
 async def tracing(
     section: OtelSection, *, mask: Callable[[str], str], environ: Mapping[str, str] = os.environ
 ) -> AsyncIterator[tuple[Reader, ...]]:
-    """The reader that exports, if one is wanted; at the end what is left is sent, for FLUSH_S at most.
+    """The exporting reader, if configured; at the end the rest is sent, for at most FLUSH_S.
 
-    Raises ConfigError when `otel.endpoint` is set and the extra is not installed; when only the environment
-    asks for it, which may be meant for others, that is one line of the log.
+    Raises ConfigError when `otel.endpoint` is set and the extra is not installed; if only the environment
+    asks for export, which may concern other programs, it logs one line.
     """
     if not is_wanted(section, environ):
         yield ()

@@ -1,6 +1,6 @@
 """A run's stream on disk: `trajectory.jsonl`, one record a line, durable line by line.
 
-The first line is the header, the last the footer, each exactly once whatever happens between.
+The first line is the header, the last the footer, each exactly once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fleet.events.truncate import fit
 from fleet.findings.files import sync_folder
 
 MAX_FILE = 50_000_000
-"""Bytes of one file (harness-facts 2.2): what a run of half an hour may fill."""
+"""Most bytes of one file (harness-facts 2.2), for a run of half an hour."""
 SHARES = 1024
-"""One record gets at most this part of what is left, so that early talk leaves room for later facts."""
+"""Largest share of the remaining space for one record, so that later records have room."""
 LARGEST, SMALLEST = 65_536, 1_024
 RESERVE, FOOTER = 1 << 20, 16_384
-"""Bytes kept back for what a run in its last steps has to say, and out of those for the footer."""
+"""Bytes reserved for a run's last steps, and among those for the footer."""
 _BEGINNINGS = (ToolRequested, GateDenied, MessageSaid, TurnStarted)
-"""Records that begin something: when only the reserve is left, nothing more may begin."""
+"""Records that begin something: refused when only the reserve is left."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -40,9 +40,8 @@ class TrajectoryFile:
     """The durable sink: fsync per record; a torn last line is cut off before anything is appended.
 
     A record beyond its share is cut, with marks (`fleet.events.truncate`). Raises FleetError for a file
-    that is not to be written: no header yet, a second one, closed, or full; TryAgain when the disk
-    refuses, and then nothing of the record is in the file and it may be written again.
-    `sync` False is for benchmarks.
+    that is not writable: no header yet, a second one, closed, or full; TryAgain when the disk refuses: then
+    nothing of the record is in the file and it may be written again. `sync` False is for benchmarks.
     """
 
     def __init__(self, path: Path, *, sync: bool = True, largest: int = MAX_FILE) -> None:
@@ -101,12 +100,12 @@ class TrajectoryFile:
             if self._sync:
                 os.fsync(self._fd)
         except OSError as error:
-            os.ftruncate(self._fd, self._size)  # half a record must not stand before the next
+            os.ftruncate(self._fd, self._size)  # half a record must not precede the next
             raise _refused(self._path, error) from None
         self._size += len(line)
 
     def _keep_name(self) -> None:
-        """Records that are on the disk help nobody when the name of their file, or of its folder, is not."""
+        """Sync the names too: durable records are useless if their file's or folder's name is not."""
         try:
             for folder in (self._path.parent, self._path.parent.parent):
                 sync_folder(folder)
@@ -121,7 +120,7 @@ class TrajectoryFile:
 def _refused(path: Path, error: OSError) -> TryAgain:
     if error.errno in _FULL:
         return TryAgain(f"{path}: no space left", remedy="free some disk space")
-    return TryAgain(f"{path}: {error.strerror}", remedy="look at the disk")
+    return TryAgain(f"{path}: {error.strerror}", remedy="check the disk")
 
 
 def _survey(path: Path) -> tuple[int, bool, bool]:
@@ -138,5 +137,5 @@ def _survey(path: Path) -> tuple[int, bool, bool]:
 
 
 def read(path: Path) -> Iterator[Event]:
-    """Every whole event of a file, one at a time; torn, foreign and unknown lines are passed over."""
+    """Every whole event of a file, one at a time; torn, foreign and unknown lines are skipped."""
     return (record for record in Recording(path) if not isinstance(record, UnknownRecord))

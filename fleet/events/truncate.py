@@ -1,4 +1,4 @@
-"""Pure: one record in at most so many bytes, with a mark wherever something was left out."""
+"""Pure: one record in at most N bytes, with a mark at every omission."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pydantic_core import PydanticSerializationError
 from fleet.events.model import Event
 
 _STEPS = ((8192, 512), (2048, 128), (512, 32), (128, 8), (48, 2))
-"""Characters of a text and items of a list or table that are kept, from step to step."""
+"""Characters of a text and items of a list or table to keep, step by step."""
 _FREE = frozenset({"args", "result", "observation", "validation", "policy"})
-"""Fields of any shape; all other lists and tables of a record keep theirs."""
+"""Fields of any shape; all other lists and tables of a record are kept whole."""
 _FIXED = frozenset({"run", "at", "type", "schema_version", "persona", "persona_sha256", "rung", "outcome"})
 DEPTH = 12
 
@@ -23,7 +23,7 @@ def fit(event: Event, limit: int) -> bytes:
     """The record's line without its end; longer than `limit` only when nothing is left to cut."""
     try:
         line = event.model_dump_json().encode()
-    except PydanticSerializationError:  # half a surrogate pair: legal in JSON, not in UTF-8
+    except PydanticSerializationError:  # a lone surrogate: legal in JSON, not in UTF-8
         line = _line(event.model_dump())
     if len(line) <= limit:
         return line
@@ -64,7 +64,7 @@ def _field(key: str, value: Any, text: int, items: int) -> Any:
         return shrink(value, text, items)
     if isinstance(value, str):
         return _text(value, text)
-    if isinstance(value, list):  # of texts or of numbers: a mark is a text, so numbers only get fewer
+    if isinstance(value, list):  # of texts or numbers: a mark is a text, so lists of numbers only get shorter
         kept = [_text(one, text) if isinstance(one, str) else one for one in value[: items * 8]]
         if len(value) > len(kept) and isinstance(value[0], str):
             kept.append(f"…[cut {len(value) - len(kept)} items]")

@@ -1,4 +1,4 @@
-"""Pure: what several turns used together."""
+"""Pure: the combined usage of several turns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NUMBERS = (
 
 
 def total(usages: Iterable[TurnUsage | None]) -> TurnUsage | None:
-    """The sum of those that reported; a figure that one of them does not know stays unknown.
+    """The sum of those that reported; a figure that one of them lacks stays unknown.
 
-    The model is the last one named. None when none reported. A cost that is no decimal number is not known.
+    The model is the last one named. None when none reported. A cost that is not a decimal number is unknown.
     """
     told = [usage for usage in usages if usage is not None]
     if not told:

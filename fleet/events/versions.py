@@ -1,4 +1,4 @@
-"""Pure: records of older writers, and of leonard's format, as records of today (harness-facts 2.1)."""
+"""Pure: records of older writers, and of leonard's format, as current records (harness-facts 2.1)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _HEADER = {
 
 
 def renewed(raw: dict[str, Any]) -> dict[str, Any]:
-    """The record under its name of today: fields it no longer has are left out, what a header lacks is empty.
+    """The record under its current name: removed fields are dropped, missing header fields are empty.
 
-    A record of an unknown type comes back as it is.
+    A record of an unknown type is returned unchanged.
     """
     kind = _RENAMED.get(str(raw.get("type")), str(raw.get("type")))
     model = _MODELS.get(kind)
@@ -47,7 +47,7 @@ def _header(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turn(raw: dict[str, Any]) -> dict[str, Any]:
-    """Leonard's turn holds its actions itself; here they have records of their own."""
+    """Leonard's turn contains its actions; here they have their own records."""
     new = {key: value for key, value in raw.items() if value is not None}
     for key in ("proposed", "executed"):
         if isinstance(new.get(key), dict):

@@ -1,11 +1,11 @@
-"""The `qa/v1` envelope: what goes on the log, in at most 2,048 bytes.
+"""The `qa/v1` envelope: one finding on the log, in at most 2,048 bytes.
 
     qa/v1 source=qa-fuzz sev=high surface=compiler run=<id> fp=<12 hex> was=<12 hex> rate=3/3 ev=sha256:<hex>
     compile panics on an enum with no variants; a clean error was expected
     repro: qa_compile(source="enum E{}")
 
 The last line is always the repro: calls, `ev` when they did not fit (the evidence bundle has them), or
-`none`. Text before it can therefore say `repro:` without being one.
+`none`. Earlier lines may therefore contain `repro:`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleet.findings.repro import ReproCall, ReproError, write_repro
 from fleet.text import clean, cut_bytes, line
 
 MAX_BYTES = 2_048
-"""What the log takes: bytes, not characters (platform-facts 1.3)."""
+"""Limit of the log: bytes, not characters (platform-facts 1.3)."""
 
 BODY_CHARS = 4_096
 
@@ -31,7 +31,7 @@ BODY_CHARS = 4_096
 class Envelope(BaseModel):
     """One finding as the fleet claims it; text is cleaned and shortened on construction.
 
-    `rate` is (times confirmed, times tried); empty strings and None are left out of the header.
+    `rate` is (times confirmed, times tried); empty strings and None are omitted from the header.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -42,7 +42,7 @@ class Envelope(BaseModel):
     run: Annotated[str, StringConstraints(pattern=rf"{RUN}|^$")] = ""
     fp: Annotated[str, StringConstraints(pattern=FP)]
     was: Annotated[str, StringConstraints(pattern=rf"{FP}|^$")] = ""
-    """The fingerprint of version 1 that these calls had; its presence says that `fp` is of version 2."""
+    """The version 1 fingerprint of these calls; its presence marks `fp` as version 2."""
     rate: tuple[Annotated[int, Field(ge=0, le=99)], Annotated[int, Field(ge=1, le=99)]] | None = None
     ev: Annotated[str, StringConstraints(pattern=rf"{EV}|^$")] = ""
     title: Annotated[str, Field(min_length=1)]
@@ -54,7 +54,7 @@ class Envelope(BaseModel):
     def _one_line(cls, title: str) -> str:
         shown = cut_bytes(line(title, TITLE_BYTES), TITLE_BYTES)
         if not shown:
-            raise ValueError("nothing visible in the title")
+            raise ValueError("the title has no visible characters")
         return shown
 
     @field_validator("body")
@@ -84,7 +84,7 @@ def compose(
     repro: Sequence[ReproCall] = (),
     was: str = "",
 ) -> Envelope:
-    """An envelope, text and repro masked before anything was cut; what is signed comes from here."""
+    """An envelope, with text and repro masked before cutting; everything signed comes from here."""
     return Envelope(
         source=source,
         sev=sev,
@@ -103,8 +103,8 @@ def compose(
 def write(envelope: Envelope) -> str:
     """The canonical text, never above `MAX_BYTES` bytes.
 
-    When it would be longer the body gives way first; a repro that does not fit beside the title becomes
-    `ev` (or `none` where there is no evidence). Header and title always fit.
+    A longer one first loses its body; a repro that does not fit beside the title becomes
+    `ev` (or `none` without evidence). Header and title always fit.
     """
     head = f"{_header(envelope)}\n{envelope.title}\n"
     room = MAX_BYTES - len(head.encode())
@@ -118,7 +118,7 @@ def _repro(envelope: Envelope, room: int) -> str:
         return "none"
     try:
         calls = write_repro(envelope.repro)
-    except ReproError:  # too long for any reader; the finding must not be lost over it
+    except ReproError:  # too long for any reader; do not lose the finding over it
         calls = " " * (room + 1)
     if len(calls) <= room:  # ASCII: characters are bytes
         return calls

@@ -1,7 +1,7 @@
-"""Evidence bundles: what was done and seen, as canonical JSON (RFC 8785) under its own SHA-256.
+"""Evidence bundles: calls and answers as canonical JSON (RFC 8785) under its SHA-256.
 
-The envelope on the log carries the hash; the bundle stays here, content-addressed, so that anyone who is
-handed the file can check that it is the one the log speaks of. Masking happens before hashing.
+The envelope on the log carries the hash; the bundle stays here, content-addressed, so that anyone who
+receives the file can check that it is the one on the log. Masking happens before hashing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EvidenceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """Everything a reader needs to judge a finding and to run it again."""
+    """Everything a reader needs to judge and reproduce a finding."""
 
     fingerprint: str
     run: str
@@ -58,7 +58,7 @@ class Bundle:
     platform: str
     chain_id: int
     tools: Mapping[str, str] = field(default_factory=dict)
-    """Versions that matter: the fleet, the jail backend, the compiler."""
+    """Relevant versions: the fleet, the jail backend, the compiler."""
     seen_at: str = ""
 
 
@@ -95,7 +95,7 @@ def _sealed(value: Any) -> SealedEvidence:
 
 
 def _plain(value: Any) -> Any:
-    """The value in types that RFC 8785 takes; anything else is left for the redactor to mask."""
+    """The value in types of RFC 8785; the redactor masks anything else."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, bool):
@@ -112,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 def path_of(folder: Path, sha256: str) -> Path:
-    """Where a bundle lies; raises UsageError for anything but 64 lower-case hex digits."""
+    """Path of a bundle; raises UsageError for anything but 64 lower-case hex digits."""
     if not _SHA256.fullmatch(sha256):
         raise UsageError("not a SHA-256 in hex", remedy="copy the 64 digits after `ev=sha256:`")
     return folder / f"{sha256}.json"
@@ -125,19 +125,19 @@ def save(folder: Path, sealed: SealedEvidence) -> Path:
         if read_bounded(path, MAX_BYTES) == sealed.data:
             return path
     except OSError:
-        pass  # not there, or not what it should be: write it
+        pass  # missing or damaged: write it
     write_atomic(path, sealed.data)
     return path
 
 
 def load(folder: Path, sha256: str) -> dict[str, Any]:
-    """The bundle of that hash; UsageError when it is not here, FleetError when it is not what was hashed."""
+    """The bundle of that hash; UsageError when it is missing, FleetError when it does not match its hash."""
     path = path_of(folder, sha256)
     try:
         data = read_bounded(path, MAX_BYTES)
     except FileNotFoundError:
         raise UsageError(
-            f"no evidence {sha256[:12]} here", remedy="it is kept where the run was made"
+            f"no evidence {sha256[:12]} here", remedy="it is on the machine that made the run"
         ) from None
     except OSError as error:
         raise FleetError(f"{path}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Small files that are there whole or not at all, whatever kills the process in between."""
+"""Atomic writes of small files, safe against a kill at any moment."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""When two findings are the same one.
+"""Identity of findings.
 
-Version 2, of what the fleet finds now: the surface and the signature of what was seen (sighting.py), with the
-normalised repro where the signature alone does not name the defect. Version 1, of older entries of the log
-and of strangers' ones: surface and normalised repro, or title where there is no repro. A finding of version
-2 carries the version 1 that its calls had, so that it is known where an older entry has it already.
+Version 2, for the fleet's findings now: the surface and the signature of the observation (sighting.py), plus
+the normalised repro if the signature alone does not identify the defect. Version 1, for older entries of the
+log and for strangers' entries: surface and normalised repro, or title without a repro. A version 2 finding
+also carries the version 1 of its calls, so that it matches an older entry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fleet.findings.sighting import Sighting
 from fleet.text import clean
 
 HEX_DIGITS = 12
-"""48 bits: no accident among a million findings; a forged one gains a stranger nothing in triage."""
+"""48 bits: no accidental match among a million findings; forging one gains nothing in triage."""
 
 _RUN_NAME = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b")
 _RUN_HEX = re.compile(r"\b0x(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40})\b")
@@ -29,16 +29,16 @@ _BLANKS = re.compile(r"\s+")
 def normalise(text: str) -> str:
     """Text as a key: cleaned, NFC, case-folded, single spaces. `Compile  PANIC` is `compile panic`."""
     shown = clean(text).casefold()
-    if not shown.isascii():  # marks are capped by now, which keeps normalisation linear
+    if not shown.isascii():  # marks are capped already, which keeps normalisation linear
         shown = unicodedata.normalize("NFC", shown)
     return _BLANKS.sub(" ", shown).strip()
 
 
 def normalise_repro(calls: Sequence[ReproCall]) -> str:
-    """The canonical repro without what differs between two runs of it.
+    """The canonical repro without the parts that differ between runs.
 
     Disposable names, addresses and hashes become placeholders, runs of white space one space. Letter case
-    and bare hex stay: they are input to a compiler, where they make a difference.
+    and bare hex are kept: as compiler input they matter.
     """
     return spell([ReproCall(call.tool, {k: _steady(v) for k, v in call.args.items()}) for call in calls])
 
@@ -62,7 +62,7 @@ def fingerprint(surface: str, calls: Sequence[ReproCall], title: str) -> str:
 
 
 def identity(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> str:
-    """12 hex digits, version 2: the same for the same defect, whichever probe or driver met it."""
+    """12 hex digits, version 2: the same for the same defect, for any probe or driver."""
     what = "" if sighting.whole else normalise_repro(calls)
     text = f"{normalise(surface)}\0seen\0{sighting.signature}\0{what}"
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]

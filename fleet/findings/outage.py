@@ -1,8 +1,8 @@
-"""What an outage is called: in the journal, on the log, on the worklist. Pure.
+"""Naming of an outage in the journal, on the log and on the worklist. Pure.
 
-An outage is one item. Its fingerprint is made of the platform, what does not answer and since when, so that
-the next outage is another item; what it looks like on the log (`platform-unreachable: …`, and for its end
-`platform-unreachable: over: …` under the same `fp`) is enough for triage to show it, and to drop it.
+An outage is one item. Its fingerprint covers the platform, the silent targets and the beginning, so the next
+outage is another item. Its entries on the log (`platform-unreachable: …`, and for its end
+`platform-unreachable: over: …` under the same `fp`) suffice for triage to show and to drop it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fleet.errors import ConfigError
 from fleet.findings.reader import FP, ParsedEntry
 
 WORD = "platform-unreachable"
-"""Stands in the place of a probe, and begins the title."""
+"""Replaces the probe's id, and begins the title."""
 OVER = f"{WORD}: over"
 FACTS = "outage."
-"""What the journal's keys of outages begin with; a platform's name follows."""
+"""Prefix of the journal's keys of outages; a platform's name follows."""
 SURFACE = "ux"
 KEPT = 50
-"""Ended outages that a platform's book remembers."""
+"""Number of ended outages that a platform's book keeps."""
 
 
 class _Part(BaseModel):
@@ -31,7 +31,7 @@ class _Part(BaseModel):
 
 
 class OutageLook(_Part):
-    """One look: `at` in seconds since the first, `how` it was not answered, "" when it was."""
+    """One look: `at` in seconds since the first, `how` it failed, "" if it was answered."""
 
     target: str
     what: str
@@ -55,7 +55,7 @@ class Outage(_Part):
 
 
 class OutageEnd(_Part):
-    """One that has: `seconds` long, as far as was seen."""
+    """An ended outage, `seconds` long as observed."""
 
     fp: Annotated[str, StringConstraints(pattern=FP)]
     targets: tuple[str, ...]
@@ -72,7 +72,7 @@ class OutageBook(_Part):
     ended: tuple[OutageEnd, ...] = ()
 
     def closed(self, end: OutageEnd, after: Outage | None = None) -> OutageBook:
-        """The book with its open outage ended, and perhaps another one begun."""
+        """The book with its open outage ended, and optionally another one begun."""
         return OutageBook(open=after, ended=(*self.ended, end)[-KEPT:])
 
 
@@ -91,12 +91,12 @@ def fingerprint_of(platform: str, targets: Collection[str], since: str) -> str:
 
 
 def is_outage(entry: ParsedEntry) -> bool:
-    """Whether an entry speaks of an outage, if its sender is to be believed."""
+    """Whether an entry reports an outage, if its sender is trusted."""
     return bool(entry.fp) and entry.title.startswith(f"{WORD}: ")
 
 
 def is_over(entry: ParsedEntry) -> bool:
-    """Whether an entry says that the outage of its fingerprint has ended, if its sender is to be believed."""
+    """Whether an entry reports the end of its fingerprint's outage, if its sender is trusted."""
     return bool(entry.fp) and entry.title.startswith(f"{OVER}: ")
 
 

@@ -1,13 +1,13 @@
-"""Reading the log: three grammars of `qa/v1` and free text, all of it somebody's claim.
+"""Reading the log: three grammars of `qa/v1` and free text, all unverified claims.
 
-Grammars (platform-facts 1.2), strictest first; what fits none is `free` and keeps nothing but a title:
+Grammars (platform-facts 1.2), strictest first; anything else is `free` and keeps only a title:
 
     canonical  source, sev, surface and fp in the header line, title, text, `repro:` as the last line
     design     source, sev and surface in the header line, then text and perhaps a `repro:` line
     sop        source and sev, then text on the same or the next lines
     shipped    source=<s> v<version>: <body>
 
-A header value that is not what its key demands makes the whole entry `free`: nothing is half-believed.
+An invalid header value makes the whole entry `free`: entries are never partly trusted.
 The log is permissionless, so a repro read here may be shown, but is run only for a trusted sender.
 """
 
@@ -25,10 +25,10 @@ Grammar = Literal["canonical", "design", "shipped", "sop", "free"]
 ReproState = Literal["calls", "evidence", "none", "invalid"]
 
 MAX_CHARS = 16_384
-"""No more of an entry is looked at; the log takes 2,048 bytes, a lying node sends more."""
+"""Most characters read of an entry; the log takes 2,048 bytes, a lying node sends more."""
 
 HEADER_CHARS = 1_024
-"""Of the shipped grammar, whose own parser has no limit; the other headers are bounded by their values."""
+"""Limit of the shipped grammar's header, whose own parser has none; values bound the other headers."""
 
 TITLE_BYTES = 240
 
@@ -56,7 +56,7 @@ _FIELD = re.compile(r"([a-z]{1,16})=(\S+)(?: +|$)")
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntry:
-    """One entry of the log, read; text fields are cleaned, `severity` is `unknown` where it was not said."""
+    """One parsed entry of the log; text fields are cleaned, `severity` is `unknown` if missing."""
 
     grammar: Grammar
     title: str
@@ -75,7 +75,7 @@ class ParsedEntry:
 
 
 def read(text: str) -> ParsedEntry:
-    """Any text at all as an Entry; never raises, and looks at no more than `MAX_CHARS` characters."""
+    """Any text at all as an Entry; never raises, and reads at most `MAX_CHARS` characters."""
     text = text[:MAX_CHARS]
     if not text.startswith(PREFIX):
         return _free(text)
@@ -96,7 +96,7 @@ def _title(text: str) -> str:
 
 
 def _fields(head: str) -> tuple[dict[str, str] | None, str]:
-    """The leading `key=value` tokens and what follows them; None for a key twice or a value of wrong form."""
+    """The leading `key=value` tokens and what follows them; None for a duplicate key or an invalid value."""
     fields: dict[str, str] = {}
     at = 0
     while (match := _FIELD.match(head, at)) and match[1] in _RULES:

@@ -1,8 +1,8 @@
-"""Redaction: what may leave this machine, decided before anything is hashed or signed.
+"""Redaction: masking of what leaves this machine, before anything is hashed or signed.
 
-Three layers. Secrets the fleet holds are registered at load and masked in every spelling of theirs.
+Three layers. Secrets the fleet holds are registered at load and masked in all their spellings.
 Things that look like a secret are masked by pattern. And a field of a tool result is private until its
-name is on the public list, so a new field is masked until someone has decided about it.
+name is on the public list, so a new field is masked until someone lists it.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _WORDS = re.compile(r"(?<![A-Za-z])[a-zA-Z]{3,8}(?:[\s,]+(?:\d{1,2}[.)]\s*)?[a-z
 
 
 def mask(kind: str) -> str:
-    """What stands where a secret stood; masking twice changes nothing."""
+    """Replaces a secret; masking twice changes nothing."""
     return f"[redacted:{kind}]"
 
 
 class Redactor:
-    """Masks text and structures; immutable, and without a representation of what it knows."""
+    """Masks text and structures; immutable, its repr reveals nothing."""
 
     __slots__ = ("_exact", "_public", "reach")
 
@@ -69,8 +69,8 @@ class Redactor:
         )
         self._public = public
         self.reach = max(map(len, spellings), default=1) - 1
-        """The most characters of a registered secret that are not one yet: how far a text that comes in
-        pieces must be held back."""
+        """Most characters of a registered secret that cannot be recognised yet: how much of a text in pieces
+        must be held back."""
 
     def __repr__(self) -> str:
         return "Redactor()"
@@ -106,7 +106,7 @@ class Redactor:
         return mask("unknown-type")
 
     def fields(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """A record of a tool (arguments or result): only public fields keep a value, and that one masked."""
+        """A record of a tool (arguments or result): only public fields keep a value, masked."""
         return {
             self.text(name): self.value(inner, key=name if name in _HASH_KEYS else "")
             if name in self._public
@@ -130,7 +130,7 @@ class Redactor:
 
 
 def _spellings(secret: str | bytes) -> set[str]:
-    """A secret as it could turn up in a log: hex, base64, URL-encoded, decimal, or as Python prints bytes."""
+    """Spellings of a secret in a log: hex, base64, URL-encoded, decimal, or as Python prints bytes."""
     if len(secret) < MIN_SECRET:
         raise ValueError(f"a secret of fewer than {MIN_SECRET} characters cannot be masked")
     forms: set[str] = set()
@@ -163,7 +163,7 @@ def _mask_mnemonic(match: re.Match[str]) -> str:
 
 @cache
 def bip39_words() -> frozenset[str]:
-    """The English BIP-39 list that eth-account ships, read without importing it; empty when it is not there.
+    """The English BIP-39 list that eth-account ships, read without importing it; empty if missing.
 
     Read only when twelve candidate words in a row turned up; without the list every such run is masked.
     """

@@ -4,8 +4,8 @@
     qa_publish(name="{name}", source="fn frame(t: i32) {}"); qa_fetch(url="{face:{name}}")
 
 Argument values are JSON, read by the JSON parser; names are plain identifiers; nothing else is accepted.
-The canonical form sorts arguments and escapes everything but printable ASCII, so that one repro has one
-spelling, fits on one line and shows on any terminal exactly as it is.
+The canonical form sorts arguments and escapes all but printable ASCII, so that a repro has one
+spelling, fits on one line and is shown unchanged by any terminal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SEPARATOR = re.compile(r"[ \t]*(;|\Z)[ \t]*", re.ASCII)
 
 
 class ReproError(ValueError):
-    """The text is not a repro; the message says where and why, and never repeats the text."""
+    """The text is not a repro; the message gives place and reason, and never repeats the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ReproCall:
 
 
 def parse_repro(text: str) -> tuple[ReproCall, ...]:
-    """The calls of a `repro:` line; raises ReproError for anything else, however it is shaped."""
+    """The calls of a `repro:` line; raises ReproError for anything else."""
     if len(text) > MAX_CHARS:
         raise ReproError(f"longer than {MAX_CHARS} characters")
     calls: list[ReproCall] = []
@@ -60,14 +60,14 @@ def parse_repro(text: str) -> tuple[ReproCall, ...]:
 
 
 def write_repro(calls: Iterable[ReproCall]) -> str:
-    """The canonical one-line, printable-ASCII form; raises ReproError for what it could not read back."""
+    """The canonical one-line, printable-ASCII form; raises ReproError for what could not be parsed again."""
     text = spell(calls)
     parse_repro(text)
     return text
 
 
 def spell(calls: Iterable[ReproCall]) -> str:
-    """The canonical form without the check that it can be read back: for keys, not for the log."""
+    """The canonical form without the check that it parses again: for keys, not for the log."""
     return "; ".join(f"{call.tool}({_write_args(call.args)})" for call in calls)
 
 
@@ -95,7 +95,7 @@ def _call(text: str, at: int) -> tuple[ReproCall, int]:
         if name is None:
             raise ReproError(f"expected name=value at character {at}")
         if name[1] in args or len(args) == MAX_ARGS:
-            raise ReproError(f"argument twice, or too many, at character {at}")
+            raise ReproError(f"duplicate or excess argument at character {at}")
         args[name[1]], at = _value(text, name.end())
         following = _NEXT.match(text, at)
         if following is None:
@@ -110,7 +110,7 @@ def _value(text: str, at: int) -> tuple[Any, int]:
         value, end = _LITERALS.raw_decode(text, at)
     except ReproError:
         raise
-    except (ValueError, RecursionError) as error:  # also numbers with more digits than int() takes
+    except (ValueError, RecursionError) as error:  # also numbers with more digits than int() accepts
         raise ReproError(f"not a JSON literal at character {at}: {type(error).__name__}") from None
     _check_depth(value, MAX_DEPTH)
     return value, end
@@ -127,7 +127,7 @@ def _check_depth(value: Any, left: int) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ReproError("a key twice in one object")
+        raise ReproError("duplicate key in an object")
     return made
 
 

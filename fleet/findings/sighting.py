@@ -1,8 +1,8 @@
-"""What was seen, in words and as a key: the title, the body and the signature of a finding. Pure.
+"""An observation in words and as a key: the title, the body and the signature of a finding. Pure.
 
-A finding is named by the answer, never by what its author expected: another panic at the same probe reads
-otherwise and is another finding. The signature leaves out what differs between two looks at one defect
-(times, addresses, hashes, run names, free text) and keeps what tells two defects apart.
+A finding is named after the answer, not after its author's expectation: another panic at the same probe has
+another title and is another finding. The signature omits what differs between two looks at one defect (times,
+addresses, hashes, run names, free text) and keeps what distinguishes defects.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ VALUE_CHARS = 60
 
 _MENTION = re.compile(r"\b(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})(?![\w(])")
 _FREE = frozenset({"text", "reply", "error", "headers", "value", "sha256", "tx", "location", "diagnostic"})
-"""Fields whose content is anybody's text: shown, but only their template is part of a signature."""
+"""Fields with free text: shown, but only their template is part of a signature."""
 _EXACT = frozenset({"status", "exit_code"})
-"""Numbers that mean something as they are; of any other only the sign is part of a signature."""
+"""Numbers that are significant as values; of others only the sign is part of a signature."""
 _PLACE = re.compile(r"([\w./-]{1,120}\.[a-z]{1,4}):(\d{1,7})(?::\d{1,7})?")
 _NAME = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b")
 _HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{16,}\b")
@@ -42,8 +42,7 @@ class Sighting:
 
 
 def template(message: str) -> str:
-    """A message without what differs: names, hex, quoted texts and numbers; a place in a source file
-    stays."""
+    """A message with names, hex, quoted texts and numbers removed; a source location is kept."""
     places = [f"{found[1]}:{found[2]}" for found in _PLACE.finditer(message)]
     for pattern, word in ((_PLACE, "{place}"), (_NAME, "{name}"), (_HEX, "{hex}"), (_QUOTED, "{text}")):
         message = pattern.sub(word, message)
@@ -52,14 +51,14 @@ def template(message: str) -> str:
 
 
 def mentioned(expect: str) -> tuple[str, ...]:
-    """Fields of results that an expectation speaks of, in its order."""
+    """Fields of results that an expectation uses, in its order."""
     return tuple(dict.fromkeys(_MENTION.findall(expect)))
 
 
 def of_probe(
     expect: str, calls: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]], intent: str
 ) -> Sighting:
-    """What an attempt saw whose expectation did not hold: each call with the fields that were asked about."""
+    """Sighting of an attempt whose expectation failed: each call with the fields in question."""
     fields = mentioned(expect)
     seen = [
         (lead(call["tool"], call["args"]), state(call["tool"], result), _values(result, fields))
@@ -75,7 +74,7 @@ def of_probe(
 
 
 def lead(tool: str, args: Mapping[str, Any]) -> str:
-    """What was asked, in a few words; arguments as the repro has them, placeholders and all."""
+    """The call in a few words; arguments as in the repro, with placeholders."""
     if tool == "qa_fetch":
         origin = f" from the origin {line(str(args['origin']), 80)}" if args.get("origin") else ""
         return f"GET {line(str(args.get('url', '')), 120)}{origin}"
@@ -89,7 +88,7 @@ def lead(tool: str, args: Mapping[str, Any]) -> str:
 
 
 def state(tool: str, result: Mapping[str, Any]) -> str:
-    """How it ended, by the field that says so for this tool."""
+    """Its outcome, from this tool's outcome field."""
     if tool in ("qa_fetch", "qa_call"):
         return str(result.get("status", ""))
     if tool == "qa_compile":
@@ -100,7 +99,7 @@ def state(tool: str, result: Mapping[str, Any]) -> str:
 
 
 def _deciding(seen: list[tuple[str, str, str]]) -> Iterable[tuple[str, str, str]]:
-    """The steps worth a word: the last one, and those before it that say something about the fields."""
+    """The relevant steps: the last one, and earlier ones with the fields in question."""
     return [one for one in seen[:-1] if one[2]] + seen[-1:]
 
 

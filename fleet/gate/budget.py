@@ -16,18 +16,18 @@ from fleet.personas.model import BudgetSection
 from fleet.store.tables.units import FLEET, INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
 
 Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro"]
-"""`usd_micro` are whole millionths of a dollar; `closing` is the report kept back for the end of a run."""
+"""`usd_micro` are whole millionths of a dollar; `closing` is the report reserved for the end of a run."""
 
 RESERVE = 1
-"""Reports kept back for the closing report, which must be possible when everything else is spent."""
+"""Reports reserved for the closing report, which must be possible when the rest is spent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Whole numbers and seconds, always finite. `acts` is false when no act may be tried at all.
+    """Whole numbers and seconds, always finite. `acts` is false when no act may be tried.
 
-    `usd_micro` is None when a run has no limit in money: then tokens are its limit. `day` is what all
-    runs of its persona may spend on one day; a unit that is not in it has no limit there.
+    `usd_micro` is None when a run has no money limit: then tokens limit it. `day` is what all
+    runs of its persona may spend on one day; a unit missing from it has no daily limit.
     """
 
     calls: int
@@ -41,10 +41,10 @@ class Budget:
 
     @classmethod
     def of(cls, section: BudgetSection | None, *, file: Path | str = "") -> Budget:
-        """A persona's limits; without any, a small allowance to look and no act at all.
+        """A persona's limits; without a budget, a small allowance for reads and no acts.
 
-        ConfigError for a wall that is not a number and s, m or h: a limit that cannot be read is not
-        a limit that does not exist.
+        ConfigError for a wall that is not a number and s, m or h: an unreadable limit must not become no
+        limit.
         """
         if section is None:
             return LOOK_ONLY
@@ -60,7 +60,7 @@ class Budget:
         )
 
     def limits(self) -> dict[Unit, int]:
-        """Of the run alone."""
+        """Limits of the run alone."""
         found: dict[Unit, int] = {
             "calls": self.calls,
             "writes": self.writes,
@@ -72,7 +72,7 @@ class Budget:
 
 
 LOOK_ONLY = Budget(calls=50, writes=0, reports=8, wall_s=600.0, acts=False)
-"""What a persona without a budget gets."""
+"""Allowance of a persona without a budget."""
 
 
 def day_limits(section: DayLimits | None) -> dict[Unit, int]:
@@ -118,13 +118,13 @@ class SpendingPort(Protocol):
 
 
 class Today(Protocol):
-    """The method of the journal that tells what a day has spent."""
+    """The method of the journal that returns what a day has spent."""
 
     async def spent_today(self) -> Mapping[str, Mapping[str, int]]: ...
 
 
 class Room(NamedTuple):
-    """What may still be spent of a unit, and the limit that says so, in words."""
+    """What may still be spent of a unit, and the limit that decides it, in words."""
 
     left: int
     limit: str
@@ -132,7 +132,7 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Usage of a model that is counted already and not known yet. `usd` None: it was not reserved."""
+    """Model usage that is counted but not yet known. `usd` None: not reserved."""
 
     id: str
     tokens: int
@@ -140,7 +140,7 @@ class Reservation:
 
 
 class Ledger:
-    """One run's budget over the journal: what was spent stays spent, whatever happens to the process.
+    """One run's budget in the journal: spending survives the process.
 
     Everything counts against the run, its persona's day and the fleet's day at once; the smallest of
     what is left decides. `fleet` are the limits of the fleet's day (`day_limits` of the configuration).
@@ -156,19 +156,19 @@ class Ledger:
         self._day: Limits = {"persona": _plain(budget.day), "fleet": _plain(fleet or {})}
 
     async def spend(self, unit: Unit, amount: int = 1) -> int:
-        """Count before spending; what is left, or BudgetExceeded and nothing counted."""
+        """Count before spending; return what is left. On BudgetExceeded nothing is counted."""
         limit = self.budget.limits().get(unit, 0)
         return await self._journal.spend(self._run, unit, amount, limit, day=self._day)
 
     async def reserve(self, *, tokens: int, usd: Decimal | None) -> Reservation:
-        """Count the most that a call of a model may use, durably, before it is made; all of it or nothing.
+        """Durably count the most that a model call may use, before it is made; all or nothing.
 
-        `tokens` in and out together, `usd` in dollars (rounded up to the micro-dollar), None when nobody
-        knows the price. A crash before `settle` leaves it spent. The day is the one of this moment: a call
-        that goes on past midnight is settled in the day in which it began.
+        `tokens` in and out together, `usd` in dollars (rounded up to the micro-dollar), None when the
+        price is unknown. A crash before `settle` leaves it spent. The day is that of this moment: a call
+        that runs past midnight is settled in the day in which it began.
 
         BudgetExceeded when it does not fit, or when the price is unknown and any limit is in money.
-        ValueError and TypeError for what is no number of tokens or no amount of money.
+        ValueError and TypeError for a value that is not a number of tokens or an amount of money.
         """
         amounts: dict[str, int] = {"tokens": tokens}
         if usd is not None:
@@ -181,15 +181,15 @@ class Ledger:
                     f"the price of the model is unknown, and {what} is set",
                     remedy=f"set the model's price, or remove {key_of(scope, USD)}",
                 )
-        limits = {**limits, "run": {USD: INT_MAX, **limits["run"]}}  # counted also where nothing limits it
+        limits = {**limits, "run": {USD: INT_MAX, **limits["run"]}}  # counted even without a limit
         return Reservation(await self._journal.reserve(self._run, amounts, limits), tokens, usd)
 
     async def settle(self, reservation: Reservation, *, tokens: int | None, usd: Decimal | None) -> None:
-        """Say what a call really used, durably: the rest is handed back, what is beyond it is charged.
+        """Durably record what a call used: return the rest, or charge the excess.
 
         None means unknown: what was reserved stays spent. More than was reserved is charged even when it
         passes a limit; everything after it is refused then. Only the first settle of a reservation counts.
-        ValueError and TypeError for what is no usage (negative, NaN, a float): nothing is handed back.
+        ValueError and TypeError for invalid usage (negative, NaN, a float): nothing is returned.
         """
         actual = {} if tokens is None else {"tokens": tokens}
         if usd is not None:
@@ -197,11 +197,11 @@ class Ledger:
         await self._journal.settle(reservation.id, actual)
 
     async def left(self) -> Mapping[Unit, int]:
-        """What may still be spent, by unit; never below 0, also when the limits were lowered since."""
+        """What may still be spent, by unit; never below 0, even if the limits were lowered since."""
         return {unit: room.left for unit, room in (await self.room()).items()}
 
     async def room(self) -> Mapping[Unit, Room]:
-        """What may still be spent, by unit, and which limit is the nearest."""
+        """What may still be spent, by unit, and the nearest limit."""
         spent = await self._journal.spent_in(self._run)
         rooms: dict[Unit, Room] = {}
         units: tuple[Unit, ...] = ("calls", "writes", "reports", "closing", "tokens", "usd_micro")
@@ -216,7 +216,7 @@ class Ledger:
         return rooms
 
     async def own_left(self, unit: Unit) -> int:
-        """What the run's own limit leaves, whatever the day allows; never below 0."""
+        """What the run's own limit leaves, regardless of the day; never below 0."""
         spent = await self._journal.spent_in(self._run)
         return max(0, self.budget.limits().get(unit, 0) - spent["run"].get(unit, 0))
 
@@ -240,9 +240,9 @@ async def left_today(journal: Today, days: Mapping[str, Mapping[Unit, int]]) -> 
 async def spent_for_today(
     journal: Today, persona: str, budget: Budget, fleet: Mapping[Unit, int], *, units: Iterable[Unit]
 ) -> str:
-    """Why a run of this persona need not start today: a day's budget of a unit that it needs is spent.
+    """Why a run of this persona should not start today: the day's budget of a needed unit is spent.
 
-    "" when it may. Not a fence: what is spent between this look and the run is refused then.
+    "" when it may. Not a fence: what is spent between this check and the run is refused there.
     """
     days: dict[Scope, tuple[str, Mapping[Unit, int]]] = {
         "persona": (persona, budget.day),

@@ -1,6 +1,6 @@
 """The autonomy dial: one word in one file, read at every decision, never cached.
 
-Whatever is wrong with the file, the answer is `observe`, with the reason.
+Any fault of the file means `observe`, with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS = {word: rung for rung in Rung for word in (rung.encode(), rung.encode() 
 
 @dataclass(frozen=True, slots=True)
 class DialReading:
-    """`trusted` is false when the file did not say it: then `rung` is observe and `why` is the reason."""
+    """`trusted` is false when the file was rejected: then `rung` is observe and `why` the reason."""
 
     rung: Rung
     trusted: bool
@@ -44,11 +44,11 @@ class DialNote:
 
 
 class _Distrust(Exception):
-    """The reason why a file is not believed."""
+    """Why a file is rejected."""
 
 
 class _FileReplaced(_Distrust):
-    """It lost its name between opening and looking: the new one in its place decides."""
+    """The file was replaced between open and check: the new one decides."""
 
 
 def read_dial(path: Path) -> DialReading:
@@ -64,7 +64,7 @@ def read_dial(path: Path) -> DialReading:
 
 
 def read_note(state: Path) -> DialNote | None:
-    """Who set the dial, if the note is whole and says what the dial says; else None."""
+    """Who set the dial, if the note is intact and agrees with the dial; else None."""
     dial = read_dial(state / DIAL)
     try:
         note = DialNote(**json.loads(_read_own(state / NOTE, 4096)))
@@ -77,10 +77,10 @@ def read_note(state: Path) -> DialNote | None:
 
 
 def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock) -> DialNote:
-    """Turn the dial, for a person who asked for it: note first, then the word, each replaced atomically.
+    """Set the dial on a person's request: first the note, then the word, each replaced atomically.
 
     ConfigError when the state directory cannot be written. A crash in between leaves the old word
-    with a note that disagrees, which nobody shows.
+    with a note that disagrees and is not shown.
     """
     note = DialNote(rung=rung.value, who=who, when=iso(clock.now()), why=reason)
     try:
@@ -90,7 +90,7 @@ def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock) -> 
     except OSError as error:
         raise ConfigError(
             f"{state / DIAL}: cannot be written: {error.strerror}",
-            remedy="make the state directory writable, and move away what is in the file's place",
+            remedy="make the state directory writable, and move away what blocks the file's path",
         ) from None
     return note
 
@@ -123,7 +123,7 @@ def write_whole(path: Path, data: bytes, *, named: bool = True) -> None:
 
 
 def _read_own(path: Path, limit: int) -> bytes:
-    """The whole of a small regular file that only its owner (this user or root) can have written."""
+    """The content of a small regular file that only this user or root can have written."""
     for _ in range(_TRIES - 1):
         try:
             return _read_once(path, limit)
@@ -141,7 +141,7 @@ def _read_once(path: Path, limit: int) -> bytes:
         raise _Distrust("unreadable") from None
     try:
         _examine(os.fstat(descriptor), limit)
-        raw = os.read(descriptor, limit + 1)  # one more, so that a file that grew since is no word
+        raw = os.read(descriptor, limit + 1)  # one more byte, so that a file that grew is rejected
         _examine(os.fstat(descriptor), limit)
         _named(path, descriptor)
         return raw
@@ -152,13 +152,13 @@ def _read_once(path: Path, limit: int) -> bytes:
 
 
 def _named(path: Path, descriptor: int) -> None:
-    """What was read is what the name means now: a link elsewhere keeps a replaced file's count at one."""
+    """Check that the name still means that file: a link elsewhere keeps a replaced file's count at one."""
     try:
         here = os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except FileNotFoundError:
         here = False
     if not here:
-        raise _FileReplaced("replaced again and again")
+        raise _FileReplaced("replaced repeatedly")
 
 
 _OPEN_ERRORS = {
@@ -177,7 +177,7 @@ def _examine(found: os.stat_result, limit: int) -> None:
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _Distrust("writable by others")
     if found.st_nlink == 0:
-        raise _FileReplaced("replaced again and again")
+        raise _FileReplaced("replaced repeatedly")
     if found.st_nlink != 1:
         raise _Distrust("has other names (hard links)")
     if found.st_size > limit:

@@ -1,4 +1,4 @@
-"""The gate of one run: fresh facts, pure rules, and the charge that goes with a permit."""
+"""The gate of one run: fresh facts, pure rules, and the charge for a permit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from fleet.gate.stop import stopped
 from sandbox.spec import Cost, ToolSpec
 
 STOPPED = "stop"
-"""What `Gate.rung` says instead of a rung while everything is paused."""
+"""Returned by `Gate.rung` instead of a rung while everything is paused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most `calls` decisions in `seconds`: a loop that learns nothing from refusals is slowed down."""
+    """At most `calls` decisions in `seconds`: slows down a loop that ignores refusals."""
 
     calls: int = 300
     seconds: float = 10.0
@@ -34,7 +34,7 @@ class Gate:
     """One per run. `deadline` is on `clock.monotonic()`; `grant` are the tool names of the persona.
 
     `tools` is the table of specs: effect and cost come from there, never from the caller. `never` is read
-    at every decision. `distrusted` is told once per reason when the dial file is not believed.
+    at every decision. `distrusted` is called once per reason when the dial file is rejected.
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class Gate:
         return await self._charge(facts.cost, verdict) if verdict.permit else verdict
 
     async def malformed(self, tool: str, reason: str) -> Verdict:
-        """Charge a call whose arguments could not be read, and refuse it: a failed parse is not free."""
+        """Charge a call whose arguments could not be read, and refuse it: a parse error is not free."""
         cost = self._cost(tool)
         return await self._charge(cost, Verdict(permit=False, rule="arguments", reason=reason))
 
     def dial(self) -> DialReading:
-        """The dial as it is now."""
+        """The current dial."""
         return read_dial(self._state / DIAL)
 
     def rung(self) -> str:
-        """The dial's word as it is now, or `stop`: what the signer asks right before it signs."""
+        """The current rung, or `stop`; the signer asks right before it signs."""
         return STOPPED if stopped(self._state) else self.dial().rung.value
 
     async def write_spend(self, unit: Literal["writes", "reports", "closing"] = "writes") -> int:
@@ -96,7 +96,7 @@ class Gate:
         return await self._ledger.left()
 
     async def own_left(self, unit: Unit) -> int:
-        """What the run's own limit leaves, whatever the day allows."""
+        """What the run's own limit leaves, regardless of the day."""
         return await self._ledger.own_left(unit)
 
     async def _charge(self, cost: Cost, verdict: Verdict) -> Verdict:

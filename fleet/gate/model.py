@@ -1,4 +1,4 @@
-"""The words of the gate: what is asked, and what is answered."""
+"""The types of the gate: its questions and its answers."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """The rules, in order. The first answer that is not *permit* wins; no rule means *deny*.
 
-    stop      STOP is there
+    stop      STOP is set
     dial      the rung is below what the tool's effect needs
     grant     the tool is not in the persona's grant, or the call is another run's
     prefix    an act on a name that this run did not mint
     never     on the list that no rung lifts
-    scope     a host, an agent or a view that is not the platform's; a tool without a scope rule
+    scope     a host, an agent or a view outside the platform; a tool without a scope rule
     rate      too many calls in a short time
-    budget    calls, writes or reports are spent
+    budget    the budget of calls, writes or reports is spent
     deadline  the run's time is over
 
 Pure: every fact is in `GateFacts`, gathered afresh for each decision.
@@ -33,7 +33,7 @@ LOWEST: Mapping[Effect, Rung] = MappingProxyType(
         Effect.ACT: Rung.EXERCISE,
     }
 )
-"""The lowest rung that permits an effect; an effect that is not here is never permitted."""
+"""The lowest rung that permits an effect; a missing effect is never permitted."""
 
 NEVER: Mapping[str, str] = MappingProxyType(
     {
@@ -48,18 +48,18 @@ NEVER: Mapping[str, str] = MappingProxyType(
         "releaseName": "0x48e69e68",
     }
 )
-"""Functions that no tool ever calls, with their selectors (platform-facts 1.3). Names of ours are
-released by the run's clean-up, which is no tool. Operators add to this list, nobody takes from it."""
+"""Functions that no tool ever calls, with their selectors (platform-facts 1.3). A run's clean-up,
+which is not a tool, releases our names. Operators can add to this list but not remove from it."""
 
 _CALL_FIELDS = ("function", "selector", "data")
-"""Arguments that say what is called on chain; a message to an agent is not one of them."""
+"""Arguments that name the function to call on chain; a message to an agent is not one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFacts:
-    """What is true at the moment of one decision. `now` and `deadline` on one monotonic clock.
+    """The facts at the moment of one decision. `now` and `deadline` on one monotonic clock.
 
-    `effect` and `cost` are the tool's own, from its spec; None when there is no such tool.
+    `effect` and `cost` are the tool's own, from its spec; None for an unknown tool.
     `stop` is the reason for the pause, "" when there is none. `recent` counts the calls of the
     current rate window, this one included. `left` is what the nearest limit of each unit leaves, and
     `limits` that limit in words: of the run, of its persona's day or of the fleet's. `never` holds an
@@ -126,9 +126,9 @@ def prefix(action: Action, facts: GateFacts) -> Verdict | None:
         return None
     name_field = _NAME_FIELD.get(action.tool)
     if name_field is None:
-        return _no("prefix", f"nobody said which argument of {action.tool} is a name")
+        return _no("prefix", f"unknown which argument of {action.tool} is a name")
     if name_field and not is_own_name(action.args.get(name_field), facts.run):
-        return _no("prefix", f"{action.tool} acts on qa-{facts.run}-<n> only")
+        return _no("prefix", f"{action.tool} may act only on qa-{facts.run}-<n>")
     return None
 
 
@@ -161,7 +161,7 @@ def _target(args: Mapping[str, Any], facts: GateFacts) -> str:
 
 
 def _urls(args: Mapping[str, Any], facts: GateFacts) -> str:
-    """Both pages of a fetch: the one that is looked at, and the control that it is measured against."""
+    """Both pages of a fetch: the page itself and the control it is measured against."""
     if not facts.scope.has_url(args.get("url")):
         return "not a host of this platform"
     control = args.get("control", "")
@@ -186,7 +186,7 @@ SCOPES: Mapping[str, Callable[[Mapping[str, Any], GateFacts], str]] = MappingPro
         "qa_chain": _function,
     }
 )
-"""What each tool may point at: "" or the reason against. A tool that is not here is refused."""
+"""What each tool may point at: "" or the reason against. A tool missing here is refused."""
 
 
 def scope(action: Action, facts: GateFacts) -> Verdict | None:
@@ -202,7 +202,7 @@ def rate(action: Action, facts: GateFacts) -> Verdict | None:
 
 
 def budget(action: Action, facts: GateFacts) -> Verdict | None:
-    """Calls for everything, writes for acts, reports for reports; the first two end the run when spent."""
+    """Calls for everything, writes for acts, reports for reports; when spent, the first two end the run."""
     cost = facts.cost
     if facts.effect is Effect.ACT and not facts.acts:
         return _no("budget", "this persona has no budget for writes")

@@ -1,4 +1,4 @@
-"""What a run may point at: names it minted, hosts of the platform, listed agents, known views."""
+"""The permitted targets of a run: names it minted, hosts of the platform, listed agents, known views."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Origin = tuple[str, str, int]
 
 
 def is_label(name: object) -> bool:
-    """The registry's rule: 1 to 63 of a-z 0-9 -, no hyphen at either end (platform-facts 1.3)."""
+    """The registry's rule for names: 1 to 63 of a-z 0-9 -, no hyphen at either end (platform-facts 1.3)."""
     return isinstance(name, str) and _LABEL.fullmatch(name) is not None
 
 

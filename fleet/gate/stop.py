@@ -26,7 +26,7 @@ def stopped(state: Path) -> StopReading | None:
     """A fresh look; None only when the state directory can be searched and holds no STOP of any kind.
 
     Never raises and never opens the file: a FIFO, a directory or a dangling link is a STOP too.
-    A state directory that is missing or cannot be searched counts as STOP: nobody can tell.
+    A state directory that is missing or cannot be searched counts as STOP, because STOP cannot be ruled out.
     """
     path = state / STOP
     try:
@@ -35,7 +35,7 @@ def stopped(state: Path) -> StopReading | None:
         return None if os.path.isdir(state) else StopReading("the state directory is missing")
     except (OSError, ValueError) as error:
         return StopReading(f"the state directory cannot be searched: {error}")
-    return StopReading(f"STOP is there{_reason(path, found)}")
+    return StopReading(f"STOP is set{_reason(path, found)}")
 
 
 def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
@@ -49,13 +49,13 @@ def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
     except OSError as error:
         raise ConfigError(
             f"{state / STOP}: cannot be written: {error.strerror}",
-            remedy="make the state directory writable, or end the daemon",
+            remedy="make the state directory writable, or stop the daemon",
         ) from None
     return stopped(state) or StopReading(why)
 
 
 def resume(state: Path) -> bool:
-    """Remove STOP, for a person who asked for it: True when there was one. ConfigError for a directory."""
+    """Remove STOP, for a person who asked for it: True if it existed. ConfigError for a directory."""
     path = state / STOP
     try:
         path.unlink()
@@ -67,7 +67,7 @@ def resume(state: Path) -> bool:
 
 
 def _reason(path: Path, found: os.stat_result) -> str:
-    """What the file says, when it is a small regular file; its own words only, the decision is made."""
+    """The reason in the file, if it is a small regular file; it does not affect the decision."""
     if not stat.S_ISREG(found.st_mode) or not 0 < found.st_size <= 4096:
         return ""
     try:

@@ -3,7 +3,7 @@
 Operations run in the order given: everything is mounted first and `/` becomes read-only last. No destination
 is named beneath a directory that a jail can write to (CVE-2026-87766). Sizes are given for every tmpfs: the
 default is half of the machine's memory. There is no `--die-with-parent`: a daemon that dies while bubblewrap
-starts would leave its half-made child waiting for ever (4 of 60 kills); our PID 1 watches instead.
+starts would leave its half-made child waiting forever (4 of 60 kills); our PID 1 watches instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DATA = (
     ("/etc/hosts", b"127.0.0.1 localhost\n"),
     ("/etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n"),
 )
-"""All of /etc that a jail sees."""
+"""The whole of /etc in a jail."""
 
 
 def bwrap_arguments(

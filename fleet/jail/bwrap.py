@@ -20,10 +20,10 @@ from fleet.jail.spawn import spawn
 class BwrapJail:
     """Jails of one image, by the unprivileged bubblewrap; see `fleet.jail.model.Jail`.
 
-    `pool` jails wait with their imports done. `spool` is a directory of ours with one file per live jail.
+    `pool` jails wait with their imports done. `spool` is our directory with one file per live jail.
     `work`, if given, is a host directory that becomes `/box` instead of a single-use tmpfs; its content is
     then hostile: read it with `fleet.jail.collect`, remove it with `fleet.jail.rmtree`. It is not pooled.
-    A jail ends when this process does, however it dies: its first process watches the control socket.
+    A jail ends with this process, however it dies: its first process watches the control socket.
     """
 
     def __init__(

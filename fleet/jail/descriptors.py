@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 
 class Plumbing:
-    """Makes descriptors in pairs and closes what nobody has taken over."""
+    """Makes descriptors in pairs and closes those not taken over."""
 
     def __init__(self) -> None:
         self._ours = ExitStack()
@@ -50,7 +50,7 @@ class Plumbing:
             os.close(self.theirs.pop())
 
     def keep(self) -> None:
-        """Our side now belongs to the caller."""
+        """Pass our side to the caller."""
         self._ours.pop_all()
 
     def close(self) -> None:

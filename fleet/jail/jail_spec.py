@@ -1,4 +1,4 @@
-"""What every jail of one backend has in common: what it shows, and who it runs as."""
+"""What every jail of one backend has in common: its mounts, and its user."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Shape:
 
 
 def open_shape(image: Image, *, bwrap: str, work: Path | None = None) -> Shape:
-    """Open everything that a jail of this image shows; JailError names what is missing."""
+    """Open everything mounted in a jail of this image; JailError names what is missing."""
     python = find_interpreter()
     sources = [(guest_code(), "sandbox"), (site_packages(), "site"), *_checked(image)]
     if python.prefix is not None:
@@ -98,7 +98,7 @@ def _checked(image: Image) -> tuple[tuple[Path, str], ...]:
 
 
 def _by_descriptor(stack: ExitStack, bwrap: str, shared: list[int]) -> tuple[str, dict[str, str]]:
-    """Name bubblewrap, and the library of a bundled one, so that another user need not walk to them."""
+    """Name bubblewrap, and the library of a bundled one, so that another user needs no path to them."""
     shared.append(_open_path(stack, Path(bwrap)))
     executable = f"/proc/self/fd/{shared[-1]}"
     libraries = bundled_libraries(bwrap)
@@ -131,5 +131,5 @@ def _existing(path: Path) -> Path:
 
 
 def _unseen(path: Path, error: OSError) -> JailError:
-    problem = f"cannot show {path} in a jail: {error.strerror}"
+    problem = f"cannot mount {path} in a jail: {error.strerror}"
     return JailError(problem, remedy=f"check that {path} exists and can be read")

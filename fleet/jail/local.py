@@ -1,7 +1,7 @@
-"""A double of the jail without any fence, for tests of what is above it.
+"""A double of the jail without any fence, for tests of the rooms above.
 
 It runs the same guests by the same protocol, so it passes the same conformance suite; its tier is `none` and
-its self-check fails, so nothing that asks for a jail can be given it by accident.
+its self-check fails, so it cannot replace a real jail by accident.
 """
 
 from __future__ import annotations

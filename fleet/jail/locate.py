@@ -1,4 +1,4 @@
-"""Where the parts of a jail come from: bubblewrap itself, the interpreter, our own guest code."""
+"""The parts of a jail on this host: bubblewrap itself, the interpreter, our own guest code."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ INSTALL = "install the system package `bubblewrap`, or `pip install bubblewrap-b
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The Python of the guest: `prefix` is bound at /opt/py unless it lies in /usr, which every jail has."""
+    """The Python of the guest: `prefix` is bound at /opt/py unless it is in /usr, which every jail has."""
 
     prefix: Path | None
     inside: str
-    library_path: str  # where libpython lies inside: its run path, or the host's cache, names another place
+    library_path: str  # folder of libpython inside: its run path, or the host's cache, names another one
 
 
 def find_bwrap(search_path: str | None = None) -> str:
@@ -45,7 +45,7 @@ def bundled_libraries(bwrap: str) -> Path | None:
 
 
 def find_interpreter() -> Interpreter:
-    """Describe the interpreter under the one that runs now; JailError when it is not where it should be."""
+    """Describe the interpreter under the one that runs now; JailError when it is not in its place."""
     prefix = Path(sys.base_prefix).resolve()
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not (prefix / "bin" / name).exists():
@@ -91,7 +91,7 @@ def guest_code() -> Path:
             "the guest code is not installed", remedy="reinstall qa-fleet with its `sandbox` package"
         )
     folder = Path(spec.origin).parent
-    compile_dir(folder, quiet=2)  # where we may not write, the jails are slower and nothing else
+    compile_dir(folder, quiet=2)  # without write permission the jails are only slower
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The words of the jail: what is asked of a backend, and how a call ended."""
+"""The types of the jail: requests to a backend, and results of calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 Egress = Callable[[socket.socket], AbstractAsyncContextManager[None]]
-"""Serves the jail's only way out for one call: gets the listening TCP socket that lives in the jail's
-network namespace; the context is left when the call is over, and must have stopped serving by then."""
+"""Serves a jail's egress for one call: gets the listening TCP socket in the jail's network namespace. The
+context is left when the call is over, and must have stopped serving by then."""
 
 
 class End(StrEnum):
@@ -22,7 +22,7 @@ class End(StrEnum):
     SIGNALED = "signaled"
     TIMEOUT = "timeout"
     FLOOD = "flood"  # more output than the cap
-    LOST = "lost"  # the jail went away without a status: our failure, not an answer
+    LOST = "lost"  # the jail ended without a status: our failure, not an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What a jail shows read-only, besides the interpreter: host path -> top-level name under /opt."""
+    """Read-only mounts of a jail besides the interpreter: host path -> top-level name under /opt."""
 
     mounts: tuple[tuple[Path, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
@@ -66,12 +66,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """What a self-check by behaviour found: the chosen backend, its strength, and each check's result."""
+    """Result of a self-check by behaviour: the chosen backend, its strength, and each check's result."""
 
     backend: str
     tier: str  # strong | standard | weak
     ok: bool
-    checks: tuple[tuple[str, bool, str], ...]  # name, passed, what was seen or the remedy
+    checks: tuple[tuple[str, bool, str], ...]  # name, passed, observation or remedy
 
 
 class Jail(Protocol):
@@ -81,7 +81,7 @@ class Jail(Protocol):
         """Prove the fence by behaviour. A caller refuses to run when `ok` is false."""
 
     async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
-        """Run the guest once on one request line and say how it ended; JailError when no jail can be made."""
+        """Run the guest once on one request line and return how it ended; JailError without a jail."""
 
     async def aclose(self) -> None:
         """End every jail that is still alive, pooled ones included."""

@@ -29,7 +29,7 @@ class Pool:
         self._closed = False
 
     async def take(self) -> RunningJail:
-        """Return a fresh jail: a waiting one that is alive and young, else a new one, tried twice."""
+        """Return a fresh jail: a waiting one that is alive and recent, else a new one, tried twice."""
         if self._closed:
             raise JailError("the jails are closed")
         try:
@@ -55,14 +55,14 @@ class Pool:
         return live
 
     def refill(self, *, pause_s: float = PAUSE_S) -> None:
-        """Start filling up unless that is under way."""
+        """Start refilling unless it is under way."""
         if self._closed or len(self._idle) >= self._size:
             return
         if self._filling is None or self._filling.done():
             self._filling = asyncio.get_running_loop().create_task(self._fill(pause_s))
 
     async def filled(self) -> None:
-        """Wait until the filling under way is done."""
+        """Wait for the refill under way."""
         self.refill(pause_s=0)
         if self._filling is not None:
             await asyncio.wait([self._filling])
@@ -73,7 +73,7 @@ class Pool:
             try:
                 live = await self._spawn()
             except JailError:
-                return  # the next take spawns by itself and says why it cannot
+                return  # the next take spawns its own jail and raises the reason
             self._idle.append(live)
 
     async def aclose(self) -> None:
@@ -86,7 +86,7 @@ class Pool:
 
 
 async def _woken(live: RunningJail) -> bool:
-    """Whether it is awake; it is ended when it is not, and when the call that took it is cancelled."""
+    """Whether it is awake; ends it if not, and when the call that took it is cancelled."""
     awake = False
     try:
         awake = await live.wake()

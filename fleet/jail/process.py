@@ -29,7 +29,7 @@ def proc_stat(pid: int) -> ProcStat | None:
 
 
 def boot_id() -> str:
-    """Start times of another boot mean nothing."""
+    """Boot id: start times of another boot are meaningless."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

@@ -1,6 +1,6 @@
-"""One small file per live jail, so that the next start can end what a dead daemon left.
+"""One small file per live jail, so that the next start can end jails of a dead daemon.
 
-A jail dies with its daemon by itself (control socket, parent-death signal). This is the net under both.
+A jail dies with its daemon (control socket, parent-death signal). This is the safety net for both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Record:
 
 
 def write_record(spool: Path, pid: int) -> Path:
-    """Note a live jail of this process; the file goes when the jail is gone."""
+    """Record a live jail of this process; the file is removed with the jail."""
     jail, owner = proc_stat(pid), proc_stat(os.getpid())
     if jail is None or owner is None:
         raise JailError("the jail ended while it was being made")
@@ -64,7 +64,7 @@ def reap_stale(spool: Path) -> int:
 
 
 def leftover_prefix() -> str:
-    """How the folder of a self-check of this process begins: a killed one leaves it for the next start."""
+    """Prefix of this process's self-check folder: a killed process leaves it for the next start."""
     own = proc_stat(os.getpid())
     return f"{_CHECK}{os.getpid()}-{own.start if own else 0}-"
 

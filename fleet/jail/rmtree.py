@@ -1,8 +1,8 @@
-"""Remove a directory that hostile code has written to, even while it is still at work.
+"""Remove a directory that hostile code has written to, even while it is still running.
 
 `shutil.rmtree` stops at a directory of mode 0 and recurses once per level. Here every step is relative to a
 descriptor and follows no link; a directory found inside is first hoisted by rename to the top, so the depth
-never exceeds two however deep the tree was, and nothing on another file system is entered.
+never exceeds two for any tree, and other file systems are not entered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDS = 1000
 
 
 def rmtree(parent: Path, name: str) -> None:
-    """Remove `parent/name`, whatever it is; `parent` is ours. JailError when something is left.
+    """Remove `parent/name` of any kind; `parent` is ours. JailError when something is left.
 
     A link of that name is removed, not followed. A missing one is fine.
     """
@@ -39,7 +39,7 @@ def rmtree(parent: Path, name: str) -> None:
 
 
 def _remove_tree(holder: int, name: bytes) -> None:
-    for _ in range(_ROUNDS):  # someone may be adding entries meanwhile; they lose in the end
+    for _ in range(_ROUNDS):  # hostile code may add entries meanwhile; the rounds outlast it
         try:
             top = _open(holder, name)
         except FileNotFoundError:
@@ -62,7 +62,7 @@ def _remove_tree(holder: int, name: bytes) -> None:
 
 
 def _clear(top: int) -> bool:
-    """Empty every directory directly below `top`, hoisting theirs; True when there was anything."""
+    """Empty every directory directly below `top`, hoisting its subdirectories; True if any existed."""
     entries = os.listdir(top)
     for entry in map(os.fsencode, entries):
         if _unlink(top, entry):

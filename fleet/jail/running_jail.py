@@ -1,4 +1,4 @@
-"""One jail that is alive: run one request in it, then make sure that nothing is left of it."""
+"""One live jail: run one request in it, then ensure that nothing of it remains."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _GONE_S = 2.0
 class RunningJail:
     """Descriptors of a started jail whose guest waits for its one request.
 
-    `outer` is bubblewrap on our side, `init` the jail's PID 1: killing that one ends the whole namespace,
-    whatever happened to the other.
+    `outer` is bubblewrap on our side, `init` the jail's PID 1: killing the latter ends the whole namespace,
+    regardless of the former.
     """
 
     outer: subprocess.Popen[bytes]
@@ -48,7 +48,7 @@ class RunningJail:
         return not self._ended and is_running(self.outer_fd) and is_running(self.init_fd)
 
     async def wake(self) -> bool:
-        """Ask PID 1 to keep watch from now on; False when nobody answers: nothing was dispatched."""
+        """Ask PID 1 to keep watch from now on; False without an answer: nothing was dispatched."""
         try:
             self.control.send(_GO)
             async with asyncio.timeout(_WAKE_S):
@@ -94,7 +94,7 @@ class RunningJail:
         await feed(self.stdin, request)
 
     def _verdict(self) -> tuple[End, int]:
-        """Believe PID 1's word only when bubblewrap's own exit status says the same."""
+        """Trust PID 1's report only if bubblewrap's exit status agrees."""
         try:
             word = json.loads(self.control.recv(4096, socket.MSG_DONTWAIT))
         except (OSError, ValueError):
@@ -107,9 +107,9 @@ class RunningJail:
         return End.LOST, 0
 
     async def _stop(self) -> None:
-        """End every process of the jail and wait until the kernel says so.
+        """End every process of the jail and wait until the kernel confirms it.
 
-        PID 1 first, so that bubblewrap reaps it and no zombie is left to our own init.
+        PID 1 first, so that bubblewrap reaps it and leaves no zombie to our init.
         """
         kill(self.init_fd)
         try:

@@ -1,7 +1,7 @@
 """The system call filter of the jail: a deny-list as classic BPF, made without a library.
 
 `bwrap --seccomp FD` wants the bare array of `struct sock_filter`. Only the low 32 bits of an argument are
-compared: the kernel ignores the high half of an `int`, so a filter that looked at it could be walked past
+compared: the kernel ignores the high half of an `int`, so a filter that checked it could be bypassed
 (CVE-2019-10063). A foreign architecture, x32 included, is killed: `int $0x80` reaches every denied call.
 """
 
@@ -44,7 +44,7 @@ _Op = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
 
 def seccomp_filter(machine: str = "") -> bytes:
-    """Return the filter program for this machine, or for the one named; JailError for an unknown one."""
+    """Return the filter program for this machine, or for the named one; JailError for an unknown one."""
     name = machine or platform.machine()
     if name not in MACHINES:
         raise JailError(f"no system call filter for {name}", remedy="run on x86_64 or aarch64")
@@ -64,7 +64,7 @@ def seccomp_filter(machine: str = "") -> bytes:
 
 
 def _spare_the_first_process(number: dict[str, int]) -> list[_Op]:
-    """PID 1 is of the guest's user: no limit, processor or priority of it may be set from inside."""
+    """PID 1 runs as the guest's user: its limits, processors and priority must not be set from inside."""
     first = [(_EQUAL, _FIRST)]
     ops = _when(number["prlimit64"], 0, first, errno.EPERM)
     ops += _when(number["sched_setaffinity"], 0, first, errno.EPERM)

@@ -27,13 +27,13 @@ from fleet.jail.running_jail import RunningJail
 from fleet.jail.spawn import spawn
 
 Line = tuple[str, bool, str]
-"""Name, passed, what was seen or the remedy."""
+"""Name, passed, observation or remedy."""
 
 _DEADLINE_S = 10.0
 _ANSWER = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
 _MEMORY = (
     "watched from inside, no cgroup: memory of the kernel for the jail (socket buffers, page tables) and "
-    "shared memory that is no longer mapped are not counted"
+    "unmapped shared memory are not counted"
 )
 _CAPABILITIES = ("CapEff", "CapBnd", "CapAmb")
 _REFUSED = frozenset({"EPERM", "EACCES", "ENOSYS", "ENOSPC", "EAFNOSUPPORT", "EROFS"})
@@ -41,7 +41,7 @@ _REFUSED = frozenset({"EPERM", "EACCES", "ENOSYS", "ENOSPC", "EAFNOSUPPORT", "ER
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """One line of the report: what is asked of the facts, which fact to show, and what to do about it."""
+    """One line of the report: a test on the facts, the fact to show, and the remedy."""
 
     name: str
     holds: Callable[[dict[str, Any]], bool]
@@ -133,7 +133,7 @@ _FACTS = (
 
 
 async def prove(image: Image, *, bwrap: str, spool: Path) -> Tier:
-    """Run every check in jails of this image, with our own guest in them, and return the tier."""
+    """Run every check in jails of this image with our own guest, and return the tier."""
     plan = _Plan(replace(image, guest="sandbox.selfcheck"), bwrap, spool)
     results: dict[str, list[Line]] = {}
 
@@ -153,12 +153,12 @@ async def prove(image: Image, *, bwrap: str, spool: Path) -> Tier:
 
 
 def require(tier: Tier) -> None:
-    """Refuse to go on without a jail: JailError naming every failed check and its remedy."""
+    """Refuse to continue without a jail: JailError names every failed check and its remedy."""
     failed = [f"{name}: {seen}" for name, passed, seen in tier.checks if not passed]
     if failed or not tier.ok:
         raise JailError(
             f"no jail works here ({tier.backend}): " + ("; ".join(failed) or "not a fence"),
-            remedy="there is no weaker way to run; see `fleet doctor`",
+            remedy="the fleet does not run without a jail; see `fleet doctor`",
         )
 
 
@@ -179,7 +179,7 @@ def _line(check: _Check, facts: dict[str, Any]) -> Line:
 
 
 async def _left_behind(plan: _Plan) -> list[Line]:
-    """A link to the old root, left by an earlier run, must lead nowhere; a crowd of processes must die."""
+    """A planted link to the old root must lead nowhere; a crowd of processes must die."""
     base = tempfile.mkdtemp(prefix=leftover_prefix(), dir=plan.spool)
     try:
         work, victim = _plant(Path(base))
@@ -212,7 +212,7 @@ _CHECKS = {"jail": _facts, "host directory": _left_behind}
 async def _run(
     plan: _Plan, do: str, *, egress: Egress | None = None, work: Path | None = None
 ) -> tuple[Outcome, bool]:
-    """Return the outcome, and whether anyone still holds the jail's output after it was ended."""
+    """Return the outcome, and whether a process still holds the jail's output after it was ended."""
     with closing(open_shape(plan.image, bwrap=plan.bwrap, work=work)) as shape:
         live = await spawn(shape, plan.spool)
         try:

@@ -1,4 +1,4 @@
-"""Start a jail and shake hands with it: until the handshake is done nothing hostile can be inside."""
+"""Start a jail and complete its handshake: before that nothing hostile can be inside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def spawn(shape: Shape, spool: Path) -> RunningJail:
     stdin, request = plumbing.pipe(inward=True)
     stdout, result = plumbing.pipe(inward=False)
     stderr, words = plumbing.pipe(inward=False)
-    # a file, not a pipe: a bubblewrap that dies of a missing reader leaves its child waiting for ever
+    # a file, not a pipe: a bubblewrap that dies of a missing reader leaves its child waiting forever
     far_status = plumbing.file()
     status = plumbing.own(os.dup(far_status))
     outer: subprocess.Popen[bytes] | None = None
@@ -111,7 +111,7 @@ def _start(
 
 
 async def _listener(control: socket.socket, outer_fd: int) -> socket.socket:
-    """Wait for the first word of PID 1: it carries the listening socket of the jail's own network."""
+    """Wait for PID 1's first message, which carries the listening socket of the jail's network."""
     tasks = [asyncio.ensure_future(readable(fd)) for fd in (control.fileno(), outer_fd)]
     try:
         await asyncio.wait(tasks, timeout=_HANDSHAKE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -134,7 +134,7 @@ async def _listener(control: socket.socket, outer_fd: int) -> socket.socket:
 
 
 def _child_pid(status: int) -> int:
-    """The host's number of the jail's PID 1: bubblewrap has written it before that one could run."""
+    """The host's pid of the jail's PID 1, written by bubblewrap before PID 1 could run."""
     return int(json.loads(os.pread(status, 4096, 0).split(b"\n", 1)[0])["child-pid"])
 
 
@@ -151,9 +151,9 @@ def _pin(pid: int, outer: int) -> int:
 
 
 def _abandon(outer: subprocess.Popen[bytes], status: int, stderr: int) -> str:
-    """End a half-made jail and return the last thing it said.
+    """End a half-made jail and return its last message.
 
-    The inner process goes first: bubblewrap's child would wait for ever for a parent that was killed.
+    The inner process goes first: bubblewrap's child would wait forever for a killed parent.
     """
     deadline = time.monotonic() + _ABANDON_S
     while outer.poll() is None and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Bytes to and from a jail without blocking: one writer that gives up, one reader that has a limit."""
+"""Bytes to and from a jail without blocking: a writer that gives up, a reader with a limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BoundedReader:
             self._loop.remove_reader(self._fd)
 
     def take(self) -> bool:
-        """Read one chunk; False at the end, at the limit, or when nothing is there."""
+        """Read one chunk; False at the end, at the limit, or when nothing is available."""
         try:
             chunk = os.read(self._fd, _CHUNK)
         except BlockingIOError:
@@ -41,7 +41,7 @@ class BoundedReader:
         return bool(chunk)
 
     def finish(self) -> bytes:
-        """Return what was kept; to be called when every writer is dead, so that reading cannot wait."""
+        """Return what was kept; call it when every writer is dead, so that reading cannot block."""
         self._loop.remove_reader(self._fd)
         while not self.flooded:
             before = len(self._kept)
@@ -52,7 +52,7 @@ class BoundedReader:
 
 
 async def feed(fd: int, data: bytes) -> None:
-    """Write all of `data` to a pipe and close it; a reader that went away is not an error here."""
+    """Write all of `data` to a pipe and close it; a reader that closed is not an error here."""
     os.set_blocking(fd, False)
     view = memoryview(data)
     try:

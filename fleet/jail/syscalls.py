@@ -8,7 +8,7 @@ escape battery proved to be open.
 from __future__ import annotations
 
 LAST_KNOWN = 469
-"""`file_setattr` (Linux 6.17). A later call answers ENOSYS: a deny-list must not let the future through."""
+"""`file_setattr` (Linux 6.17). A later call answers ENOSYS: a deny-list must not admit future calls."""
 
 # name -> (x86_64, aarch64); None where the machine has no such call
 DENIED: dict[str, tuple[int | None, int | None]] = {
@@ -109,7 +109,7 @@ ABSENT: dict[str, tuple[int | None, int | None]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
-    "memfd_create": (319, 279),  # 1.2 GiB were written past every rlimit
+    "memfd_create": (319, 279),  # 1.2 GiB were written despite every rlimit
     "memfd_secret": (447, 447),
     "statmount": (457, 457),
     "listmount": (458, 458),

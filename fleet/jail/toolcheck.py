@@ -18,12 +18,12 @@ _PROGRAMS = ("compiler", "loader")
 
 
 class _MissingFolder(JailError):
-    """The jail would do, and the profile names a folder that is not there."""
+    """The jail works, but the profile names a missing folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """What a profile says of the platform's programs; `sample` is a source that must compile."""
+    """The platform's programs from a profile; `sample` is a source that must compile."""
 
     compiler: Sequence[str] = ()
     loader: Sequence[str] = ()
@@ -32,9 +32,9 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class ToolTrial:
-    """One program: `ours` when it could not be tried, so that nothing was learnt about it.
+    """Result for one program; `ours`: it could not be tried, so nothing is known about it.
 
-    `jailed` is false when there was not even a jail, or no time for it.
+    `jailed` is false without a jail, or without time for one.
     """
 
     name: str
@@ -82,11 +82,11 @@ async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str
 
 
 def judged(answer: Mapping[str, Any], has_sample: bool) -> tuple[ToolTrial, ...]:
-    """Without a sample all that is known is that a program starts."""
+    """Judge the report; without a sample it only shows that a program starts."""
     try:
         return tuple(_judged(name, answer[name], has_sample) for name in _PROGRAMS if name in answer)
     except (KeyError, TypeError, AttributeError):
-        return (ToolTrial("compiler", False, True, "the check of the programs answered nonsense"),)
+        return (ToolTrial("compiler", False, True, "the check of the programs returned garbage"),)
 
 
 def _judged(name: str, seen: Mapping[str, str], has_sample: bool) -> ToolTrial:

@@ -1,1 +1,1 @@
-"""What holds of every answer of a healthy platform, whatever it was asked, and whoever asked."""
+"""Properties of every answer of a healthy platform, for any request by any driver."""

@@ -1,9 +1,9 @@
-"""The oracles: what may be said of one answer of any healthy platform, whatever it was asked. Pure.
+"""The oracles: properties of one answer of any healthy platform to any request. Pure.
 
-Each judges one answer of one tool, by anybody: a probe, a model, an outside agent. It may only say what no
-choice of arguments can make false on a healthy platform, so what a caller can put there itself (a secret in
-its own page, a text that is echoed, a deadline of its own) is taken out first. A violation is named by what
-was seen, and its signature is the defect's identity.
+Each judges one answer of one tool, to any driver: a probe, a model, an outside agent. It may only require
+what no choice of arguments can make false on a healthy platform, so it first removes what a caller can put
+there (a secret in its own page, an echoed text, its own deadline). A violation is named after the
+observation, and its signature is the defect's identity.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from fleet.personas.needs import strings
 from fleet.text import line
 
 ELSEWHERE = frozenset({501, 502, 503, 504, 507})
-"""Server statuses that are no fault of the page: not offered, a gateway's word for an outage, a full disk."""
+"""Server statuses that do not blame the page: not offered, a gateway's outage, a full disk."""
 PLAIN = 2_000
 """Characters: a longer text of status 200 may well be a document about errors."""
 SHORTEST_S = 1.0
-"""A compile that was given less says nothing when it does not end."""
+"""A compile with a shorter deadline proves nothing when it does not end."""
 
 _OWN = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b|\{name\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One answer that no healthy platform gives. `fields` are those of the result that show it.
+    """One answer that no healthy platform gives. `fields` are the result's fields that show it.
 
-    `forgeable`: a driver that means ill could have put there what it shows (as a name's greeting, say), so
-    that a person looks at it where a driver chose the calls.
+    `forgeable`: a malicious driver could have put there what it shows (a name's greeting, say), so a person
+    reviews it if a driver chose the calls.
     """
 
     oracle: str
@@ -52,7 +52,7 @@ Judge = Callable[[Args, Args], Iterator[Violation]]
 
 
 def judge(tool: str, args: Args, result: Args) -> tuple[Violation, ...]:
-    """Every oracle's word on one answer, each defect once: a trace says more than the status it came with."""
+    """Judge one answer by every oracle, each defect once: a trace says more than its status."""
     found = tuple(one for oracle in ORACLES.get(tool, ()) for one in oracle(args, result))
     told = {one.oracle for one in found}
     return tuple(one for one in found if one.oracle != "server-error" or "trace" not in told)
@@ -100,8 +100,8 @@ def _server_error(args: Args, result: Args) -> Iterator[Violation]:
 
 
 def _secret(args: Args, result: Args) -> Iterator[Violation]:
-    """A private key in a public answer; not in a page of a name that a run minted, where its driver may put
-    one."""
+    """A private key in a public answer; except in a page of a name that a run minted, where the driver may
+    put one."""
     kinds = result.get("secrets", ())
     if "private-key" not in kinds or any(_OWN.search(text) for text in strings(args)) or _long_hex(args):
         return
@@ -158,7 +158,7 @@ def _route(args: Args) -> str:
 
 
 def _long_hex(args: Args) -> bool:
-    """Whether an argument holds what could be a key: an echo of it is no leak."""
+    """Whether an argument contains a possible key: an echo of it is not a leak."""
     return any(re.search(r"[0-9a-fA-F]{64}|PRIVATE", unquote(text)) for text in strings(args))
 
 

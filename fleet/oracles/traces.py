@@ -1,6 +1,6 @@
-"""What a program prints when it breaks inside: a dictionary by language, kept as data. Pure.
+"""Output of programs that break internally: patterns by language, as data. Pure.
 
-An answer that refuses must not hold any of it: a stack trace, a panic, an error of the operating system or
+A refusal must not contain any of it: a stack trace, a panic, an error of the operating system or
 of a database tells a user nothing and a stranger too much.
 """
 
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 LOOKED_AT = 8_000
-"""Characters of a text that are searched; a tool's result keeps no more."""
+"""Most characters searched in a text; a tool's result keeps no more."""
 
 TRACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
@@ -35,14 +35,14 @@ TRACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What kind it is, and the words that show it."""
+    """Its kind, and the words that show it."""
 
     kind: str
     words: str
 
 
 def find(text: str) -> Trace | None:
-    """The first kind of the dictionary that a text holds, or None."""
+    """The first pattern found in a text, or None."""
     for kind, pattern in TRACES:
         if found := pattern.search(text[:LOOKED_AT]):
             return Trace(kind, found.group(0))

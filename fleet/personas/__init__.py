@@ -1,1 +1,1 @@
-"""Persona files: what a specialist may do, when, and how it looks."""
+"""Persona files: what a specialist may do, when, and its prompt."""

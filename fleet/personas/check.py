@@ -1,4 +1,4 @@
-"""What a persona must be beyond its types: each rule names the key that breaks it."""
+"""Rules for a persona beyond its types; each violation names its key."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _PATH = re.compile(r"[^\x00-\x1f\x7f]{1,400}")
 _HOOK = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
 
 BadArgs = Callable[[str, Mapping[str, Any]], str | None]
-"""`(tool, args)` to why they are not valid for the tool, or None. Strings may hold placeholders."""
+"""`(tool, args)` to why they are invalid for the tool, or None. Strings may hold placeholders."""
 BadExpectation = Callable[[str], str | None]
 """CEL text to why it does not compile, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the checks need to know about the world."""
+    """The context of the checks."""
 
     tools: Collection[str]
     bad_args: BadArgs
@@ -46,16 +46,16 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """One broken rule: where, what, and what to do about it."""
+    """One violated rule: where, what, and the remedy."""
 
     loc: Loc
     message: str
     remedy: str = ""
-    missing: bool = False  # the key is not there: its table is shown
+    missing: bool = False  # the key is absent: its table is shown
 
 
 def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]:
-    """Every broken rule of one persona, in the order of its keys."""
+    """Every violated rule of one persona, in the order of its keys."""
     if persona.name != stem:
         remedy = "a persona is named after its file: rename one of them"
         yield Complaint(("name",), f"{persona.name!r} is in a file called {stem}.md", remedy)
@@ -76,11 +76,11 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
 
 
 def _twins(persona: Persona) -> Iterator[Complaint]:
-    """Two probes with the same steps would be one finding: whichever is seen first hides the other."""
+    """Two probes with the same steps would be one finding: the first one seen hides the other."""
     first: dict[str, str] = {}
     for index, probe in enumerate(persona.probe):
         if any(_not_json(step.args) for step in probe.steps):
-            continue  # has its own complaint
+            continue  # reported on its own
         calls = [ReproCall(step.tool, step.args) for step in probe.steps]
         name = fingerprint(probe.surface or persona.surface, calls, "")
         if name in first:

@@ -27,14 +27,14 @@ class CronFields:
 
 
 def parse_cron(text: str) -> CronFields:
-    """Five fields of `*`, numbers, names, ranges, steps and lists; ValueError says which field is wrong.
+    """Five fields of `*`, numbers, names, ranges, steps and lists; ValueError names the wrong field.
 
-    Restricting both day and weekday is refused: in a crontab it means either, which surprises most, and two
-    triggers say it plainly. So is a day that no month has.
+    Restricting both day and weekday is refused: in a crontab it means either, which surprises most people;
+    two triggers say it clearly. A day that no month has is refused too.
     """
     words = text.lower().split()
     if len(words) != 5:
-        raise ValueError(f"{text!r} has not five fields")
+        raise ValueError(f"{text!r} does not have five fields")
     minute, hour, day, month, weekday = words
     fields = CronFields(
         _values(minute, "minute", 0, 59),
@@ -55,14 +55,14 @@ def _values(text: str, field: str, low: int, high: int, names: tuple[str, ...] =
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None or (match["step"] and not match["all"] and not match["high"]):
-            raise ValueError(f"{part!r} is no {field}")
+            raise ValueError(f"{part!r} is not a valid {field}")
         first = low if match["all"] else _number(match["low"], field, low, high, names)
         last = high if match["all"] else first
         if match["high"]:
             last = _number(match["high"], field, low, high, names)
         step = int(match["step"] or 1)
         if last < first or step == 0:
-            raise ValueError(f"{part!r} is no {field}")
+            raise ValueError(f"{part!r} is not a valid {field}")
         chosen.update(range(first, last + 1, step))
     return tuple(sorted(chosen))
 
@@ -71,5 +71,5 @@ def _number(word: str, field: str, low: int, high: int, names: tuple[str, ...]) 
     if word in names:
         return names.index(word) + low
     if not word.isdecimal() or not low <= int(word) <= high:
-        raise ValueError(f"{word!r} is no {field}: {low} to {high}")
+        raise ValueError(f"{word!r} is not a valid {field}: {low} to {high}")
     return int(word)

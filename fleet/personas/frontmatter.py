@@ -1,4 +1,4 @@
-"""`+++` front matter: where it ends, what it says, and on which line a key stands."""
+"""`+++` front matter: its extent, its values, and the line of each key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleet.errors import PersonaError
 from fleet.text import clean
 
 Loc = tuple[int | str, ...]
-"""Where a value stands, as pydantic says it: `("probe", 1, "steps", 0, "tool")`."""
+"""A value's location, as pydantic reports it: `("probe", 1, "steps", 0, "tool")`."""
 
 FENCE = "+++"
 DOTS = 128
@@ -26,7 +26,7 @@ _WORD = r"(?<![A-Za-z0-9_.-])"
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The two halves of a file; `first` is the line of the file on which `toml` starts."""
+    """The two halves of a file; `first` is the file's line on which `toml` starts."""
 
     toml: str
     body: str
@@ -42,16 +42,16 @@ class FrontMatter:
             return tomllib.loads(self.toml)
         except RecursionError:
             raise PersonaError("nested too deeply", file=file, line=self.first, remedy="flatten it") from None
-        except ValueError as error:  # TOMLDecodeError, and what int() says to thousands of digits
+        except ValueError as error:  # TOMLDecodeError, and int() on thousands of digits
             reason, line = _decoded(str(error), self.toml)
         remedy = "fix the syntax at that line"
         raise PersonaError(f"not TOML: {reason}", file=file, line=self.first + line - 1, remedy=remedy)
 
     def line(self, loc: Loc) -> int:
-        """The line of the file on which the key at `loc` stands, or its table, or 0.
+        """The file's line of the key at `loc`, or of its table, or 0.
 
         TOML libraries give no positions, so this looks for the key's text inside its table's text; strings
-        and comments are blanked first. It is a courtesy: a wrong guess costs a reader a glance.
+        and comments are blanked first. Best effort: a wrong guess only costs the reader a glance.
         """
         text = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), self.toml)
         at, end, rest = _table(text, loc)
@@ -66,7 +66,7 @@ class FrontMatter:
 
 
 def _decoded(message: str, toml: str) -> tuple[str, int]:
-    """What tomllib said, and on which line of `toml`."""
+    """tomllib's message, and its line of `toml`."""
     at = _AT_LINE.search(message)
     if at is None:
         return clean(message, 200), 1
@@ -74,7 +74,7 @@ def _decoded(message: str, toml: str) -> tuple[str, int]:
 
 
 def _table(text: str, loc: Loc) -> tuple[int, int, Loc]:
-    """Start (-1 for none) and end of the table that `loc` is in, and what is left of `loc`."""
+    """Start (-1 for none) and end of the table that `loc` is in, and the rest of `loc`."""
     headers = list(_HEADER.finditer(text))
     ends = [header.start() for header in headers[1:]] + [len(text)]
     own = [(h, end) for h, end in zip(headers, ends, strict=False) if loc and h[1] == loc[0]]
@@ -88,7 +88,7 @@ def _table(text: str, loc: Loc) -> tuple[int, int, Loc]:
 
 
 def _step(text: str, part: int | str, at: int, end: int) -> int:
-    """Where one part of a location stands in the text after `at`, or -1."""
+    """Position of one part of a location in the text after `at`, or -1."""
     if isinstance(part, int):
         return _item(text, part, at, end)
     match = re.compile(rf"{_WORD}{re.escape(part)}[ \t]*[=.]").search(text, at, end)
@@ -96,7 +96,7 @@ def _step(text: str, part: int | str, at: int, end: int) -> int:
 
 
 def _item(text: str, index: int, at: int, end: int) -> int:
-    """Where table `index` of the array after `at` starts: brackets are counted."""
+    """Start of table `index` of the array after `at`, found by counting brackets."""
     depth = 0
     for here in range(at, end):
         if text[here] in "[{":

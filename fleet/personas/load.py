@@ -1,4 +1,4 @@
-"""Persona files from disk: read with suspicion, refused one by one, each refusal with its line."""
+"""Persona files from disk: distrusted, rejected one by one, each error with its line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IGNORED = frozenset({"README.md"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedPersona:
-    """One good persona file; `sha256` is of the whole file, hex."""
+    """One valid persona file; `sha256` is of the whole file, hex."""
 
     persona: Persona
     body: str
@@ -42,9 +42,9 @@ def load_persona(
     bad_expectation: BadExpectation,
     acts: Collection[str] = ACTS,
 ) -> LoadedPersona:
-    """One persona file; raises PersonaError with file, line, key and remedy, and nothing else.
+    """Load one persona file; raises only PersonaError, with file, line, key and remedy.
 
-    `bad_args(tool, args)` and `bad_expectation(cel)` say why something is not valid, or None.
+    `bad_args(tool, args)` and `bad_expectation(cel)` return why something is invalid, or None.
     """
     rules = Rules(tools, bad_args, bad_expectation, acts)
     file = clean(str(path), 500)
@@ -65,7 +65,7 @@ def load_all(
     bad_expectation: BadExpectation,
     acts: Collection[str] = ACTS,
 ) -> tuple[list[LoadedPersona], list[PersonaError]]:
-    """Every `*.md` of a folder by name; a bad file is an error beside the others, never instead of them."""
+    """Every `*.md` of a folder by name; errors of bad files are returned beside the good ones."""
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(".md"))
     except OSError as error:
@@ -88,7 +88,7 @@ def load_all(
 
 
 def _read(path: Path, file: str) -> bytes:
-    """The bytes of a regular file; a link, a pipe or a folder in its place is refused, never waited on."""
+    """The bytes of a regular file; a link, a pipe or a folder is refused without blocking."""
     try:
         with open(path, "rb", opener=_careful) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -123,7 +123,7 @@ def _model(front: FrontMatter, data: dict[str, Any], file: str) -> Persona:
 
 
 def _explained(error: Mapping[str, Any]) -> Complaint:
-    """A pydantic error in this file's words."""
+    """A pydantic error as a complaint about this file."""
     loc: Loc = tuple(error["loc"])
     message = str(error["msg"])
     if error["type"] == "extra_forbidden":

@@ -31,18 +31,17 @@ class Probe(Section):
     steps: tuple[Step, ...] = Field(min_length=1, max_length=16)
     """Calls, in order; the last one's result is `result` in the expectation."""
     needs: tuple[str, ...] = ()
-    """What the platform must have beyond what the steps say by themselves (needs.py): `language:rustlite`,
-    `view:creditOf`, `fact:call_price_wei`. What is missing makes the probe not applicable."""
+    """Preconditions beyond those that the steps imply (needs.py): `language:rustlite`,
+    `view:creditOf`, `fact:call_price_wei`. If one is missing, the probe is not applicable."""
     expect: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
     """CEL over `result`, `results`, `history`, `facts`; false means a finding."""
     control: Annotated[str, StringConstraints(max_length=1000)] = ""
-    """CEL that must hold for the answer to say anything, over the same names: of the paired measurement of
-    another page, say. False: could not tell, this machine or the way to the platform is busy."""
+    """CEL over the same names that must hold for the answer to mean anything, e.g. about a paired
+    measurement. False: could not tell, because this machine or the way to the platform is busy."""
     finding: Annotated[str, StringConstraints(min_length=8, max_length=300)]
-    """What the author had in mind. A finding's title says what was seen; this stands below it as the
-    intent."""
+    """The author's intent, shown below the finding's title, which says what was observed."""
     note: dict[str, str] = {}
-    """Figures that a healthy attempt adds to the history: metric -> CEL number, e.g. `result.p95_ms`."""
+    """Figures that a healthy attempt adds to the history: metric to CEL number, e.g. `result.p95_ms`."""
 
 
 EVENTS: dict[str, str] = {
@@ -60,13 +59,13 @@ class Trigger(Section):
     """Why a run starts: exactly one of `every`, `cron`, `continuous`, `on`. A person may always start one."""
 
     every: str | None = None
-    """Interval. The first run is after one full period, at a moment within it that the name decides."""
+    """Interval. The first run is after one full period, at an offset within it derived from the name."""
     cron: str | None = None
     """Minute, hour, day, month, weekday, in UTC."""
     continuous: str | None = None
-    """Starts again this long after the last run ended."""
+    """Pause between the end of a run and the next one."""
     backoff: str | None = None
-    """The longest pause of a continuous trigger: it doubles while runs find nothing new."""
+    """The longest pause of a continuous trigger: the pause doubles while runs find nothing new."""
     on: str | None = None
     """An event of EVENTS, `file:<path>` when it changes, or `hook:<name>` when a signed delivery arrives."""
 
@@ -79,19 +78,19 @@ class BudgetSection(Section):
     writes: int = Field(default=0, strict=True, ge=0, le=1_000)
     """Transactions signed for tools, besides clean-up."""
     reports: int = Field(default=8, strict=True, ge=0, le=100)
-    """Findings posted; one more is held in reserve for the closing report."""
+    """Findings posted; one more is reserved for the closing report."""
     wall: str = "10m"
     """Deadline of the run: a number and s, m or h."""
     tokens: Count = 0
     """Model tokens; 0 means no model."""
     usd: Usd | None = None
-    """Model money, in dollars. Left out: tokens are the limit. Set: a model without a price is refused."""
+    """Model money, in dollars. Omitted: tokens are the limit. Set: a model without a price is refused."""
     day: DayLimits | None = None
     """What all runs of this persona together may spend on one day (UTC)."""
 
 
 class FailFast(Section):
-    """What ends a run at once instead of being recorded and lived with."""
+    """Conditions that end a run immediately instead of only being recorded."""
 
     on_health_check_error: bool = True
     on_chat_error: bool = False
@@ -99,7 +98,7 @@ class FailFast(Section):
 
 
 class PolicySection(Section):
-    """How far one run goes by itself. Every number counts for the whole run, and survives a restart."""
+    """How far one run goes on its own. Every number is for the whole run and survives a restart."""
 
     mode: Literal["strict_incremental", "bounded_batch", "unlimited_batch"] = "unlimited_batch"
     """How many probes a run may work on: one, `max_features_per_run`, or all."""
@@ -108,11 +107,11 @@ class PolicySection(Section):
     max_features_per_run: int | None = None
     """Probes of a bounded batch; strict_incremental means 1."""
     retry_budget: int = 0
-    """Second looks at probes that could not be looked at, in all."""
+    """Total retries of probes that could not be looked at."""
     turn_timeout: str = "120s"
     """Deadline of one turn of a model."""
     max_continuations: int = Field(default=10, ge=0, le=100)
-    """How often a model that stops early is told to go on."""
+    """How often a model that stops early is asked to continue."""
     fail_fast: FailFast = FailFast()
 
 
@@ -129,7 +128,7 @@ class Persona(Section):
     budget: BudgetSection | None = None
     policy: PolicySection = PolicySection()
     outages: bool = False
-    """Every run begins with a look at each target of the platform; without it only when one gives trouble."""
+    """Begin every run with a look at each target of the platform; otherwise only after trouble with one."""
     weights: dict[str, float] = {}
     """Triage only: weight of each surface in the ranking."""
     probe: tuple[Probe, ...] = ()

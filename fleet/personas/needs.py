@@ -1,12 +1,12 @@
-"""What a probe presupposes of a platform, in words: what its steps say by themselves, and its own `needs`.
+"""Preconditions of a probe: those that its steps imply, and its own `needs`.
 
     site  faces  proxy  compiler  compiler.loader     parts of the profile
     language:NAME                                     what the compiler compiles
-    target:ROLE                                       the profile names somebody or something for this role
+    target:ROLE                                       the profile names a target for this role
     fact:NAME                                         the profile promises this
     view:NAME  call:NAME                              the diamond offers this function
 
-A need that a platform does not meet makes a probe *not applicable*: no call, no finding, no retry.
+An unmet need makes a probe *not applicable*: no call, no finding, no retry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FACT = re.compile(r"\bfacts\.([a-z][a-z0-9_]{0,47})")
 
 
 def bad_need(need: str) -> str:
-    """Why this is not a need, or ""."""
+    """Why this is not a valid need, or ""."""
     kind, colon, name = need.partition(":")
     if not colon:
         return "" if need in PARTS else f"{need!r} is not a need"
@@ -41,7 +41,7 @@ def bad_need(need: str) -> str:
 
 
 def needs_of(probe: Probe) -> tuple[str, ...]:
-    """Everything that a probe needs, each once: its steps' needs first, then its own."""
+    """All needs of a probe without duplicates: those of its steps, then its own."""
     found = [need for step in probe.steps for need in step_needs(step.tool, step.args)]
     said = (probe.expect, probe.control, *probe.note.values())
     found += [f"fact:{name}" for text in said for name in _FACT.findall(text)]
@@ -49,7 +49,7 @@ def needs_of(probe: Probe) -> tuple[str, ...]:
 
 
 def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
-    """What one call needs, by its tool and by the placeholders in its arguments."""
+    """Needs of one call, from its tool and the placeholders in its arguments."""
     for text in strings(args):
         yield from (part for part in ("site", "proxy") if "{" + part + "}" in text)
         if "{face:" in text:
@@ -64,7 +64,7 @@ def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
 
 
 def strings(value: Any) -> Iterator[str]:
-    """Every string in a structure, keys aside."""
+    """Every string in a structure, except keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

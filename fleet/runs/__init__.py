@@ -1,1 +1,1 @@
-"""The life of a run: claim, exercise, prove, report, settle; and what a crash left behind."""
+"""The life of a run: claim, exercise, prove, report, settle; and recovery after a crash."""

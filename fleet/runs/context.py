@@ -29,27 +29,27 @@ from sandbox.spec import Context
 
 
 class MakeEgress(Protocol):
-    """Builds the way out of one call around the run's own port to the signer."""
+    """Builds the egress of one call around the run's own port to the signer."""
 
     def __call__(self, port: TxPort) -> Egress: ...
 
 
 async def answers(deadline_s: float) -> str:
-    """A node that always answers."""
+    """The default: a node that always answers."""
     return ""
 
 
 async def unchecked() -> None:
-    """The health check of a world that has none."""
+    """The default: no health check."""
 
 
 async def unlisted() -> frozenset[str] | None:
-    """What a diamond without a loupe offers: it cannot say."""
+    """The default: a diamond without a loupe, whose offers are unknown."""
     return None
 
 
 async def untried() -> str:
-    """The check of the programs of a world that has none."""
+    """The default: no check of the programs."""
     return ""
 
 
@@ -75,29 +75,29 @@ class FleetContext:
     personas: Mapping[str, LoadedPersona]
     gates: dict[str, Gate] = field(default_factory=dict)
     posting: dict[str, Literal["reports", "closing", "paid"]] = field(default_factory=dict)
-    """What pays for the report that a run posts now; `paid`: charged before a crash, posted after it."""
+    """The unit that pays for the report being posted; `paid`: charged before a crash, posted after it."""
     asked: dict[str, str] = field(default_factory=dict)
-    """Why a run is cancelled, kept by whoever cancels it until it has ended."""
+    """Why a run is cancelled, kept by its canceller until it has ended."""
     watch: tuple[Reader, ...] = ()
     model: Callable[[LoadedPersona], DriverChoice] | None = None
-    """Makes a model's hand, where a model is configured."""
+    """Makes the model driver, if a model is configured."""
     never: NeverList = field(default_factory=NeverList)
-    """The operator's selectors as they are now, whatever `config` was when a run began."""
+    """The operator's current selectors, whatever `config` was when a run began."""
     check: Callable[[], Awaitable[None]] = unchecked
-    """The health check before work: FleetError when this is not the platform, or no jail, that it was."""
+    """The health check before work: FleetError when platform or jail is not what it was."""
     node: Callable[[float], Awaitable[str]] = answers
-    """Ask the chain's node one thing within so many seconds; how it did not answer (unanswered.py), or ""."""
+    """Send the node one request within N seconds; return how it failed to answer (unanswered.py), or ""."""
 
     offered: Callable[[], Awaitable[frozenset[str] | None]] = unlisted
-    """Asks the diamond for its selectors; None when it cannot say. Unreachable passes on."""
+    """Asks the diamond for its selectors; None when unknown. Raises Unreachable."""
 
     spread_s: float = 2.0
     """Pause between two rounds of proofs: no finding rests on one burst of load."""
     patience_s: float = PATIENCE_S
-    """How long a target that does not answer is waited for within one run."""
+    """Longest wait for a silent target within one run."""
 
     cannot_start: Callable[[], Awaitable[str]] = untried
-    """Tries the platform's compiler and loader: why they cannot be started here, our trouble, or ""."""
+    """Tries the platform's compiler and loader; returns why they cannot be started here, or ""."""
 
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""
@@ -134,10 +134,10 @@ class FleetContext:
         )
 
     async def charge(self, run: str, unit: Literal["writes", "reports"]) -> None:
-        """The signer's question before every signature that counts; BudgetExceeded when it is spent."""
+        """Charge the run before a counted signature; BudgetExceeded when the budget is spent."""
         gate = self.gates.get(run)
         if gate is None:
-            raise BudgetExceeded(f"no run {run} is open", remedy="")
+            raise BudgetExceeded(f"run {run} is not open", remedy="")
         if unit == "writes":
             await gate.write_spend("writes")
         elif (paid_by := self.posting.get(run, "reports")) != "paid":
@@ -148,5 +148,5 @@ class FleetContext:
         return (await self.gates[run].left())[unit] > 0
 
     async def has_paid(self, run: str, unit: Literal["reports", "closing"]) -> bool:
-        """Whether the run itself has spent all its reports of this kind, whatever the day allows."""
+        """Whether the run itself has spent all its reports of this kind, regardless of the day."""
         return await self.gates[run].own_left(unit) == 0

@@ -1,4 +1,4 @@
-"""The middle of a run: whoever drives it at the desk, and the proofs of what was raised there."""
+"""The middle of a run: a driver at the desk, and the proofs of what it raised."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from fleet.runs.proof.probe_runner import Exercise
 from fleet.text import line
 
 DRIVING = 0.75
-"""Share of a run's time that its driver has; the rest is for proofs of what it saw."""
+"""The driver's share of a run's time; the rest is for proofs."""
 DRIVERS = ("auto", "playbook")
-"""What a persona may ask for without a model: then `auto` is the playbook."""
+"""Drivers without a model: then `auto` is the playbook."""
 PROGRAMS = frozenset({"qa_compile", "qa_publish", "qa_fuzz"})
 """Tools that start the platform's compiler or loader."""
 
 
 def drivers(world: FleetContext) -> tuple[str, ...]:
-    """What a persona may ask for here."""
+    """The drivers available here."""
     return DRIVERS if world.model is None else (*DRIVERS, "model")
 
 
 def hand_of(world: FleetContext, persona: LoadedPersona, given: DriverChoice | None = None) -> DriverChoice:
-    """Who drives a run of this persona; ConfigError when nobody can.
+    """The driver for a run of this persona; ConfigError when none is available.
 
     `auto` is the model when one is configured and the persona has tokens for it, else the playbook.
     """
@@ -60,14 +60,14 @@ def hand_of(world: FleetContext, persona: LoadedPersona, given: DriverChoice | N
     if asked not in DRIVERS:
         raise ConfigError(
             f"{persona.path}: driver: {asked!r} cannot drive a run here",
-            remedy=f"one of {', '.join(drivers(world))}",
+            remedy=f"choose one of {', '.join(drivers(world))}",
         )
     return PLAYBOOK
 
 
 @dataclass(slots=True)
 class Drive:
-    """One run's exercise. `desk` is there once it has begun."""
+    """One run's exercise. `desk` is set once it has begun."""
 
     world: FleetContext
     persona: LoadedPersona
@@ -87,7 +87,7 @@ class Drive:
         self.texts = brief.compose(self.persona, world.platform, self.scope, self.budget, world.config.never)
 
     def header(self) -> dict[str, Any]:
-        """What a run's header says of its driver and of what it was told."""
+        """The header's fields on the driver and the brief."""
         one = self.persona.persona
         return {
             "driver": self.hand.name,
@@ -100,7 +100,7 @@ class Drive:
         }
 
     async def __call__(self) -> str:
-        """Begin, check, drive, prove; the detail of a run that is done, RunOver for every other end."""
+        """Begin, check, drive, prove; return the detail of a completed run, RunOver for any other end."""
         desk = self.seat()
         watch = self._watch()
         await self._check(watch)
@@ -127,7 +127,7 @@ class Drive:
         return detail or desk.summary()
 
     def seat(self) -> RunDesk:
-        """The desk, with plan, brief and state on the disk; the same one when it is there already."""
+        """The desk, with plan, brief and state on disk; created once."""
         if self.desk is None:
             self.desk = RunDesk(
                 Setting(
@@ -148,9 +148,9 @@ class Drive:
         return Watch(self.world, exercise.run, self.persona, exercise.session, exercise.stream)
 
     async def _check(self, watch: Watch) -> None:
-        """The health check before work: trouble is recorded, and ends the run where the policy says so.
+        """The health check before work: records trouble, and ends the run if the policy says so.
 
-        A node that does not answer is looked at first: an outage of its own, or our own trouble.
+        A silent node is examined first: it is an outage, or our own trouble.
         """
         try:
             await self._checked(watch)
@@ -160,7 +160,7 @@ class Drive:
             if self.persona.persona.policy.fail_fast.on_health_check_error:
                 raise RunOver("failed", f"health check: {reason}") from None
         if PROGRAMS & set(self.persona.persona.tools) and (why := await self.world.cannot_start()):
-            # recorded, and no more: what needs them answers `cannot_start` itself, and the rest can look
+            # only recorded: calls that need them answer `cannot_start`, and the rest can look
             reason = self.world.redactor.text(line(f"could not look at the compiler: {why}", 500))
             self.exercise.stream.emit(CheckFailed(reason=reason))
 
@@ -171,7 +171,7 @@ class Drive:
             if not error.how or not isinstance(await watch.look(), Up):
                 watch.verdict()
                 raise
-        await self.world.check()  # it was away for a moment
+        await self.world.check()  # it was only briefly unreachable
 
     async def _by_hand(self, desk: RunDesk) -> str:
         try:
@@ -195,7 +195,7 @@ class Drive:
 
 
 async def _driven(hand: DriverChoice, desk: RunDesk) -> str:
-    """What a driver says at its end. Whatever it raises, a run that a fence has ended is over for that."""
+    """The driver's closing detail. If a fence ended the run, that outcome wins over any exception."""
     try:
         return await hand.drive(desk)
     except RunOver:
@@ -204,13 +204,12 @@ async def _driven(hand: DriverChoice, desk: RunDesk) -> str:
         if desk.over is not None:
             raise desk.over from None
         if isinstance(error, TimeoutError):
-            raise RunOver("failed", f"{hand.name} gave up after a turn that timed out") from None
+            raise RunOver("failed", f"{hand.name} gave up after a turn timed out") from None
         raise
 
 
 def coverage(folder: Path, run: str, outcome: str) -> dict[str, list[dict[str, str]]]:
-    """What a run looked at and what it did not, as it wrote it down; nothing for one that was never
-    driven."""
+    """Coverage of a run from its state file; empty for a run that was never driven."""
     file = StateFile(folder, run)
     try:
         plan = file.load().plan if file.path.exists() else Plan(())
@@ -220,7 +219,7 @@ def coverage(folder: Path, run: str, outcome: str) -> dict[str, list[dict[str, s
 
 
 def counts(folder: Path, run: str) -> tuple[int, TurnUsage | None, str]:
-    """Turns and usage of an interrupted run as it wrote them down, and what is wrong with that file."""
+    """Recorded turns and usage of an interrupted run, and the fault of that file, if any."""
     file = StateFile(folder, run)
     if not file.path.exists():
         return 0, None, ""

@@ -1,4 +1,4 @@
-"""Whose hand drives a run: a driver with its name, its prices and how long it may go without news."""
+"""A run's driver with its name, its prices and its patience."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fleet.events.model import TurnUsage
 from fleet.runs.desk.stop_conditions import MAX_STALE
 
 Price = Callable[[TurnUsage], Decimal | None]
-"""What a usage costs in dollars; None when nobody knows."""
+"""Cost of a usage in dollars; None when unknown."""
 
 
 def unpriced(usage: TurnUsage) -> Decimal | None:
-    """Of a model without prices; and of no model, which never asks."""
+    """For a model without prices, and for no model."""
     return None
 
 
@@ -24,8 +24,8 @@ def unpriced(usage: TurnUsage) -> Decimal | None:
 class DriverChoice:
     """`name` is playbook, model, replay or mcp; `model` is provider:name, "" without one.
 
-    `explores`: it may go on when the plan is complete. `patience` is the number of turns without news that
-    end a run: six for a driver whose turn is a step of thought; more for one whose every call is a turn.
+    `explores`: it may continue when the plan is complete. `patience` is the number of turns without news that
+    end a run: six for a driver that thinks in turns; more for one whose every call is a turn.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The work loop: takes what waits, a few at a time and one per persona, and sees each run to its outcome."""
+"""The work loop: takes waiting runs, a few at a time and one per persona, and completes each."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from fleet.runs.lifecycle import waits_key
 from fleet.store.rows import NEWS, RunRow
 
 POLL_S = 1.0
-"""How late a request from another process (cancel, STOP, a run queued by hand) is seen, in seconds."""
+"""Longest delay until a request of another process (cancel, STOP, queue) is seen, in seconds."""
 PATIENCE_S = 30.0
-"""The longest pause while the journal refuses."""
+"""Longest pause while the journal refuses."""
 NO_THREAD = "can't start new thread"
-"""CPython's words: every run after this one would fail like it, and the daemon would look alive."""
+"""CPython's message: every later run would fail too, while the daemon looks alive."""
 
 _LOG = logging.getLogger("fleet.queue")
 
 
 class Execute(Protocol):
-    """Sees one claimed run through; what it raises is a fault of ours."""
+    """Completes one claimed run; an exception is an internal error."""
 
     async def __call__(self, row: RunRow, persona: LoadedPersona, /) -> object: ...
 
 
 class RunEndListener(Protocol):
-    """Told after every run whose outcome is recorded; `found` when it found something new."""
+    """Called after every run with a recorded outcome; `found` if it found something new."""
 
     def __call__(self, row: RunRow, /, *, found: bool) -> None: ...
 
@@ -53,9 +53,9 @@ class Executor:
     """One per process. `run` ends after `drain`, when the last run in flight has ended.
 
     Args:
-        beat: called on every turn of the loop: what feeds a watchdog must be what does the work.
+        beat: called on every turn of the loop: the work loop itself must feed the watchdog.
         limit: runs at a time; may change. `left_behind` is called when a run could not be settled.
-            `held` says why nothing new may begin, "" when it may.
+            `held` returns why no run may start, "" when it may.
     """
 
     def __init__(
@@ -88,16 +88,16 @@ class Executor:
         return {run: flight.persona for run, flight in self._flights.items()}
 
     def nudge(self) -> None:
-        """Something changed: look now."""
+        """Wake the loop: something changed."""
         self._wake.set()
 
     def drain(self, grace_s: float) -> None:
-        """Claim nothing more; what is in flight after `grace_s` is cancelled and settled."""
+        """Claim no more runs; cancel and settle those in flight after `grace_s`."""
         self._deadline = self._clock.monotonic() + grace_s
         self.nudge()
 
     async def left(self) -> list[RunRow]:
-        """Runs without an outcome that nobody is at work on."""
+        """Runs without an outcome that no one is working on."""
         async with self._claiming:  # between a claim in the journal and its flight here
             return [row for row in await self._world.source.left() if row.run_id not in self._flights]
 
@@ -112,7 +112,7 @@ class Executor:
                     await self._wake.wait()
 
     async def _guarded_turn(self, tasks: TaskGroup) -> float:
-        """One turn; seconds until the next. A journal that refuses now is asked again, later and later."""
+        """One turn; returns seconds until the next. Backs off while the journal refuses."""
         try:
             await self._turn(tasks)
         except FleetError as error:
@@ -128,7 +128,7 @@ class Executor:
     async def _turn(self, tasks: TaskGroup) -> None:
         if self._deadline is not None and self._clock.monotonic() >= self._deadline:
             for run in list(self._flights):
-                await self._cancel(run, "the daemon was told to stop")
+                await self._cancel(run, "the daemon was asked to stop")
         self.waiting, asked = await self._world.journal.at_hand(self._world.platform.name)
         if asked:
             await self._cancel_asked()
@@ -169,12 +169,12 @@ class Executor:
                 await self._tell_ended(row.run_id)
 
     async def _cancel(self, run: str, why: str) -> None:
-        """Durably first: whoever settles the run, now or after a crash, knows how it ended."""
+        """Record durably first: the settler, now or after a crash, must know how the run ended."""
         flight = self._flights[run]
         if not flight.scope.cancel_called:
             self._world.asked[run] = why
             try:
-                with suppress(LostRun):  # then a peer says how it ended
+                with suppress(LostRun):  # then a peer records how it ended
                     await self._world.journal.put(waits_key(run), f"cancelled\n{why}", run=run)
             finally:
                 flight.scope.cancel()
@@ -184,17 +184,17 @@ class Executor:
         try:
             with self._flights[row.run_id].scope:
                 if persona is None:
-                    await self._world.journal.finish(row.run_id, "cancelled", "its persona is gone")
+                    await self._world.journal.finish(row.run_id, "cancelled", "its persona was removed")
                 else:
                     await self._execute(row, persona)
         except Exception as error:
             ours = not isinstance(error, FleetError)  # a full disk needs no traceback
-            _LOG.error("run %s of %s met a fault: %s", row.run_id, row.persona, error, exc_info=ours)
+            _LOG.error("run %s of %s failed: %s", row.run_id, row.persona, error, exc_info=ours)
             fault = f"{type(error).__name__}: {error}"[:500]
             self._feed.tell(FaultMet(where=f"run {row.run_id} of {row.persona}", error=fault))
             if str(error) == NO_THREAD:
                 raise TryAgain(
-                    f"this process can start no thread (run {row.run_id}): it ends, and begins nothing new",
+                    f"this process cannot start a thread (run {row.run_id}): it stops and starts no new run",
                     remedy="raise TasksMax of the unit or `ulimit -u`, or end other processes",
                 ) from error
         finally:
@@ -203,15 +203,15 @@ class Executor:
 
     async def _land(self, row: RunRow) -> None:
         del self._flights[row.run_id]
-        self._world.asked.pop(row.run_id, None)  # of a run that was cancelled before it was opened
+        self._world.asked.pop(row.run_id, None)  # from a run that was cancelled before it was opened
         try:
             await self._tell_ended(row.run_id)
         except FleetError as error:
-            _LOG.error("how run %s ended cannot be read: %s", row.run_id, error)
+            _LOG.error("cannot read how run %s ended: %s", row.run_id, error)
         self.nudge()
 
     async def _tell_ended(self, run: str) -> None:
-        """The journal is asked, because a cancelled run brings no report."""
+        """Ask the journal, because a cancelled run returns no report."""
         row = await self._world.journal.run(run)
         peers = row.daemon and not await self._world.source.mine(run)
         if row.state == "ended" and not peers:
@@ -227,7 +227,7 @@ class Executor:
 
 
 def _nobody() -> None:
-    """Until somebody listens."""
+    """Default until a listener is set."""
 
 
 __all__ = ["POLL_S", "Execute", "Executor", "RunEndListener"]

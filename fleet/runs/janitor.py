@@ -1,4 +1,4 @@
-"""What runs leave behind is looked at again and again, beside new work, until nothing is left."""
+"""Retries the clean-up of ended runs, beside new work, until nothing is left."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from fleet.store.rows import NEWS, EffectRow, RunRow
 
 TICK_S = 60.0
 SOON_S = 5.0
-"""First pause before clean-up that failed is tried again; it doubles up to LATE_S."""
+"""First pause before a failed clean-up is retried; it doubles up to LATE_S."""
 LATE_S = 300.0
 LOOK_S = 1.0
-"""How late the end of a STOP is seen."""
+"""Longest delay until the end of a STOP is seen."""
 
 _TRANSACTIONS, _POSTS, _UNDONE, _ORPHANS = _PARTS = (
     "transactions",
@@ -36,27 +36,27 @@ _TRANSACTIONS, _POSTS, _UNDONE, _ORPHANS = _PARTS = (
     "undone releases",
     "orphans",
 )
-"""Parts of a sweep that are no run's."""
+"""Parts of a sweep that belong to no run."""
 
 _LOG = logging.getLogger("fleet.janitor")
 
 
 class Janitor:
-    """Settles runs that nobody is at work on and releases names of ended runs. Nothing while STOP is there.
+    """Settles abandoned runs and releases names of ended runs. Does nothing during STOP.
 
-    What fails is told once per reason, and tried again later and later; it stands in nobody's way.
+    A failure is emitted once per reason and retried with back-off; it does not block the others.
     """
 
     def __init__(self, world: FleetContext, executor: Executor, feed: Feed, *, ended: RunEndListener) -> None:
         self._world, self._executor, self._feed, self._ended = world, executor, feed, ended
-        self._failed: dict[str, tuple[int, float]] = {}  # run, or part, to failures and when to try again
+        self._failed: dict[str, tuple[int, float]] = {}  # run or part: number of failures, next try
         self._told: dict[str, str] = {}
         self._wake = anyio.Event()
         self._undone: list[EffectRow] = []
-        self._look_back = True  # at a start, and when a run here let go of what a peer took over
+        self._look_back = True  # at a start, and when a peer took over a run from here
 
     def nudge(self) -> None:
-        """Something was left behind just now."""
+        """Wake up: a run left something behind."""
         self._look_back = True
         self._wake.set()
 
@@ -73,7 +73,7 @@ class Janitor:
                 await self._wake.wait()
 
     async def sweep(self) -> None:
-        """One round over everything that is left."""
+        """One round over everything left behind."""
         await self._try(_TRANSACTIONS, partial(transactions, self._world, ""))
         try:
             left = await self._executor.left()
@@ -90,7 +90,7 @@ class Janitor:
             await self._try(row.run_id, partial(self._settle, row))
         busy = open_runs | self._executor.live.keys()
         for run in sorted({name.run_id for name in (*names, *self._undone)} - busy - {""}):
-            if (self._world.folder(run) / "keys").is_dir():  # only what a key of ours holds can be released
+            if (self._world.folder(run) / "keys").is_dir():  # only names held by our keys can be released
                 await self._try(run, partial(self._release, run))
             else:
                 await self._try(run, partial(self._release_again, run))
@@ -103,7 +103,7 @@ class Janitor:
         self._look_back = bool(waiting)
 
     def _forget(self, left: Collection[str]) -> None:
-        """What others settled meanwhile is nobody's failure any more, and no reason to look again soon."""
+        """Forget failures of runs that peers settled meanwhile."""
         for run in self._failed.keys() - set(left):
             del self._failed[run]
             self._told.pop(run, None)
@@ -118,7 +118,7 @@ class Janitor:
         self._ended(await self._world.journal.run(row.run_id), found=found)
 
     async def _release(self, run: str) -> None:
-        """The run's own file is closed: what happens now stands in the daemon's."""
+        """Emit to the daemon's stream: the run's own file is closed."""
 
         def tell(event: Event) -> None:
             if isinstance(event, ResourceReleased):
@@ -179,7 +179,7 @@ class Janitor:
 
 
 class _Waits(FleetError):
-    """Clean-up could not be finished now."""
+    """Record that clean-up could not be finished now."""
 
 
 class _Nowhere:

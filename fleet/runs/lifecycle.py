@@ -21,7 +21,7 @@ from fleet.runs.settlement.settle import transactions
 from fleet.store.rows import RunRow
 
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
-"""By byte: each letter stands for as many of them."""
+"""Alphabet indexed by byte: each letter stands for equally many."""
 _LOG = logging.getLogger("fleet.runs")
 
 
@@ -33,9 +33,9 @@ def new_run_id() -> str:
 async def recover(world: FleetContext) -> list[RunReport]:
     """Finish every run that a killed process left behind; the caller holds the lock, so they are all dead.
 
-    What was seen but not proven is proven now, on what is left of that run's budget; nothing is
-    exercised a second time. Runs of another platform wait until that one is opened: what they left
-    behind cannot be seen from here. On a shared journal the daemons see to it, once a process is dead.
+    Findings seen but not proven are proven now, on what is left of that run's budget; nothing is exercised
+    again. Runs of another platform wait until that one is opened, because their remains are not visible from
+    here. On a shared journal the daemons do this once a process is dead.
     """
     await transactions(world, "")
     await forget_unbegun(world)
@@ -45,14 +45,14 @@ async def recover(world: FleetContext) -> list[RunReport]:
 
 
 async def forget_unbegun(world: FleetContext) -> None:
-    """End what a person started and a killed process never began; a trigger's run waits for the daemon."""
+    """End runs that a person queued and a killed process never began; triggered runs wait for the daemon."""
     for row in () if world.journal.shared else await world.journal.queued_runs():
         if row.key.endswith(f":{row.run_id}"):
             await world.journal.finish(row.run_id, "cancelled", "the process ended before it began")
 
 
 async def resettle(world: FleetContext, row: RunRow) -> RunReport:
-    """The last steps of one run that nobody is at work on: of a dead process, or one that had to wait."""
+    """The last steps of one abandoned run: of a dead process, or one that had to wait."""
     persona = world.personas.get(row.persona) or _gone(row.persona)
     budget = Budget.of(persona.persona.budget, file=persona.path)
     await Wallet(world, row.run_id).inherit()
@@ -61,7 +61,7 @@ async def resettle(world: FleetContext, row: RunRow) -> RunReport:
 
 
 def _gone(name: str) -> LoadedPersona:
-    """Stands for a persona whose file is no longer there: it may clean up, and nothing else."""
+    """Replaces a persona whose file is gone: it may only clean up."""
     empty = Persona.model_construct(name=name, surface="ux", tools=(), probe=(), budget=None)
     return LoadedPersona(persona=empty, body="", sha256="0" * 64, path=Path(f"{name}.md"))
 
@@ -69,9 +69,9 @@ def _gone(name: str) -> LoadedPersona:
 async def fire(
     world: FleetContext, persona: LoadedPersona, *, trigger: str = "manual", hand: DriverChoice | None = None
 ) -> RunReport:
-    """Start one run of a persona and see it through; exactly one outcome is recorded, whatever happens.
+    """Start one run of a persona and complete it; exactly one outcome is recorded in any case.
 
-    `hand` drives in place of what the persona asks for.
+    `hand` replaces the persona's own driver.
     """
     hand = hand_of(world, persona, hand)
     run = new_run_id()
@@ -87,7 +87,7 @@ async def fire(
         budget={str(unit): limit for unit, limit in budget.limits().items()},
     )
     if not await world.source.begin(run):
-        raise TryAgain(f"another daemon is at work on {persona.persona.name}", remedy="wait for its run")
+        raise TryAgain(f"another daemon is running {persona.persona.name}", remedy="wait for its run")
     report = await execute(world, run, persona, trigger=trigger, hand=hand)
     if report.settled:
         await world.source.done(run)
@@ -103,12 +103,12 @@ async def execute(
     work: Work | None = None,
     hand: DriverChoice | None = None,
 ) -> RunReport:
-    """See a claimed run through, once. `work` stands in for the persona's probes; RunOver may end it."""
+    """Complete a claimed run, once. `work` replaces the persona's probes; RunOver may end it."""
     budget = Budget.of(persona.persona.budget, file=persona.path)
     async with opened(world, run, persona, budget) as open_run:
         try:
             open_run.drive.hand = PLAYBOOK if work else hand_of(world, persona, hand)
-        except ConfigError as error:  # it was claimed: it ends like any other
+        except ConfigError as error:  # it was claimed, so it ends like any other
             work = partial(_nobody, error)
         return await open_run.live(trigger, work)
 

@@ -1,4 +1,4 @@
-"""From a firing to a row: one key, one run, for ever; and what does not become one, with the reason."""
+"""From a firing to a row: a key starts one run, ever; a skipped firing is recorded with its reason."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fleet.store.tables.base import pack
 from fleet.triggers.model import EVERYONE, Firing, Skip
 
 ROOM = 256
-"""Runs of one persona that may wait at a time; a flood of events does not become a flood of runs."""
+"""Most waiting runs of one persona: a flood of events must not become a flood of runs."""
 TRIAGE = "triage"
 """The driver of a run that reads the log instead of the platform."""
 
 
 class Enqueue(Protocol):
-    """Queues a run: the journal's `trigger`, or a source's, which also sends for somebody to run it."""
+    """Queues a run: the journal's `trigger`, or a source's, which also queues a job to run it."""
 
     async def __call__(
         self,
@@ -42,16 +42,16 @@ class Enqueue(Protocol):
 
 
 class EnqueueAll(Protocol):
-    """Queues several runs at once, each by the arguments of `Enqueue`; the ids of those that are new."""
+    """Queues several runs at once, each with the arguments of `Enqueue`; returns the ids of new ones."""
 
     async def __call__(self, runs: Sequence[Mapping[str, Any]], /) -> set[str]: ...
 
 
 class Queue:
-    """The triggers' Sink over the journal. `nudge` is called when something new waits.
+    """The triggers' Sink over the journal. `nudge` is called when a new run waits.
 
-    What is queued by the journal's own `trigger` is found on a shared journal too, some seconds later.
-    `day` tells what the fleet may spend on a day: where that or the persona's day is spent, nothing starts.
+    On a shared journal, runs queued by the journal's own `trigger` are found too, some seconds later. `day`
+    returns the fleet's limits of a day: when they or the persona's are spent, no run starts.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class Queue:
         self.nudge = _nobody
 
     async def fire(self, firing: Firing, *, priority: int = 0) -> bool:
-        """Make it a run that waits; False when it is one already, or does not become one, which is recorded.
+        """Queue it as a waiting run; False when it already is one or is skipped, which is recorded.
 
-        A tick of a clock while one waits already changes nothing: the run that waits sees what it would see.
+        A clock tick while a run waits changes nothing: the waiting run sees the same.
         """
         if await self._journal.known_key(firing.key):
             return False
         ready = self._look_up(firing.persona)
         waiting = await self._journal.queued_keys(self._platform, firing.persona)
-        if firing.key in waiting:  # another daemon's, since the look before
+        if firing.key in waiting:  # queued by another daemon meanwhile
             return False
         refusal = ready.refusal or _crowded(firing, waiting)
         if refusal := refusal or await self._spent(ready, self._day(), self._journal):
@@ -98,17 +98,17 @@ class Queue:
         return queued
 
     async def fire_all(self, firings: Sequence[Firing]) -> None:
-        """`fire` of each, with one transaction for all that are new: ten thousand may be due at one tick."""
+        """`fire` for each, with one transaction for all new ones: ten thousand may be due at one tick."""
         names = {firing.persona for firing in firings}
         waiting = await self._journal.queued_by_persona(self._platform, names)
         today = _Today(await self._journal.spent_today())
         runs, skips = await self._judge(firings, set(), waiting, today)
-        if skips:  # those that are runs already are none
+        if skips:  # known runs are not skips
             known = await self._journal.known_keys([firing.key for firing in firings])
             runs, skips = await self._judge(firings, known, waiting, today)
         new = await self._enqueue_all(runs)
         if new:
-            at = self._feed.now()  # ten thousand copies would be a tenth of the time of all this
+            at = self._feed.now()  # ten thousand copies would take a tenth of the time here
             self._feed.tell(*[_fired(run, at) for run in runs if run["run_id"] in new])
             self.nudge()
         if skips:
@@ -122,7 +122,7 @@ class Queue:
         waiting: Mapping[str, list[str]],
         today: Today,
     ) -> tuple[list[dict[str, Any]], list[Skip]]:
-        """What becomes a run, and what does not, of those whose keys are not known."""
+        """Split firings with unknown keys into runs and skips."""
         runs: dict[str, dict[str, Any]] = {}
         skips: list[Skip] = []
         ahead = {persona: list(keys) for persona, keys in waiting.items()}
@@ -140,10 +140,10 @@ class Queue:
         return list(runs.values()), skips
 
     def _look_up(self, name: str) -> _Ready:
-        """What is known of a persona; reckoned once for each version of its file."""
+        """The readiness of a persona; computed once per version of its file."""
         persona, known = self._personas.get(name), self._ready.pop(name, None)
         if persona is None:
-            return _Ready(None, "no such persona now")
+            return _Ready(None, "no such persona any more")
         if known is None or known.persona is not persona:
             known = _Ready.of(persona, self._drivers)
         self._ready[name] = known
@@ -162,7 +162,7 @@ class Queue:
         }
 
     async def skip(self, skip: Skip) -> None:
-        """Record it: a row for `status`, a line for whoever follows."""
+        """Record it: a row for `status`, an event for followers."""
         await self._journal.skip(skip.persona, skip.key, skip.reason)
         self._feed.tell(_skipped(skip))
 
@@ -175,7 +175,7 @@ class Queue:
 
 
 class _Ready(NamedTuple):
-    """Why a persona cannot run now, or "" and its budget; `limits` is that as the journal keeps it."""
+    """Why a persona cannot run now, or "" and its budget; `limits` is the budget in the journal's form."""
 
     persona: LoadedPersona | None
     refusal: str
@@ -204,7 +204,7 @@ class _Today(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _stamp(due: datetime) -> str:
-    """Ten thousand may be due at one tick."""
+    """Cached: ten thousand may be due at one tick."""
     return due.astimezone(UTC).isoformat(timespec="microseconds")
 
 
@@ -225,13 +225,13 @@ def _skipped(skip: Skip) -> TriggerSkipped:
 
 
 def _by_clock(key: str) -> bool:
-    """Whether a key is of an interval, a cron or a round: then the next one serves as well."""
+    """Whether a key is of an interval, a cron or a round: then the next one does as well."""
     mark = key.partition("@")[2]
     return mark[:1].isdigit() or mark.startswith("round:")
 
 
 def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
-    """The units without which a run would only end again; triage reads the log, which costs nothing."""
+    """The units without which a run would end immediately; triage reads the log, which is free."""
     if driver == TRIAGE:
         return ()
     writes: tuple[Unit, ...] = ("writes",) if budget.acts else ()
@@ -240,7 +240,7 @@ def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
 
 
 def _nobody() -> None:
-    """Until an executor listens."""
+    """Default until an executor listens."""
 
 
 __all__ = ["EVERYONE", "ROOM", "TRIAGE", "Queue"]

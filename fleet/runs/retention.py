@@ -1,8 +1,8 @@
-"""How long a run's folder is kept: until it is old, or all of them are too many; never while it is owed.
+"""Retention of run folders: until one is old, or all are too large; never while something is owed.
 
-What stays whatever its age: a run that is not over, one that still holds a name or a key, one whose finding
-is on the log or on its way there (its evidence is what the entry's hash stands for), and a folder that the
-journal does not know. A run's row stays too, so that a firing is one run for ever.
+Kept at any age: a run that is not over, one that still holds a name or a key, one whose finding is on the log
+or on its way there (the entry contains its evidence's hash), and a folder unknown to the journal. The run's
+row stays too, so that a firing never starts a second run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleet.jail.rmtree import rmtree
 from fleet.store.journal import Journal
 
 FRESH = timedelta(hours=1)
-"""However little room there is: somebody may still be reading it, and a reorg may undo what it did."""
+"""Minimum age even on a full disk: it may still be in use, and a reorg may undo its effects."""
 MEGABYTE = 1_000_000
 BLOCK, INODE = 512, 512
 """Bytes: the unit of `st_blocks`, and what the largest of the usual file systems (XFS) takes for an inode."""
@@ -31,7 +31,7 @@ BLOCK, INODE = 512, 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFolder:
-    """The folder of one run. `ended` is "" while it must stay."""
+    """The folder of one run. `ended` is "" while it must be kept."""
 
     run: str
     bytes: int
@@ -39,14 +39,14 @@ class RunFolder:
 
 
 async def look(state: Path, journal: Journal) -> list[RunFolder]:
-    """Every run's folder of this host. Reads the disk: seconds where there are many."""
+    """The folders of all runs on this host. Reads the disk: takes seconds for many."""
     sizes = await to_thread.run_sync(_sizes, state / "runs")
     over = await journal.over(sizes)
     return [RunFolder(run=run, bytes=size, ended=over.get(run, "")) for run, size in sizes.items()]
 
 
 def choose(kept: Sequence[RunFolder], keep: KeepSection, now: datetime) -> list[RunFolder]:
-    """The folders that go, oldest first: those past their days, then as many as are too much."""
+    """The folders to remove, oldest first: expired ones, then those beyond the size limit."""
     free = sorted((one for one in kept if one.ended), key=lambda one: (one.ended, one.run))
     old = iso(now - timedelta(days=keep.days)) if keep.days else ""
     fresh = iso(now - FRESH)
@@ -61,7 +61,7 @@ def choose(kept: Sequence[RunFolder], keep: KeepSection, now: datetime) -> list[
 
 
 async def remove(state: Path, journal: Journal, one: RunFolder) -> bool:
-    """The details first, the folder after: a crash in between is made good by the next look."""
+    """Remove the details first, then the folder: the next pass completes an interrupted removal."""
     if not await journal.forget(one.run):
         return False
     await to_thread.run_sync(rmtree, (state / "runs").resolve(), one.run)
@@ -71,7 +71,7 @@ async def remove(state: Path, journal: Journal, one: RunFolder) -> bool:
 async def tidy(
     state: Path, journal: Journal, keep: KeepSection, now: datetime
 ) -> tuple[list[RunFolder], list[JailError]]:
-    """Look, choose and remove; what went, and what could not go: that stands in nobody's way."""
+    """Select and remove; return what was removed and what failed, which does not block the rest."""
     gone, stuck = list[RunFolder](), list[JailError]()
     for one in choose(await look(state, journal), keep, now):
         try:
@@ -85,9 +85,9 @@ async def tidy(
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Bytes that each run takes on the disk.
+    """Bytes on disk of each run.
 
-    A link is not followed; what goes away meanwhile, or is too deep, is not counted.
+    Links are not followed; what disappears meanwhile, or is too deep, is not counted.
     """
     sizes: dict[str, int] = {}
     with suppress(FileNotFoundError), os.scandir(folder) as runs:
@@ -98,7 +98,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def _size(top: str) -> int:
-    """Blocks and inodes: a file of ten bytes takes 4096, and a folder takes some too."""
+    """Blocks and inodes: a file of ten bytes takes 4096, and a folder takes space too."""
     size, waiting = 0, [top]
     while waiting:
         folder = waiting.pop()

@@ -1,4 +1,4 @@
-"""The course of one run: what it holds open, its work, its last steps, and the same steps after a crash."""
+"""One run in progress: its resources, its work, its last steps, and the same steps after a crash."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from sandbox.contract import VIEWS
 from sandbox.tools import TOOLS
 
 Work = Callable[[], Awaitable[str | None]]
-"""What a run does; its answer is the detail of a run that is done."""
+"""The work of a run; returns the detail of a completed run."""
 
 SETTLE_S = 120.0
-"""A shielded settle needs a limit of its own; what it leaves is finished at the next start."""
+"""Limit of the shielded settle; the next start finishes the rest."""
 MESSAGE = 40_000
-"""Characters of a driver's message that are looked at; its stream keeps fewer."""
+"""Most characters of a driver's message that are read; the stream keeps fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """How a run ended. `settled` is false when clean-up must go on at the next start."""
+    """How a run ended. `settled` is false when the next start must continue the clean-up."""
 
     run: str
     persona: str
@@ -61,20 +61,20 @@ class RunReport:
 
 
 def own_start() -> int:
-    """When this process started: tells it apart from a later one with the same pid."""
+    """Start time of this process, which distinguishes it from a later one with the same pid."""
     stat = proc_stat(os.getpid())
     return stat.start if stat else 0
 
 
 def _unsaid(row: RunRow) -> str:
-    """How a run ended of which nobody could record it."""
+    """The end of a run that no process could record."""
     if (row.pid, row.pid_start) == (os.getpid(), own_start()):
-        return "failed\nits end could not be recorded when it came"
+        return "failed\nits end could not be recorded at the time"
     return f"crashed\nreaped_orphan: the process ended while {row.state}"
 
 
 def waits_key(run: str) -> str:
-    """Where the journal keeps how a run ended whose clean-up could not."""
+    """Journal key of the outcome of a run whose clean-up is unfinished."""
     return f"outcome.{run}"
 
 
@@ -157,11 +157,11 @@ class ActiveRun:
 
     async def live(self, trigger: str, work: Work | None) -> RunReport:
         self.stream.emit(self._header(trigger))
-        outcome, detail = "cancelled", "the process was told to stop"
+        outcome, detail = "cancelled", "the process was asked to stop"
         try:
             outcome, detail = await self._exercise(work or self.drive)
         except Exception as error:
-            outcome, detail = "failed", f"a fault of ours: {type(error).__name__}"
+            outcome, detail = "failed", f"an internal error: {type(error).__name__}"
             raise
         finally:
             if outcome == "cancelled":
@@ -171,14 +171,14 @@ class ActiveRun:
         return report
 
     async def recover(self, row: RunRow) -> RunReport:
-        """The last steps of a run whose process is gone, or whose clean-up had to wait."""
+        """The last steps of a run whose process is dead, or whose clean-up had to wait."""
         waits = await self.world.journal.get(waits_key(self.run))
         outcome, _, detail = (waits or _unsaid(row)).partition("\n")
         self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
         if wrong and not waits:
             outcome, detail = "state_invalid", f"{detail}; {wrong}"
         for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
-            if isinstance(event, Footer):  # only the journal had not heard of it
+            if isinstance(event, Footer):  # only the journal's record is missing
                 outcome, detail = event.outcome, event.detail
         if not self.sink.started:
             self.stream.emit(self._header(row.trigger))
@@ -187,11 +187,11 @@ class ActiveRun:
             try:
                 await self.drive.exercise.prove_raised()
             except (RunOver, FleetError) as error:
-                detail += f"; not all was proven: {error}"
+                detail += f"; not everything was proven: {error}"
         return await self.finish(outcome, detail)
 
     async def finish(self, outcome: str, detail: str) -> RunReport:
-        """Settle, then the footer, then the journal's last word on this run; nothing of a peer's run."""
+        """Settle, then write the footer, then finish the run in the journal; leave a peer's run alone."""
         with suppress(LostRun):
             if await self._ours():
                 return await self._end(outcome, detail)
@@ -210,9 +210,9 @@ class ActiveRun:
         except (FleetError, TimeoutError) as error:
             disk_reserve.relieve(world.state)
             await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}", run=self.run)
-            settled, detail = False, f"{detail}; clean-up goes on at the next start: {error}".lstrip("; ")
+            settled, detail = False, f"{detail}; clean-up continues at the next start: {error}".lstrip("; ")
         if settled:
-            for row in await world.journal.findings(self.run, ["raised"]):  # nobody will come back to it
+            for row in await world.journal.findings(self.run, ["raised"]):  # no one will return to it
                 await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
             if not self.sink.ended:
                 self.stream.emit(self._footer(outcome, detail))
@@ -237,11 +237,11 @@ class ActiveRun:
         return round(self.world.clock.monotonic() - self.started, 3)
 
     async def _ours(self) -> bool:
-        """False once a peer took this process for dead: what the run left is the peer's to settle."""
+        """False once a peer presumed this process dead: the peer then settles the run."""
         try:
             return await self.world.source.mine(self.run)
         except FleetError:
-            return True  # nobody knows; settling will meet the same trouble, and wait
+            return True  # unknown; settling will meet the same trouble, and wait
 
     async def _exercise(self, work: Work) -> tuple[str, str]:
         self.world.signer.open_run(self.wallet.scope)

@@ -1,1 +1,1 @@
-"""The resident service: what keeps triggers, queue and janitor alive, and says how they are."""
+"""The resident service: runs triggers, queue and janitor, and reports their state."""

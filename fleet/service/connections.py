@@ -1,8 +1,8 @@
-"""Connections to the pages: how many each listener has, and how long each may keep everyone waiting.
+"""Connections to the pages: limits per listener on their number and on their silence.
 
-uvicorn counts the connections of all its sockets together and waits for ever for a first head: whoever is
-silent on the port would close the unix socket too. Here each listener has room of its own, a head has a
-deadline, and where there is no room left, the connection that has been silent longest makes room.
+uvicorn counts the connections of all its sockets together and waits without limit for a first head: a silent
+client on the port would close the unix socket too. Here each listener has its own limit, a head has a
+deadline, and at the limit the connection that has been silent longest is closed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS = 64
-"""At a time, at each listener."""
+"""Most connections at a time, per listener."""
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 )
@@ -23,7 +23,7 @@ _FULL = (
 
 @dataclass(slots=True)
 class _Room:
-    """One listener's connections; `silent` are those of which a head is awaited, the oldest first."""
+    """One listener's connections; `silent` are those that owe a request head, the oldest first."""
 
     here: set[PageConnection] = field(default_factory=set)
     silent: dict[PageConnection, None] = field(default_factory=dict)
@@ -45,17 +45,17 @@ class _Room:
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """The rooms of one server, by the address that was connected to. Seconds."""
+    """Limits of one server, by the address connected to. Seconds."""
 
     head_s: float
-    """From the connection, or from the last answer, to the end of the next head."""
+    """Deadline for a head, from the connection or from the last answer."""
     life_s: float
-    """No connection lives longer, whatever goes on in it."""
+    """Longest life of a connection, busy or not."""
     rooms: defaultdict[object, _Room] = field(default_factory=lambda: defaultdict(_Room))
 
 
 class PageConnection(H11Protocol):
-    """uvicorn's connection with a place in a room."""
+    """uvicorn's connection, counted by its listener."""
 
     def __init__(self, house: House, **given: Any) -> None:
         super().__init__(**given)
@@ -89,7 +89,7 @@ class PageConnection(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """The clock for a head runs while there is no request at work, and is not set back by half a head."""
+        """The head's deadline runs while no request is handled; half a head does not reset it."""
         waits = self.cycle is None or self.cycle.response_complete
         if waits and self._head is None and not self.transport.is_closing():
             self._room.silent[self] = None

@@ -46,9 +46,9 @@ from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
 
 LIVE_KEYS = ("concurrency", "trusted", "never", "hooks", "keep")
-"""Configuration that takes effect at once, `never` at the next signature of runs in flight too."""
+"""Configuration that takes effect immediately; `never` also for runs in flight, at their next signature."""
 LEAVE_S = services.SETTLE_S + SETTLE_S
-"""What a run may need at most to end after its grace: the call that it is in, then its own settling.
+"""Longest time a run needs to end after its grace: its current call, then its settling.
 
 `TimeoutStopSec` of the unit is longer than this and the default grace."""
 WEATHER_S = 1.0
@@ -56,7 +56,7 @@ WEATHER_S = 1.0
 _LOG = logging.getLogger("fleet.service")
 
 Triage = Callable[[FleetContext, LoadedPersona], Awaitable[str]]
-"""One pass over the log; its answer is one line for people."""
+"""One pass over the log; returns one line for people."""
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Daemon:
         self.vitals = DaemonHealth(self.world, self.executor, self.personas, self.tally)
 
     async def serve(self) -> None:
-        """Until a signal; SideTaskDied when a part of it ends before, and then every run is settled first."""
+        """Serve until a signal. SideTaskDied if a part ends before; every run is settled first."""
         with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
             await forget_unbegun(self.world)
             for run, why in (await take_back(self.world)).items():
@@ -130,7 +130,7 @@ class Daemon:
             self.feed.tell(DaemonStopped(reason=reason))
 
     def drain(self, reason: str) -> None:
-        """No new runs. Triggers and janitor stop; what is in flight gets its grace."""
+        """Start no new runs, stop triggers and janitor, and give runs in flight their grace."""
         self.draining = reason
         self.vitals.ready = False
         self.notifier.say("STOPPING=1")
@@ -141,7 +141,7 @@ class Daemon:
         self.executor.drain(self.grace_s)
 
     async def reload(self) -> None:
-        """Read the configuration anew; a bad one is refused and the old one kept."""
+        """Read the configuration anew; keep the old one if it is invalid."""
         try:
             new = self.reread()
         except FleetError as error:
@@ -159,20 +159,20 @@ class Daemon:
         self.feed.tell(ConfigReloaded(changed=tuple(live), waiting=waiting))
 
     async def _fire(self) -> None:
-        """Triggers, the folder, the janitor and the keeper: what stops as soon as the daemon drains."""
+        """Triggers, the folder watch, the janitor and the keeper: they stop when the daemon drains."""
         keeper = FolderRetention(lambda: self.world, self.feed)
         again = SecondChance(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
         with self._firing:
             async with anyio.create_task_group() as tasks:
                 for name, run in self.triggers.sides:
                     tasks.start_soon(side, name, run)
-                tasks.start_soon(side, "the watch over personas", self.roll.run)
+                tasks.start_soon(side, "the persona watcher", self.roll.run)
                 tasks.start_soon(side, "the janitor", self.janitor.run)
                 tasks.start_soon(side, "the keeper", keeper.run)
                 tasks.start_soon(side, "the next chance", again.run)
 
     async def _execute(self, row: RunRow, persona: LoadedPersona) -> object:
-        """With the configuration as it is now."""
+        """Apply the current configuration."""
         world = self.world
         work = (lambda: self.triage(world, persona)) if persona.persona.driver == TRIAGE else None
         return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)
@@ -181,7 +181,7 @@ class Daemon:
         self.triggers.ended(row.persona, found=found, well=row.outcome in ENDED_WELL)
 
     def _beat(self) -> None:
-        """One turn of the work loop: what feeds the watchdog."""
+        """One turn of the work loop; feeds the watchdog."""
         self.vitals.beat()
         self.notifier.feed()
         if not self.vitals.ready and not self.draining:
@@ -189,7 +189,7 @@ class Daemon:
             self.notifier.say("READY=1", f"MAINPID={os.getpid()}")
 
     async def _weather(self) -> None:
-        """What a person turned meanwhile, and the line that says how things are."""
+        """Emit changes of dial and STOP, and update the status line."""
         while True:
             rung = read_dial(self.world.state / DIAL)
             if rung.rung != self._rung:

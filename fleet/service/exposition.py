@@ -1,7 +1,7 @@
-"""What Prometheus reads: taken from the journal at each look, so that a restart forgets nothing.
+"""The Prometheus metrics: read from the journal at each scrape, so that a restart loses nothing.
 
-Every label is a word of ours or a checked name: nothing that a platform or a model said becomes one.
-Imported at the first look: most daemons are never asked.
+Every label is our own word or a validated name: nothing from a platform or a model becomes one.
+Imported at the first scrape: most daemons are never scraped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _families(reading: Reading, tally: Tally) -> Iterator[Metric]:
     yield seconds
     yield CounterMetricFamily("fleet_triggers_skipped", "Firings that did not run.", value=tally.skipped)
     yield CounterMetricFamily("fleet_personas_refused", "Bad persona files seen.", value=tally.refused)
-    queue = GaugeMetricFamily("fleet_queue_depth", "Runs that wait.", labels=["persona"])
+    queue = GaugeMetricFamily("fleet_queue_depth", "Runs waiting.", labels=["persona"])
     for persona, count in sorted(reading.waiting.items()):
         queue.add_metric([persona], count)
     yield queue
@@ -57,13 +57,15 @@ def _families(reading: Reading, tally: Tally) -> Iterator[Metric]:
         age.add_metric([state], _age(reading.ages.get(state), reading.now))
     yield age
     left = GaugeMetricFamily(
-        "fleet_budget_left", "What runs in flight may spend.", labels=["persona", "unit"]
+        "fleet_budget_left", "What runs in flight may still spend.", labels=["persona", "unit"]
     )
     for (persona, unit), count in sorted(reading.budgets.items()):
         left.add_metric([persona, unit], count)
     yield left
     day = GaugeMetricFamily(
-        "fleet_day_budget_left", 'What today may cost; persona "" is the fleet.', labels=["persona", "unit"]
+        "fleet_day_budget_left",
+        'What may still be spent today; persona "" is the fleet.',
+        labels=["persona", "unit"],
     )
     for (persona, unit), count in sorted(reading.days.items()):
         day.add_metric([persona, unit], count)
@@ -74,12 +76,14 @@ def _families(reading: Reading, tally: Tally) -> Iterator[Metric]:
 def _gauges(reading: Reading) -> Iterator[Metric]:
     rung = Rung(reading.rung).height
     yield GaugeMetricFamily("fleet_rung", "The dial: 0 observe, 1 exercise, 2 propose.", value=rung)
-    yield GaugeMetricFamily("fleet_paused", "1 while STOP is there.", value=reading.paused)
+    yield GaugeMetricFamily("fleet_paused", "1 while STOP is set.", value=reading.paused)
     yield GaugeMetricFamily("fleet_degraded", "1 while the disk is full.", value=bool(reading.degraded))
-    yield GaugeMetricFamily("fleet_personas", "Personas at work.", value=reading.personas)
+    yield GaugeMetricFamily("fleet_personas", "Personas loaded.", value=reading.personas)
     yield GaugeMetricFamily("fleet_runs_live", "Runs in flight.", value=reading.live)
-    yield GaugeMetricFamily("fleet_outbox", "Findings that are proven and not posted.", value=reading.outbox)
-    yield GaugeMetricFamily("fleet_beat_age_seconds", "Since the work loop turned.", value=reading.beat_age_s)
+    yield GaugeMetricFamily("fleet_outbox", "Findings proven and not yet posted.", value=reading.outbox)
+    yield GaugeMetricFamily(
+        "fleet_beat_age_seconds", "Seconds since the work loop turned.", value=reading.beat_age_s
+    )
     if reading.log_entries is not None:
         lag = max(0, reading.log_entries - reading.log_mirrored)
         yield GaugeMetricFamily("fleet_log_lag", "Entries on chain that triage has not read.", value=lag)

@@ -1,8 +1,8 @@
-"""`GET /runs/<id>/events`: a run as server-sent events, what is recorded first and then what happens.
+"""`GET /runs/<id>/events`: a run as server-sent events: the recorded ones, then live ones.
 
-The `id` of an event is the number of its record in the trajectory, so whoever reconnects with
+The `id` of an event is the number of its record in the trajectory, so a client that reconnects with
 `Last-Event-ID` misses no record; pieces of messages, which are not recorded, have none. A connection ends
-after STAY_S, and where it did not keep up: the client comes again. 204 tells it that nothing more will come.
+after STAY_S, or when the client falls behind, and the client reconnects. 204 means that the run is complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fleet.events.model import LIVE, Event
 from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
 
 STAY_S = 20.0
-"""Less than the pages let any connection live."""
+"""Shorter than the longest life of a connection."""
 CROWD = 16
 AGAIN_MS = 500
 BATCH = 100
@@ -35,7 +35,7 @@ _RUN = re.compile(r"[a-z0-9]{1,64}")
 
 @dataclass(slots=True)
 class Followers:
-    """Everybody who follows a run of this daemon. Only the unix socket has this page."""
+    """The followers of this daemon's runs. Only the unix socket has this page."""
 
     hub: Hub
     state: Path
@@ -51,14 +51,14 @@ class Followers:
         if not path.is_file():
             return _no(404, "no such run")
         seen = _number(request.headers.get("last-event-id", ""))
-        # in one step: what is on disk now, and all that is emitted from now on
+        # in one step: what is on disk now, and everything emitted from now on
         live, size = self.hub.follow(run), path.stat().st_size
         if live is None and seen and await to_thread.run_sync(_is_over, path, seen):
             return Response(status_code=204)
         if self._busy >= CROWD:
             if live is not None:
                 live.close()
-            return _no(429, "too many follow already")
+            return _no(429, "too many followers already")
         self._busy += 1
         return _Stay(_events(path, size, live, seen, self.stay_s), partial(self._leave, live))
 
@@ -69,7 +69,7 @@ class Followers:
 
 
 class _Stay(StreamingResponse):
-    """Gives its place back however it ends, before its first event too."""
+    """Releases its place however it ends, even before its first event."""
 
     def __init__(self, events: AsyncGenerator[str, None], leave: Callable[[], None]) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
@@ -104,7 +104,7 @@ async def _events(
 
 
 def _until(path: Path, size: int) -> Iterator[Event | UnknownRecord]:
-    """The records of the first so many bytes: what comes after them is told live."""
+    """The records in the first `size` bytes; later ones are sent live."""
     recording = Recording(path)
     for record in recording if size else ():
         yield record

@@ -1,4 +1,4 @@
-"""How the daemon is, for whoever asks: read when asked, from the journal and what is in flight."""
+"""The daemon's state for the health pages: read on request from the journal and the live runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fleet.service.metrics import Reading, Tally
 from fleet.store.tables.units import FLEET
 
 CHAIN_S = 2.0
-"""A page waits so long for the chain, not longer."""
+"""Most seconds that a page waits for the chain."""
 FRESH_S = 15.0
 
 
 class DaemonHealth:
-    """The health pages' view of a daemon, which sets `ready`, and `short`: why the disk is too full."""
+    """The health pages' view of a daemon, which sets `ready`, and `short`, why the disk is too full."""
 
     def __init__(
         self, world: FleetContext, executor: Executor, personas: Mapping[str, LoadedPersona], tally: Tally
@@ -47,12 +47,12 @@ class DaemonHealth:
         return self._world.clock.monotonic() - self.beat_at
 
     async def metrics(self) -> bytes:
-        from fleet.service.exposition import exposition  # 60 ms and 2 MB, for who asks
+        from fleet.service.exposition import exposition  # 60 ms and 2 MB, only on request
 
         return exposition(await self.reading(), self._tally)
 
     async def reading(self) -> Reading:
-        """Everything at one moment; raises what the journal raises."""
+        """A snapshot of everything; raises what the journal raises."""
         world, journal, platform = self._world, self._world.journal, self._world.platform.name
         unposted = await journal.findings(states=["confirmed", "posting"])
         return Reading(
@@ -89,7 +89,7 @@ class DaemonHealth:
         return {(owner, str(unit)): count for owner, units in left.items() for unit, count in units.items()}
 
     async def _entries(self) -> int | None:
-        """Entries of the log on chain, seldom asked; None while the chain does not answer."""
+        """Entries of the log on chain, read rarely; None while the chain does not answer."""
         now = self._world.clock.monotonic()
         if now - self._log[0] > FRESH_S:
             count = None

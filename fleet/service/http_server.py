@@ -1,7 +1,7 @@
-"""`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and on loopback when asked.
+"""`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and optionally on loopback.
 
 Beside these pages `POST /hooks/<name>` takes signed deliveries, and `POST /runs` (on the unix socket alone)
-what a person wants to run: intake.py and doors.py. `GET /runs/<id>/events` there follows a run: follow.py.
+a person's request for a run: intake.py, doors.py. `GET /runs/<id>/events` there follows a run: follow.py.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 SOCKET = "fleet.sock"
 STALE_S = 30.0
-"""A work loop that has not turned for so long hangs."""
+"""Seconds without a turn after which the work loop counts as hung."""
 HEAD_S = 5.0
-"""A connection whose request head is not there by then is ended."""
+"""Deadline in seconds for a request head."""
 LIFE_S = 30.0
-"""No connection lives longer."""
+"""Longest life of a connection, in seconds."""
 LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]", "fleet"})
-"""Host names a request may carry: a page in somebody's browser that was pointed here by DNS has another."""
+"""Permitted Host headers: a web page that reaches us by DNS rebinding has another one."""
 
 
 class Health(Protocol):
-    """The daemon as these pages see it."""
+    """What these pages need of the daemon."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes new work."""
+        """Whether it accepts new work."""
 
     @property
     def beat_age_s(self) -> float:
         """Seconds since the work loop turned."""
 
     async def reading(self) -> Reading:
-        """How things are now."""
+        """The current state."""
 
     async def metrics(self) -> bytes:
         """Prometheus's text format."""
@@ -60,7 +60,7 @@ class Health(Protocol):
 def application(
     health: Health, doors: Ingress | None = None, followers: Followers | None = None
 ) -> Starlette:
-    """The three pages, and the ways in when there are `doors`."""
+    """The three pages, and the queue's entrances if `doors` is given."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
@@ -93,7 +93,7 @@ def application(
     if doors is not None:
         from fleet.service.ingress_http import Intake
 
-        # apart, so that a crowd of senders keeps nobody from asking
+        # separate, so that a crowd of senders does not block other requests
         outside, inside = (Intake(doors, lambda: health.is_ready) for _ in range(2))
 
         async def hook(request: Request) -> Response:
@@ -114,7 +114,7 @@ def application(
 
 
 def listeners(state: Path, port: int | None) -> list[socket.socket]:
-    """The unix socket (0600), and a port of loopback; ConfigError when one cannot be had."""
+    """The unix socket (0600), and a port of loopback; ConfigError when one cannot be bound."""
     made = [_unix(state)]
     if port is not None:
         line = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -130,12 +130,12 @@ def listeners(state: Path, port: int | None) -> list[socket.socket]:
 
 
 def _unix(state: Path) -> socket.socket:
-    """Bound by way of the folder's descriptor: a path of more than 107 bytes does not fit an address."""
+    """Bind through the folder's descriptor: an address holds at most 107 bytes of path."""
     folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(SOCKET, dir_fd=folder)  # of a daemon that was killed: we hold the lock
+            os.unlink(SOCKET, dir_fd=folder)  # left by a killed daemon: we hold the lock
         line.bind(f"/proc/self/fd/{folder}/{SOCKET}")
         os.chmod(state / SOCKET, 0o600)
     except OSError as error:
@@ -156,7 +156,7 @@ async def serve(
     head_s: float = HEAD_S,
     life_s: float = LIFE_S,
 ) -> None:
-    """Answer until cancelled; then the unix socket is gone."""
+    """Serve until cancelled, then remove the unix socket."""
     import uvicorn
 
     from fleet.service.connections import House, PageConnection
@@ -164,10 +164,10 @@ async def serve(
     class PageServer(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
-            yield  # signals are the daemon's
+            yield  # the daemon handles signals
 
         async def main_loop(self) -> None:
-            """Its own wakes ten times a second, for a date header and a limit that are not used here."""
+            """uvicorn's own wakes ten times a second, for a date header and a limit not used here."""
             await anyio.sleep_forever()
 
     connection = partial(PageConnection, House(head_s, life_s))

@@ -1,6 +1,6 @@
-"""What others may put into the daemon's queue: signed deliveries of webhooks, and what a person asks for.
+"""The ways into the daemon's queue: signed deliveries of webhooks, and requests of a local person.
 
-Every answer follows from the journal, so the same question may be asked again: a key is a run once, for ever.
+Every answer follows from the journal, so a request may be repeated: a key starts at most one run, ever.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from fleet.triggers.model import EVERYONE, Firing, Skip, manual_key
 from sandbox import strict_json
 
 BY_HAND = 10
-"""Priority of what a person asks for: before all that a clock or an event does."""
+"""Priority of a person's request: ahead of clocks and events."""
 REFUSED = {"hook-size": 413, "hook-header": 400, "hook-signature": 401, "hook-timestamp": 401}
-"""Status of a delivery that does not pass, by the rule that it breaks."""
+"""Status of a refused delivery, by the rule it breaks."""
 
 _LOG = logging.getLogger("fleet.hooks")
 _IDENT = re.compile(r"[a-z0-9]{8,64}")
 
 
 class FiringJournal(Protocol):
-    """The journal as the doors see it."""
+    """What the doors need of the journal."""
 
     async def run_of(self, key: str) -> str: ...
     async def skips(self, limit: int = 50) -> list[SkipRow]: ...
@@ -42,7 +42,7 @@ class FiringJournal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IngressReply:
-    """An HTTP status and what goes into the body as JSON."""
+    """An HTTP status and a JSON body."""
 
     status: int
     body: Mapping[str, Any]
@@ -50,17 +50,17 @@ class IngressReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingress:
-    """Both ways in. Whether the caller may use `ask` is decided before: only who can open the socket may.
+    """Both ways in. Only callers who can open the unix socket reach `ask`; that is enforced before.
 
     The status is the caller's next step:
 
-        202  taken: `runs` are the new and the known ones. While STOP is set they wait for `fleet resume`.
-        200  known already, nothing new starts
-        400  a header or a field is missing, repeated or malformed: look at the sender
+        202  accepted: `runs` lists new and known ones. While STOP is set they wait for `fleet resume`.
+        200  known before, nothing new starts
+        400  a header or a field is missing, repeated or malformed: fix the sender
         401  the signature or the time does not match     404  no such webhook, or no such persona
-        409  the daemon is at work on another platform    413  too large
-        429  not all of it was taken, mostly because too many wait already: the same again, later
-        503  draining, or the journal or the secret cannot be read: the same again, later
+        409  the daemon serves another platform           413  too large
+        429  not all of it was accepted, usually because too many runs wait: retry later
+        503  draining, or the journal or the secret cannot be read: retry later
     """
 
     queue: Queue
@@ -73,7 +73,7 @@ class Ingress:
     clock: Clock
 
     def unwanted(self, delivery: Delivery) -> IngressReply | None:
-        """Why a delivery is refused by its name and headers, before its body is read; None when it is not."""
+        """The refusal of a delivery by its name and headers, before its body is read; None if it passes."""
         if delivery.hook not in self.config().hooks:
             return _no(404, "no such webhook")
         try:
@@ -83,7 +83,7 @@ class Ingress:
         return None
 
     async def deliver(self, delivery: Delivery) -> IngressReply:
-        """One delivery of a webhook, from anybody."""
+        """Accept one delivery of a webhook, from any sender."""
         config, name = self.config(), delivery.hook
         if name not in config.hooks:
             return _no(404, "no such webhook")
@@ -91,36 +91,36 @@ class Ingress:
             secrets = await to_thread.run_sync(hook_secrets, config, name, self.state)
         except ConfigError as error:
             _LOG.error("webhook %s is closed: %s", name, error)
-            return _no(503, "this webhook is out of order")
+            return _no(503, "this webhook's secret cannot be read")
         personas = self.subscribers(f"hook:{name}") or (EVERYONE,)
         try:
             firings = verify(delivery, secrets=secrets, personas=personas, now=self.clock.now())
         except Refused as refusal:
             return _no(REFUSED[refusal.rule], str(refusal))
         if personas == (EVERYONE,):
-            await self.queue.skip(Skip(EVERYONE, firings[0].key, "no persona is on this webhook now"))
+            await self.queue.skip(Skip(EVERYONE, firings[0].key, "no persona uses this webhook now"))
             return IngressReply(202, {"runs": []})
         return await self._take(firings, priority=0)
 
     async def ask(self, body: bytes) -> IngressReply:
-        """What a person wants to run now: `{"persona", "ident", "platform"}`; `ident` makes the key."""
+        """A person's request to run now: `{"persona", "ident", "platform"}`; `ident` makes the key."""
         try:
             asked = strict_json.loads(body)
             persona, ident, platform = (str(asked.get(word, "")) for word in ("persona", "ident", "platform"))
         except (ValueError, AttributeError):
             return _no(400, "not a JSON object")
         if not _IDENT.fullmatch(ident):
-            return _no(400, "ident is 8 to 64 of a-z and 0-9")
+            return _no(400, "ident must be 8 to 64 of a-z and 0-9")
         if persona not in self.personas:
             return _no(404, f"no persona named {persona!r}; known: {', '.join(sorted(self.personas))}")
         if platform not in ("", self.platform):
-            return _no(409, f"the daemon is at work on {self.platform}, not on {platform}")
+            return _no(409, f"the daemon runs against {self.platform}, not {platform}")
         firing = Firing(manual_key(persona, ident), persona, "manual", self.clock.now())
         answer = await self._take([firing], priority=BY_HAND)
         if answer.status != 429:
             return answer
         reasons = (skip.reason for skip in await self.book.skips() if skip.key == firing.key)
-        return _no(429, next(reasons, "it was not taken"))
+        return _no(429, next(reasons, "it was not accepted"))
 
     async def _take(self, firings: Sequence[Firing], *, priority: int) -> IngressReply:
         runs, new = [], False
@@ -130,7 +130,7 @@ class Ingress:
                 runs.append({"persona": firing.persona, "run": run, "key": firing.key})
         if len(runs) < len(firings):
             return IngressReply(
-                429, {"error": "not all of it was taken: `fleet status` says why", "runs": runs}
+                429, {"error": "not all of it was accepted: `fleet status` shows why", "runs": runs}
             )
         return IngressReply(202 if new else 200, {"runs": runs})
 

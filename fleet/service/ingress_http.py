@@ -1,7 +1,7 @@
-"""HTTP in front of the doors: how much is read, for how long, and of how many at a time.
+"""HTTP in front of the doors: limits on size, time and number of requests.
 
-A delivery is judged by its head before its body is awaited, and a body that does not come keeps a place
-only from others of the same webhook.
+A delivery's head is checked before its body is read, and a slow body takes a place only from other deliveries
+of the same webhook.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from fleet.service.ingress import Ingress, IngressReply
 from fleet.triggers.hook import LARGEST, Delivery
 
 CROWD = 8
-"""Requests of one webhook that are read and judged at a time: 2 MiB of bodies at most."""
+"""Requests of one webhook in flight at a time: at most 2 MiB of bodies."""
 DEADLINE_S = 10.0
-"""From the headers to the answer."""
+"""Seconds from the headers to the answer."""
 
 _CLOSE = {"connection": "close"}
-"""On what is said before the whole request was read: the rest of it is not waited for."""
+"""Header of an answer sent before the whole request was read; the rest is not read."""
 _LOG = logging.getLogger("fleet.hooks")
 
 
 class Intake:
-    """Requests to the doors. `POST /runs` is there only on the unix socket: a file mode is its fence."""
+    """Requests to the doors. Only the unix socket has `POST /runs`: its file mode is the fence."""
 
     def __init__(
         self, doors: Ingress, is_ready: Callable[[], bool], *, deadline_s: float = DEADLINE_S
@@ -59,7 +59,7 @@ class Intake:
         self, request: Request, hook: str, judge: Callable[[bytes], Awaitable[IngressReply]]
     ) -> Response:
         if not self._is_ready():
-            return _no(503, "the daemon takes no new work", again_s=5)
+            return _no(503, "the daemon accepts no new work", again_s=5)
         if int(request.headers.get("content-length", "0")) > LARGEST:
             return _no(413, f"larger than {LARGEST} bytes")
         if self._busy[hook] >= CROWD:
@@ -72,11 +72,11 @@ class Intake:
                     return _no(413, f"larger than {LARGEST} bytes")
                 answer = await judge(body)
         except TimeoutError:
-            return _no(408, f"not done within {self._deadline_s:.0f} s", again_s=5)
+            return _no(408, f"not complete within {self._deadline_s:.0f} s", again_s=5)
         except ClientDisconnect:
             return _no(400, "the body ended early")
         except FleetError as error:
-            _LOG.warning("a request waits for better times: %s", error)
+            _LOG.warning("a request cannot be recorded now: %s", error)
             return _no(503, "it cannot be recorded now", again_s=5)
         finally:
             self._busy[hook] -= 1
@@ -85,7 +85,7 @@ class Intake:
 
 
 async def _read(request: Request) -> bytes | None:
-    """The body; None as soon as it is known to be too large."""
+    """Read the body; None as soon as it is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -95,7 +95,7 @@ async def _read(request: Request) -> bytes | None:
 
 
 def _by_socket(request: Request) -> bool:
-    """Whether it came by the unix socket: its address is a path and has no port."""
+    """Whether it came over the unix socket, whose address has no port."""
     server = request.scope.get("server")
     return server is not None and server[1] is None
 

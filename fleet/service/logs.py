@@ -1,6 +1,6 @@
 """The log of the process: lines for a person on a terminal, JSON for everything else; secrets masked.
 
-Rooms log by the standard library; this alone knows how a line looks.
+Rooms log through the standard library; only this module formats lines.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from fleet.findings.redact import Redactor
 
 NOISY = ("httpx", "httpcore", "apscheduler", "uvicorn", "asyncio", "sqlalchemy")
-"""Libraries whose every request is a line; their warnings stay."""
+"""Libraries that log every request; only their warnings are kept."""
 WARNED = frozenset(
     {"persona.refused", "config.refused", "trigger.skipped", "run.unsettled", "fault.met", "queue.paused"}
 )
 TOLD = frozenset({"header", "footer"})
-"""Of a run's events: how it began and ended."""
+"""Events of a run that are logged: its start and its end."""
 LEFT_OUT = {"type", "at", "budget", "schema_version", "sha256", "persona_sha256"}
-"""Fields of events that a line says elsewhere, or that only a program reads."""
+"""Fields that a line shows elsewhere, or that only programs read."""
 
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has: the rest is what its caller added."""
+"""Attributes of every record; the rest are the caller's."""
 
 _LOG = logging.getLogger("fleet.daemon")
 
 
 class _Lines(logging.Formatter):
-    """One record as fields, each of them masked and cleaned; with no redactor yet, only cleaned."""
+    """One record as fields, each masked and cleaned; before a redactor exists, only cleaned."""
 
     redactor: Redactor | None = None
 
@@ -61,7 +61,7 @@ class _Lines(logging.Formatter):
 
 
 def configure(*, as_json: bool | None = None) -> None:
-    """Send every log line to stderr; JSON unless that is a terminal."""
+    """Send every log line to stderr; JSON unless stderr is a terminal."""
     if as_json is None:
         as_json = not sys.stderr.isatty()
     handler = logging.StreamHandler(sys.stderr)
@@ -74,14 +74,14 @@ def configure(*, as_json: bool | None = None) -> None:
 
 
 def _for_a_person() -> Callable[[dict[str, Any]], str]:
-    from structlog.dev import ConsoleRenderer  # 5 MB that a service need not hold
+    from structlog.dev import ConsoleRenderer  # 5 MB that a service does not need
 
     render = ConsoleRenderer(colors=sys.stderr.isatty())
     return lambda line: str(render(None, "", line))
 
 
 def mask_with(redactor: Redactor) -> None:
-    """From now on nothing that this redactor knows leaves by a log line."""
+    """From now on mask everything that this redactor knows in log lines."""
     _Lines.redactor = redactor
 
 
@@ -92,6 +92,6 @@ def log_daemon(event: DaemonEvent) -> None:
 
 
 def log_run(event: Event) -> None:
-    """A reader of every run's stream: how each began and ended."""
+    """A reader of every run's stream: logs how each began and ended."""
     if event.type in TOLD:
         _LOG.info(event.type, extra=event.model_dump(exclude=LEFT_OUT))

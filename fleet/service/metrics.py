@@ -1,4 +1,4 @@
-"""What the health pages tell: what this process counted, and how things are at one moment."""
+"""The data of the health pages: this process's counters, and a snapshot of its state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sandbox.tools import TOOLS
 
 @dataclass(slots=True)
 class Tally:
-    """What this process counted since its start; a reader of the runs' streams and of the daemon's feed."""
+    """Counters of this process since its start; a reader of the runs' streams and of the daemon's feed."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -36,12 +36,12 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How things are at one moment."""
+    """A snapshot of the daemon's state."""
 
     rung: str
     paused: bool
     degraded: str = ""
-    """Why nothing new begins though nobody asked for it: the disk is full."""
+    """Why no run starts although STOP is not set: the disk is full."""
     personas: int
     live: int
     beat_age_s: float

@@ -1,4 +1,4 @@
-"""systemd's notification protocol: datagrams to `$NOTIFY_SOCKET`; nothing where there is none."""
+"""systemd's notification protocol: datagrams to `$NOTIFY_SOCKET`; a no-op without one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 
 
 class Notifier:
-    """Says `READY=1`, `STATUS=…`, `STOPPING=1`, and feeds the watchdog when there is one.
+    """Send `READY=1`, `STATUS=…`, `STOPPING=1`, and feed the watchdog if there is one.
 
-    Whoever feeds it must be what does the work: `feed` from a timer would outlive a hang.
+    Only the work loop may call `feed`: a timer would go on feeding through a hang.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Notifier:
         self._status = ""
 
     def say(self, *words: str) -> None:
-        """Send assignments such as `READY=1`; a manager that is gone is no reason to end."""
+        """Send assignments such as `READY=1`; a missing manager does not end the daemon."""
         if not self._address:
             return
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
@@ -33,13 +33,13 @@ class Notifier:
             line.send("\n".join(words).encode())
 
     def status(self, text: str) -> None:
-        """The line that `systemctl status` shows; said when it changed."""
+        """The line that `systemctl status` shows; sent when it changed."""
         if text != self._status:
             self._status = text
             self.say(f"STATUS={text}")
 
     def feed(self) -> None:
-        """The work goes on: at most twice per watchdog period."""
+        """Feed the watchdog, at most twice per period."""
         now = time.monotonic()
         if self._every_s and now - self._fed >= self._every_s / 2:
             self._fed = now

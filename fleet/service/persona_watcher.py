@@ -1,4 +1,4 @@
-"""The personas at work: the last good version of each file, followed without a restart."""
+"""The personas in use: the last valid version of each file, followed without a restart."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fleet.service.triggers import Triggers
 from fleet.triggers.files import Change, watch_personas
 
 Load = Callable[[Path], LoadedPersona]
-"""One file, checked against the tools there are; PersonaError."""
+"""Load one file, checked against the tool table; raises PersonaError."""
 
 AGAIN_S = 5.0
 _LOG = logging.getLogger("fleet.service")
 
 
 class PersonaWatcher:
-    """Follows a folder. A bad file is told once and changes nothing: its last good version stays at work."""
+    """Watches a folder. A bad file is logged once and changes nothing: its last valid version stays."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class PersonaWatcher:
         self._triggers, self._feed, self._every_s = triggers, feed, every_s
 
     async def run(self) -> None:
-        """Follow until cancelled. Files that were bad at the start are told as the first thing."""
+        """Watch until cancelled; first log the files that were bad at the start."""
         known = {persona.path: persona.sha256 for persona in self.personas.values()}
         async for change in watch_personas(self._folder, known=known, every_s=self._every_s):
             await self._follow(change)
 
     async def _follow(self, change: Change) -> None:
-        """Until it took effect: a full disk is no reason to end, nor to forget a change."""
+        """Retry until it takes effect: a full disk must neither end the daemon nor lose a change."""
         while True:
             try:
                 return await self.take(change)
@@ -58,7 +58,7 @@ class PersonaWatcher:
             await anyio.sleep(AGAIN_S)
 
     async def take(self, change: Change) -> None:
-        """Let one change of a file take effect."""
+        """Apply one change of a file."""
         name = change.path.stem
         if change.kind == "removed":
             self.refused.pop(name, None)

@@ -1,4 +1,4 @@
-"""Room for new runs: the folders of old ones go, hour by hour, and it is told."""
+"""Prune the folders of old runs, hourly, and log it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fleet.runs.context import FleetContext
 from fleet.runs.retention import tidy
 
 FIRST_S = 5.0
-"""A start has other things to do."""
+"""Delay of the first pass: a start has other things to do."""
 EVERY_S = 3600.0
 
 
 class FolderRetention:
-    """Removes what `keep` of the configuration, as it is now, does not keep. Nothing while STOP is there.
+    """Remove what the current `keep` configuration does not retain. Removes nothing during STOP.
 
-    What cannot be removed is told once, and tried again an hour later.
+    A folder that cannot be removed is logged once and retried hourly.
     """
 
     def __init__(self, world: Callable[[], FleetContext], feed: Feed, *, first_s: float = FIRST_S) -> None:
@@ -28,7 +28,7 @@ class FolderRetention:
         self._told = ""
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Run until cancelled."""
         await anyio.sleep(self._first_s)
         while True:
             await self.look()

@@ -1,4 +1,4 @@
-"""The next chance: who saw something grave and could not prove it is fired again soon, a few times."""
+"""The next chance: refire, a few times, a persona that saw a grave finding and could not prove it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fleet.triggers.model import Firing, Sink
 
 LOOK_S = 30.0
 AFTER = timedelta(seconds=60)
-"""How long after the run that could not: what stood in its way may need a moment."""
+"""Delay after the run that failed to prove it: the obstacle may need a moment to go away."""
 TIMES = 3
-"""Runs that saw it and could not prove it, after which only the persona's own triggers come back to it."""
+"""Runs that failed to prove it, after which only the persona's own triggers return to it."""
 
 
 class SecondChance:
-    """One key for a finding and the number of runs that left it, so each chance is offered once.
+    """Keyed by the finding and the number of failed runs, so each chance is offered once.
 
-    Of this platform only; what is refused (a spent day, a persona that is gone) is not offered again by
+    This platform only; a refused chance (a spent day, a removed persona) is not offered again by
     this process.
     """
 
@@ -36,7 +36,7 @@ class SecondChance:
             try:
                 await self.look()
             except TryAgain:
-                continue  # the journal is busy: the next look is soon
+                continue  # the journal is busy: the next pass is soon
 
     async def look(self) -> None:
         """Fire what is due."""

@@ -1,4 +1,4 @@
-"""Side tasks and signals: nothing that matters dies quietly, and a daemon ends when it is told to."""
+"""Side tasks and signals: no side task dies silently, and signals end the daemon."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from fleet.text import clean
 _LOG = logging.getLogger("fleet.service")
 ENDING = (signal.SIGTERM, signal.SIGINT)
 ECHO_S = 1.0
-"""A second signal so soon after the first is the same wish: `timeout` and shells send it to a group too."""
+"""A second signal within this time is a duplicate: `timeout` and shells also signal the group."""
 
 
 class SideTaskDied(FleetError):
-    """A part that must run as long as the daemon does not: the daemon ends, and says which."""
+    """A part that must run as long as the daemon ended; the daemon ends and names it."""
 
 
 async def side(name: str, run: Callable[[], Awaitable[None]]) -> NoReturn:
-    """Run something that has no end of its own; SideTaskDied when it ends, whatever the reason."""
+    """Run a task that must not end; SideTaskDied when it does, for any reason."""
     try:
         await run()
     except Exception as error:
@@ -33,7 +33,7 @@ async def side(name: str, run: Callable[[], Awaitable[None]]) -> NoReturn:
         raise SideTaskDied(
             f"{name} died: {said}", remedy="see the log; the daemon must be restarted"
         ) from error
-    raise SideTaskDied(f"{name} ended by itself", remedy="the daemon must be restarted")
+    raise SideTaskDied(f"{name} ended unexpectedly", remedy="the daemon must be restarted")
 
 
 async def signals(

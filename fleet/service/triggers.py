@@ -1,4 +1,4 @@
-"""Every kind of trigger over one sink, planned from the personas as they come and go."""
+"""Every kind of trigger over one sink, planned from the current personas."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from fleet.triggers.model import FireAll, Sink
 from fleet.triggers.offer import tell
 
 SEEN = "service.seen"
-"""Where the journal keeps when each persona was first seen: a daily one is not put off by restarts."""
+"""Journal key of when each persona was first seen, so that restarts do not postpone a daily one."""
 FILE = "file:"
 
 ROUNDS_S = 5.0
-"""How late the end of a run on another daemon is seen."""
+"""Longest delay until the end of a run on another daemon is seen."""
 
 Side = tuple[str, Callable[[], Awaitable[None]]]
 
 
 class Triggers:
-    """What fires the personas that are planned. Paths of `file:` triggers are relative to `base`.
+    """Fires the planned personas. Paths of `file:` triggers are relative to `base`.
 
-    `hooks` are the names of the webhooks that are configured: one that is on another is told so.
+    `hooks` are the names of the configured webhooks; a persona on another one is logged.
     """
 
     def __init__(
@@ -83,25 +83,25 @@ class Triggers:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """What runs while triggers fire, by name."""
+        """The tasks to run while triggers fire, by name."""
         rounds: tuple[Side, ...] = (("the rounds of all daemons", self._count),)
         return (
             *(rounds if self._journal.shared else ()),
             ("the clock", self.clockwork.run),
             ("continuous triggers", self.continuous.run),
-            ("the watch over the chain", self.chain.run),
-            ("the watch over files", self.files.run),
+            ("the chain watcher", self.chain.run),
+            ("the file watcher", self.files.run),
         )
 
     def ended(self, persona: str, *, found: bool, well: bool) -> None:
-        """A run of this persona ended here; where others end runs too, the journal counts."""
+        """A run of this persona ended here; with several daemons the journal counts instead."""
         if self._journal.shared:
             self._ended.set()
         else:
             self.continuous.ended(persona, found=found, well=well)
 
     async def _count(self) -> None:
-        """Tell the continuous triggers of the runs that ended anywhere."""
+        """Pass runs that ended on any daemon to the continuous triggers."""
         while True:
             with anyio.move_on_after(ROUNDS_S):
                 await self._ended.wait()
@@ -115,11 +115,11 @@ class Triggers:
         return Rounds(rounds.ended, rounds.quiet, _moment(rounds.last))
 
     def subscribers(self, event: str) -> Collection[str]:
-        """Personas that are `on` this event."""
+        """Personas with this event in `on`."""
         return sorted(self._on.get(event, ()))
 
     async def start(self, personas: Collection[LoadedPersona]) -> None:
-        """Plan all of them, with what the journal knows of each."""
+        """Plan all of them from their state in the journal."""
         self._seen = _table(await self._journal.get(SEEN))
         self._due = await self._journal.last_due()
         await self._first_seen([one.persona.name for one in personas])
@@ -127,12 +127,12 @@ class Triggers:
             await self._plan(persona)
 
     async def plan(self, persona: LoadedPersona) -> None:
-        """A persona came or changed: its triggers that stay are not disturbed."""
+        """Add or replace a persona; its unchanged triggers keep running."""
         await self._first_seen([persona.persona.name])
         await self._plan(persona)
 
     def drop(self, name: str) -> None:
-        """A persona went."""
+        """Remove a persona."""
         self.clockwork.drop(name)
         self.continuous.drop(name)
         for names in self._on.values():
@@ -170,7 +170,7 @@ class Triggers:
 
 
 def _here(base: Path) -> str:
-    """Files are of one machine: what is known of them is kept apart from what others know."""
+    """Files belong to one machine, so their state is stored per machine."""
     return "." + hashlib.sha256(f"{socket.gethostname()}\0{base.absolute()}".encode()).hexdigest()[:12]
 
 
@@ -183,7 +183,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _table(text: str | None) -> dict[str, str]:
-    """What was stored, when it is still what we write."""
+    """The stored value, if it still has our format."""
     try:
         found = json.loads(text or "{}")
         return {str(name): str(at) for name, at in found.items()}

@@ -1,1 +1,1 @@
-"""The journal of the fleet: what was intended, what was done, what was found."""
+"""The journal of the fleet: intents, results and findings."""

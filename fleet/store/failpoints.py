@@ -5,10 +5,9 @@ Every committed journal write is one step. `QA_CRASH_AT=7` kills this process ri
 and then die at each of them. `QA_CRASH_BEFORE=7` dies right before the seventh write begins, when what it
 would record has happened already.
 
-A stop (SIGSTOP) may also fall inside a transaction, and between two writes where something leaves the
-process: these points have names. `QA_STOP_TRACE=<file>` lists those that are passed, `QA_STOP_AT` names one
-of them, with how often it was passed by then: `in finding.claim#1`. All are unset in production, where a
-step costs a few look-ups.
+A stop (SIGSTOP) can also fall inside a transaction, and between two writes where something leaves the
+process: these points have names. `QA_STOP_TRACE=<file>` lists the points passed, `QA_STOP_AT` names one of
+them with its count: `in finding.claim#1`. All are unset in production, where a step costs a few look-ups.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def about(name: str) -> None:
 
 
 def step(name: str) -> None:
-    """One durable step was taken; `name` is what a person reads in the count file (`12 run.claim`)."""
+    """One durable step was taken; `name` is shown in the count file (`12 run.claim`)."""
     number = next(_steps)
     if target := os.environ.get("QA_CRASH_COUNT"):
         Path(target).write_text(f"{number} {name}\n", encoding="utf-8")
@@ -42,7 +41,7 @@ def step(name: str) -> None:
 
 
 def point(name: str) -> None:
-    """A place where a pause matters."""
+    """A named point for a pause."""
     at, trace = os.environ.get("QA_STOP_AT"), os.environ.get("QA_STOP_TRACE")
     if not at and not trace:
         return

@@ -46,19 +46,19 @@ class Journal(Runs, QueueTables, Effects, Findings, SpendingTables, Mirror, Hist
     ) -> Self:
         """Open or create the journal: a file, or `postgresql://user@host/database` for several daemons.
 
-        `MEMORY` is one that nobody else sees and nothing keeps. A write waits `busy_s` seconds for another
-        process or for a server that restarts, then raises TryAgain. `keeper` is the daemon that this is for:
-        what it writes about a run that another one keeps is refused with LostRun.
+        `MEMORY` is private and not kept. A write waits `busy_s` seconds for another
+        process or for a server that restarts, then raises TryAgain. `keeper` is the daemon that writes:
+        its writes about a run that another one owns are refused with LostRun.
         """
         return cls(await _database(place, busy_s), clock or SystemClock(), keeper)
 
     @property
     def shared(self) -> bool:
-        """Whether other daemons may be at work here: then an open run is not a dead one."""
+        """Whether other daemons may be active here: then an open run is not necessarily dead."""
         return self._db.shared
 
     async def faults(self) -> list[str]:
-        """What is wrong with the database: damage, tables and columns that are missing. Reads all of it."""
+        """Faults of the database: damage, missing tables and columns. Reads all of it."""
         return await self._db.faults()
 
     async def aclose(self) -> None:
@@ -77,7 +77,7 @@ async def _database(place: Path | str, busy_s: float) -> Database:
     if isinstance(place, str) and place.startswith(URLS):
         try:
             from fleet.store.sql.postgres import (
-                PostgresDatabase,  # 70 ms that a journal in a file need not wait for
+                PostgresDatabase,  # 70 ms that a journal in a file does not need
             )
         except ImportError:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Where the journal is, as configured; importable without any database library."""
+"""The configured location of the journal; importable without any database library."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from fleet.errors import ConfigError
 
 
 def store_place(store: StoreSection, state: Path) -> Path | str:
-    """What `Journal.open` takes: the file in the state directory, or the URL of a server; ConfigError."""
+    """The argument of `Journal.open`: the file in the state directory, or a server's URL; ConfigError."""
     credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / "store-url"
     if store.url and store.url_file:
         raise ConfigError("store: both url and url_file are set", remedy="keep one of them")
     if re.match(r"[^/]*//[^/]*:[^/]*@|.*[?&]password=", store.url):
-        raise ConfigError("store.url: holds a password", remedy="put the URL into the file of store.url_file")
+        raise ConfigError(
+            "store.url: contains a password", remedy="put the URL into the file of store.url_file"
+        )
     if store.url_file:
         return _store_url(state / store.url_file, private=True)
     if not store.url and credential.exists():
@@ -26,7 +28,7 @@ def store_place(store: StoreSection, state: Path) -> Path | str:
 
 
 def shown(place: Path | str) -> str:
-    """Where the journal is, for people: a file, or host and database without user, password and options."""
+    """The journal's location for people: a file, or host and database without user, password, options."""
     if isinstance(place, Path):
         return str(place)
     parts = urlsplit(place)
@@ -37,7 +39,9 @@ def shown(place: Path | str) -> str:
 def _store_url(path: Path, *, private: bool) -> str:
     url = read_text(path, limit=4096).strip()
     if private and path.stat().st_mode & 0o077:
-        raise ConfigError(f"{path}: others may read it, and it holds a password", remedy=f"chmod 600 {path}")
+        raise ConfigError(
+            f"{path}: readable by others, and it contains a password", remedy=f"chmod 600 {path}"
+        )
     if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigError(f"{path}: not a database URL", remedy="postgresql://user:password@host/database")
     return url

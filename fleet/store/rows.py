@@ -1,7 +1,7 @@
 """The rows of the journal: frozen, plain, and importable without any database library.
 
-A run is `queued`, then `running`, then `settling`, then `ended`; it only moves to the right.
-An effect is `open` from the moment it is intended until someone has looked at what became of it.
+A run is `queued`, then `running`, then `settling`, then `ended`; it only moves forward.
+An effect is `open` from the moment it is intended until its result was looked up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FindingState = Literal[
 OPEN_RUNS: tuple[RunState, ...] = ("running", "settling")
 
 NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")
-"""States of findings that say: this run found something new. `repeated` and `dropped` do not."""
+"""States of findings that count as new. `repeated` and `dropped` do not."""
 
 _JUDGED: frozenset[FindingState] = frozenset({"confirmed", "flaky", "dropped", "unverified", "repeated"})
 
@@ -37,7 +37,7 @@ FINDING_MOVES: Mapping[FindingState, frozenset[FindingState]] = MappingProxyType
         "repeated": frozenset(),
     }
 )
-"""Where a finding may go; staying is always allowed. Nothing is posted that was not in the outbox first."""
+"""Permitted moves of a finding; staying is always allowed. Only the outbox leads to posted."""
 
 EFFECT_MOVES: Mapping[EffectState, frozenset[EffectState]] = MappingProxyType(
     {
@@ -47,15 +47,15 @@ EFFECT_MOVES: Mapping[EffectState, frozenset[EffectState]] = MappingProxyType(
         "released": frozenset(),
     }
 )
-"""Where an effect may go: `failed` can be put right by a later look at the chain, `released` is final."""
+"""Permitted moves of an effect: a later look at the chain can correct `failed`; `released` is final."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One firing of one persona. `pid_start` is the process start time that tells a reused pid apart.
+    """One firing of one persona. `pid_start` is the process start time, which detects a reused pid.
 
-    `due` is when it was due (ISO with microseconds), `cancel` who asked for its end, and why. `daemon` tells
-    the processes apart that share a journal; "" where only one works on it.
+    `due` is when it was due (ISO with microseconds), `cancel` who requested its end, and why. `daemon`
+    identifies the process on a shared journal; "" where only one uses it.
     """
 
     run_id: str
@@ -81,7 +81,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkipRow:
-    """A firing that did not become a run. `key` is what it would have had."""
+    """A firing that did not become a run. `key` is the one it would have had."""
 
     persona: str
     key: str
@@ -91,8 +91,8 @@ class SkipRow:
 
 @dataclass(frozen=True, slots=True)
 class RoundsRow:
-    """What a persona's ended runs add up to: how many, when the last one did, how many of them were `quiet`
-    since one found something new."""
+    """Summary of a persona's ended runs: their number, the last end, and how many were `quiet` since
+    one found something new."""
 
     ended: int
     last: str
@@ -101,7 +101,7 @@ class RoundsRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectRow:
-    """Something that reaches outside the process: recorded before it is tried, resolved after it was seen."""
+    """An effect outside the process: recorded before it is tried, resolved after it was observed."""
 
     effect_id: int
     run_id: str
@@ -117,7 +117,7 @@ class EffectRow:
 class FindingRow:
     """One defect seen by one run; unique by (run_id, fingerprint).
 
-    `data` holds whatever verification needs to start over after a crash (JSON); `index` is -1 until the
+    `data` holds what verification needs to start over after a crash (JSON); `index` is -1 until the
     entry was read back from the log.
     """
 
@@ -143,7 +143,7 @@ class FindingRow:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry as the chain holds it; all three fields are somebody's claim. `timestamp` in Unix seconds."""
+    """One entry as on chain; all three fields are unverified claims. `timestamp` in Unix seconds."""
 
     sender: str
     timestamp: int
@@ -160,4 +160,4 @@ class MirroredEntry:
     timestamp: int
     text: str
     digest: str = ""
-    """SHA-256 over the previous entry's digest and this entry: a changed past cannot go unnoticed."""
+    """SHA-256 over the previous entry's digest and this entry: a changed past is detected."""

@@ -1,12 +1,12 @@
-"""Which entries of the log speak of the same defect. Pure: any order of entries gives the same clusters.
+"""Which entries of the log describe the same defect. Pure: any order of entries gives the same clusters.
 
 Two entries belong together when surface and normalised repro agree, or surface and title where there is
 no repro: when their own computed fingerprint is the same. An `fp=` in a header is a second key, but only
-from a trusted sender; a stranger's is ignored, so nobody can join, rename or raise what is not theirs.
+from a trusted sender; a stranger's is ignored, so no one can join, rename or raise another's item.
 
-An entry of ours with `was=` names its defect by what was seen (fingerprint version 2): then `fp=` alone is
-its key, since one repro can show two defects. What it was called before joins it with older entries, and
-only the first of those that were called the same.
+An entry of ours with `was=` names its defect after what was observed (fingerprint version 2): then `fp=`
+alone is its key, since one repro can show two defects. Its former name joins it with older entries, and only
+the first of the newer entries with that name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ReadReport:
 
     @property
     def run(self) -> str:
-        """What counts once in recurrence: a run, or this one entry when it names none."""
+        """The unit of recurrence: a run, or this entry if it names no run."""
         return self.entry.run or f"#{self.epoch}.{self.index}"
 
 
@@ -64,7 +64,7 @@ class Cluster:
 
 
 def read_log(entries: Iterable[LoggedText], trusted: frozenset[str]) -> list[ReadReport]:
-    """Every entry as a report, in log order, ours of `sev=meta` included; nothing is ever left out."""
+    """Every entry as a report, in log order, ours of `sev=meta` included; nothing is omitted."""
     ours = frozenset(address.lower() for address in trusted)
     reports = [_report(entry, ours) for entry in entries]
     reports.sort(key=lambda report: (report.epoch, report.index))
@@ -78,7 +78,7 @@ def _report(logged: LoggedText, ours: frozenset[str]) -> ReadReport:
     if not (trusted and entry.fp):
         keys: tuple[str, ...] = (own,)
     elif entry.was or is_outage(entry) or entry.repro_state == "evidence":
-        # what was seen is the key; each outage is its own item; a repro that is not here is no key
+        # the observation is the key; each outage is its own item; a missing repro is not a key
         keys = (entry.fp,)
     else:
         keys = (entry.fp, own)
@@ -86,12 +86,12 @@ def _report(logged: LoggedText, ours: frozenset[str]) -> ReadReport:
 
 
 def is_summary(report: ReadReport) -> bool:
-    """Triage's own summary. A stranger who writes `sev=meta` is a stranger like any other."""
+    """Triage's own summary. A stranger's `sev=meta` entry gets no special treatment."""
     return report.trusted and report.entry.severity == "meta"
 
 
 def cluster(reports: Sequence[ReadReport]) -> list[Cluster]:
-    """Clusters in the order in which they were first seen; triage's own summaries belong to none."""
+    """Clusters in order of first sight; triage's own summaries belong to none."""
     ordered = sorted((r for r in reports if not is_summary(r)), key=lambda r: (r.epoch, r.index))
     older = {key for one in ordered if not (one.trusted and one.entry.was) for key in one.keys}
     roots = _join([report.keys for report in ordered] + list(_renamed(ordered, older)))
@@ -102,7 +102,7 @@ def cluster(reports: Sequence[ReadReport]) -> list[Cluster]:
 
 
 def _renamed(ordered: Sequence[ReadReport], older: Collection[str]) -> Iterator[tuple[str, str]]:
-    """What an older entry was called, beside what the first newer one with the same name is called now."""
+    """Names of older entries, mapped to the current name of the first newer entry with that name."""
     joined: set[str] = set()
     for report in ordered:
         was = report.entry.was
@@ -131,6 +131,6 @@ def _join(groups: Iterable[tuple[str, ...]]) -> dict[str, str]:
 
 def _root(roots: dict[str, str], key: str) -> str:
     while (parent := roots.get(key, key)) != key:
-        roots[key] = roots.get(parent, parent)  # path halving: chains stay short however long the log
+        roots[key] = roots.get(parent, parent)  # path halving: chains stay short for any log
         key = parent
     return key

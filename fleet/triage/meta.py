@@ -1,8 +1,8 @@
 """The summary that triage itself writes to the log: the top three, and only when the list changed. Pure.
 
-Whether it is due is read off the log: the last summary of ours carries the digest it spoke of. So a crash
-between deciding and posting can neither lose nor double it, and strangers, whose items are not in the
-digest, cannot make us write.
+Whether it is due is derived from the log: our last summary carries the digest of its list. So a crash between
+deciding and posting neither loses nor doubles it, and strangers, whose items are not in the digest, cannot
+make us write.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ TOP = 3
 
 
 def key(items: Sequence[WorklistItem]) -> str:
-    """12 hex digits of what a summary speaks of: our own items with severity and state, in their order.
+    """12 hex digits over a summary's content: our own items with severity and state, in order.
 
-    Equal scores are in the order of first sight: a stranger may have decided between them.
+    Equal scores are in order of first sight: in the list a stranger may decide between them.
     """
     ours = [item for item in items if item.trusted]
     tiers = list(dict.fromkeys(item.state for item in ours))
@@ -31,7 +31,7 @@ def key(items: Sequence[WorklistItem]) -> str:
 
 
 def due(items: Sequence[WorklistItem], reports: Sequence[ReadReport]) -> bool:
-    """True when the log's last summary of ours is about another list; an empty list needs no first one."""
+    """True when the log's last summary of ours is about another list; an empty list needs none at first."""
     last = next((report for report in reversed(reports) if is_summary(report)), None)
     if last is None:
         return any(item.trusted for item in items)

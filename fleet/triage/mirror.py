@@ -1,7 +1,7 @@
-"""Brings the local mirror of the log up to date: nothing lost, nothing twice, nothing ever deleted.
+"""Updates the local mirror of the log: nothing lost, nothing doubled, nothing deleted.
 
-Every page begins with the last entry that is already mirrored. If it is not the same any more, or the log
-got shorter, the log was cleared (or reorganised): a new epoch starts at index 0 and the old one stays.
+Every page begins with the last mirrored entry. If that entry changed, or the log got shorter, the log was
+cleared (or reorganised): a new epoch starts at index 0 and the old one is kept.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fleet.store.rows import LogEntry, MirroredEntry
 
 PAGE = 200
 PAGES = 20_000
-"""A log that still has more after this many pages is left for the next pass."""
+"""Most pages per pass; the rest is left for the next one."""
 RESETS = 3
-"""A log that is rewritten more often than this during one pass is not believed."""
+"""Most rewrites of the log during one pass before it is rejected."""
 
 
 class LogRecord(Protocol):
@@ -38,7 +38,7 @@ class LogReader(Protocol):
         """Entries in the log now."""
 
     async def range(self, start: int, count: int, /) -> Sequence[LogRecord]:
-        """At most `count` entries from index `start`; fewer at the end, none behind it."""
+        """At most `count` entries from index `start`; fewer at the end, none past it."""
 
 
 class LogMirror(Protocol):
@@ -52,7 +52,7 @@ class LogMirror(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MirrorState:
-    """Where the mirror stands now, and what this pass did."""
+    """The mirror's position, and what this pass did."""
 
     epoch: int
     next_index: int
@@ -61,17 +61,15 @@ class MirrorState:
 
 
 async def follow(log: LogReader, mirror: LogMirror, *, page: int = PAGE) -> MirrorState:
-    """Reads on from the cursor to the end of the log; ChainError when the log does not hold still."""
+    """Reads on from the cursor to the end of the log; ChainError when the log keeps changing."""
     new = resets = 0
     for _ in range(PAGES):
         epoch, upto = await mirror.mirror_cursor()
         got = await _page(log, mirror, epoch, upto, page)
         if got is None:
             if resets == RESETS:
-                raise ChainError(
-                    "the log was rewritten again and again while it was read", remedy="try again"
-                )
-            if (await mirror.mirror_cursor())[0] == epoch:  # nobody else has seen it yet
+                raise ChainError("the log was rewritten repeatedly while it was read", remedy="try again")
+            if (await mirror.mirror_cursor())[0] == epoch:  # no other process has seen it yet
                 await mirror.new_epoch()
             resets += 1
             continue
@@ -83,7 +81,7 @@ async def follow(log: LogReader, mirror: LogMirror, *, page: int = PAGE) -> Mirr
 
 
 async def _page(log: LogReader, mirror: LogMirror, epoch: int, upto: int, page: int) -> int | None:
-    """How many entries were new; None when what was mirrored is not what the log says now."""
+    """Number of new entries; None when the mirrored entry differs from the log."""
     if await log.count() < upto:
         return None
     overlap = min(upto, 1)

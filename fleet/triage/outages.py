@@ -1,7 +1,7 @@
-"""Outages that are over: off the worklist, and said once on the log. Pure.
+"""Ended outages: removed from the worklist, and posted once to the log. Pure.
 
-An outage's fingerprint holds when it began, so what is over stays over. Two things say so: the journal of the
-fleet that saw it answer, and an entry of ours on the log, for whoever has only the log.
+An outage's fingerprint includes its beginning, so an ended one stays ended. Two sources say so: the journal
+of the fleet that saw it answer, and our own entry on the log, for readers who have only the log.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ SOURCE = "qa-triage"
 
 
 def still(reports: Sequence[ReadReport], ended: Sequence[OutageEnd]) -> list[ReadReport]:
-    """The reports without those of outages that are over, and without what says so."""
+    """The reports without those of ended outages, and without the entries that end them."""
     gone = {end.fp for end in ended} | {r.entry.fp for r in reports if r.trusted and is_over(r.entry)}
     return [r for r in reports if not (r.trusted and is_outage(r.entry) and r.entry.fp in gone)]
 
 
 def due(reports: Sequence[ReadReport], ended: Sequence[OutageEnd]) -> tuple[str, ...]:
-    """The entries that the log lacks: it speaks of an outage, and not of its end."""
+    """The missing entries: ends of outages whose beginning is on the log."""
     ours = [r.entry for r in reports if r.trusted and is_outage(r.entry)]
     said = {entry.fp for entry in ours if is_over(entry)}
     known = {entry.fp for entry in ours} - said

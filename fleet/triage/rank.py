@@ -1,8 +1,8 @@
 """What to look at first, and why. Pure: the same reports in any order give the same list, byte for byte.
 
-Proof comes before weight: nothing unproven stands above anything proven, and strangers stand last.
-Within a tier the score is severity x (1 + log2 recurrence) x surface, and recurrence is ours alone. Equal
-scores go to what a stranger reports as well, then to what was seen first.
+Proof comes before weight: unproven items rank below all proven ones, and strangers' items last. Within a tier
+the score is severity x (1 + log2 recurrence) x surface, where recurrence counts our own runs only. Equal
+scores go to items that a stranger reports as well, then to the first seen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEVERITIES: Mapping[str, float] = MappingProxyType(
 SURFACES: Mapping[str, float] = MappingProxyType(
     {"security": 5.0, "on-chain": 4.0, "compiler": 3.0, "ux": 2.0, "perf": 1.0}
 )
-"""Used where the triage persona gives no weights; an unknown surface weighs as much as the lightest."""
+"""Default weights if the triage persona has none; an unknown surface weighs as much as the lightest."""
 
 TRIES = 3
 """Verified means confirmed in every one of at least this many fresh jails."""
@@ -52,14 +52,14 @@ def rank(clusters: Iterable[Cluster], weights: Mapping[str, float] = SURFACES) -
     weights = weights or SURFACES
     for surface, weight in weights.items():
         if not (math.isfinite(weight) and weight > 0):
-            remedy = "mend the weights of the triage persona"
+            remedy = "correct the weights of the triage persona"
             raise ConfigError(f"weights.{surface}: must be a positive number", remedy=remedy)
     judged = sorted((_judge(item, weights) for item in clusters), key=_order)
     return tuple(_item(place, one) for place, one in enumerate(judged, 1))
 
 
 def state_of(report: ReadReport) -> State:
-    """How well one report is proven. Only a trusted sender's canonical entry with a repro can be."""
+    """How well one report is proven. Only a trusted sender's canonical entry with a repro can be proven."""
     entry = report.entry
     if not report.trusted:
         return "untrusted"
@@ -85,12 +85,12 @@ def _known(report: ReadReport) -> str:
 
 
 def recurrence(reports: Sequence[ReadReport]) -> int:
-    """Distinct runs of trusted senders; 1 for what only strangers report, however many they are."""
+    """Distinct runs of trusted senders; 1 for what only strangers report, regardless of their number."""
     return len({(report.sender, report.run) for report in reports if report.trusted}) or 1
 
 
 def echoed(reports: Sequence[ReadReport]) -> bool:
-    """Whether a stranger reports it too: another than the first, where it is theirs."""
+    """Whether a stranger also reports it; for a stranger's item, a second stranger."""
     trusted = any(report.trusted for report in reports)
     return len({report.sender for report in reports if not report.trusted}) > (0 if trusted else 1)
 
@@ -101,7 +101,7 @@ def _order(one: _RankedCluster) -> tuple[int, float, bool, int, int, str]:
 
 
 def _first(one: _RankedCluster) -> ReadReport:
-    """The first report that counts: a stranger cannot claim to have been there before us."""
+    """The first report that counts: a stranger cannot predate us."""
     trusted = one.state != "untrusted"
     return next(report for report in one.cluster.reports if report.trusted or not trusted)
 
@@ -143,7 +143,7 @@ def _why(one: _RankedCluster) -> str:
         {
             "verified": f"confirmed {confirmed} in fresh jails",
             "flaky": f"flaky: confirmed {confirmed}",
-            "unverified": "has a repro that nobody has confirmed, so below everything proven",
+            "unverified": "has an unconfirmed repro, so below everything proven",
             "needs-repro": "no runnable repro, so below everything proven",
             "untrusted": "from strangers: their severity is a claim and their repro is withheld",
         }[one.state]

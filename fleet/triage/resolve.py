@@ -1,7 +1,7 @@
-"""What a person called fixed: hidden from the worklist until somebody reports it again. Pure.
+"""Items that a person marked fixed: hidden from the worklist until reported again. Pure.
 
-A resolution names a cluster and a moment. It hides what that epoch of the log had said up to then; a later
-report brings the item back as a regression. After the log was cleared, old resolutions hide nothing.
+A resolution names a cluster and a moment. It hides what that epoch of the log had reported until then; a
+later report reopens the item as a regression. After the log was cleared, old resolutions hide nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ALL = TypeAdapter(tuple[Resolution, ...])
 
 
 def read_resolutions(text: str | None) -> tuple[Resolution, ...]:
-    """Resolutions as stored; ConfigError when they are damaged, since hiding by guess would lose findings."""
+    """Resolutions as stored; ConfigError when damaged, since hiding by guess would lose findings."""
     try:
         return _ALL.validate_json(text) if text else ()
     except ValidationError:
@@ -39,7 +39,7 @@ def read_resolutions(text: str | None) -> tuple[Resolution, ...]:
 
 
 def write_resolutions(resolutions: Sequence[Resolution]) -> str:
-    """The form that `read_resolutions` takes."""
+    """The format that `read_resolutions` reads."""
     return _ALL.dump_json(tuple(resolutions)).decode()
 
 

@@ -28,7 +28,7 @@ FILES = ("worklist.json", "worklist.md")
 
 
 class TriageJournal(LogMirror, Protocol):
-    """What triage needs of the journal."""
+    """The part of the journal that triage needs."""
 
     async def get(self, key: str, /) -> str | None: ...
     async def put(self, key: str, value: str, /) -> None: ...
@@ -47,7 +47,7 @@ class TriageResult:
     epoch: int
     entries: int
     over: tuple[str, ...] = ()
-    """Ends of outages that the log does not have yet; to be posted as they are, once each."""
+    """Ends of outages that the log lacks; to be posted unchanged, once each."""
 
 
 async def triage(
@@ -60,11 +60,11 @@ async def triage(
     ended: Sequence[OutageEnd] = (),
     left: Sequence[UnprovenCandidate] = (),
 ) -> TriageResult:
-    """One pass; running it again without news changes nothing and says so.
+    """One pass; a repeated pass without news changes nothing and reports that.
 
-    Trust is the sender's address in `trusted`, never what a text says about its source. The list is about
-    the current epoch of the log; older ones stay in the mirror. `ended` are outages that are over,
-    `left` what is grave and not proven: neither is of the log.
+    Trust is the sender's address in `trusted`, never the source that a text claims. The list covers the
+    current epoch of the log; older ones stay in the mirror. `ended` are ended outages, `left` grave findings
+    that are not proven: both come from outside the log.
     """
     followed = await follow(log, journal)
     entries = await journal.entries(followed.epoch)
@@ -91,7 +91,7 @@ def decide(
     resolutions: Sequence[Resolution] = (),
     ended: Sequence[OutageEnd] = (),
 ) -> tuple[tuple[WorklistItem, ...], str | None]:
-    """The worklist and the summary that is due, from nothing but the log; ConfigError for a bad weight."""
+    """The worklist and the summary that is due, from the log alone; ConfigError for a bad weight."""
     reports = read_log(entries, trusted)
     items = rank(apply(cluster(outages.still(reports, ended)), resolutions), weights)
     return items, meta.summary(items) if meta.due(items, reports) else None

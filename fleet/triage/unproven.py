@@ -1,4 +1,4 @@
-"""What was seen, is grave, and could not be proven yet: shown apart, and looked at again soon. Pure."""
+"""Grave findings that were seen but not proven yet: shown separately, and retried soon. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class UnprovenCandidate:
 def unproven(rows: Iterable[FindingRow]) -> tuple[UnprovenCandidate, ...]:
     """Candidates whose latest run left them unproven, the gravest first.
 
-    A driver's claim is not among them: it waits for a person, not for another look.
+    A driver's claim is not among them: it awaits a person, not another attempt.
     """
     last: dict[str, FindingRow] = {}
     runs: dict[str, int] = {}

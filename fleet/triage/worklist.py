@@ -1,4 +1,4 @@
-"""The worklist as people and programs get it: `worklist.json` and `worklist.md`.
+"""The worklist for people and programs: `worklist.json` and `worklist.md`.
 
 Everything in an item was cleaned when it was read; Markdown gets its own escaping here.
 """
@@ -20,12 +20,12 @@ State = Literal["verified", "flaky", "unverified", "needs-repro", "untrusted"]
 
 SCHEMA = 1
 SHOWN = 200
-"""Items in the Markdown file; all of them are in the JSON file."""
+"""Items in the Markdown file; the JSON file has all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorklistItem:
-    """One cluster of findings and why it stands where it stands.
+    """One cluster of findings and the reason for its rank.
 
     `repro` is empty for untrusted items: a stranger's is shown only to a person who asks. `evidence` is the
     SHA-256 of the bundle. Times are ISO 8601; `resolved_at` is set when `regression` is.
@@ -90,7 +90,7 @@ def to_markdown(
 
 
 def _left(left: Sequence[UnprovenCandidate]) -> list[str]:
-    """What is grave and could not be proven: apart from the ranked items, and before them."""
+    """Grave findings that could not be proven: a separate section before the ranked items."""
     if not left:
         return []
     lines = [f"## Not proven yet: {len(left)}", ""]
@@ -134,6 +134,6 @@ def _section(item: WorklistItem) -> list[str]:
 def save(
     folder: Path, items: Sequence[WorklistItem], changed_at: str, left: Sequence[UnprovenCandidate] = ()
 ) -> None:
-    """Both files, each whole or not at all; raises TryAgain when the disk is full."""
+    """Write both files, each atomically; raises TryAgain when the disk is full."""
     write_atomic(folder / "worklist.json", to_json(items, changed_at, left))
     write_atomic(folder / "worklist.md", to_markdown(items, changed_at, left))

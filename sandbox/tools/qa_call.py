@@ -153,7 +153,7 @@ def _result(args: Args, ctx: Context, reply: http.HttpReply, *, charged: int) ->
 
 def _stream(reply: http.HttpReply) -> tuple[list[object], str]:
     if reply.content_type.partition(";")[0].strip().lower() != "text/event-stream":
-        return [], f"content type {clean(reply.content_type, 60)!r} is no event stream"
+        return [], f"content type {clean(reply.content_type, 60)!r} is not an event stream"
     decoder = Decoder()
     try:
         decoder.feed(reply.body)

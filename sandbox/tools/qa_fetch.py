@@ -1,6 +1,6 @@
 """One GET of a public page, once or often: status, body facts, markup faults, secrets by kind, latency.
 
-With `control` each request is followed by one of another page or host, and the page's latency is told in
+With `control` each request is followed by one of another page or host, and the page's latency is given in
 relation to it: a machine or a network that is slow is slow for both.
 """
 

@@ -82,7 +82,7 @@ async def test_what_was_seen_is_proven_and_posted_though_a_later_probe_loses_eve
         lambda _, asked: "before" if "skill" in asked["args"]["url"] else "",
     )
     assert (report.outcome, [row.state for row in report.findings]) == ("jail_lost", ["posted"])
-    assert report.detail.startswith("3 times in a row: the jail of qa_fetch went away")
+    assert report.detail.startswith("3 times in a row: the jail of qa_fetch ended without a status")
 
 
 async def test_one_that_kills_its_jails_does_not_stop_the_proof_of_another(

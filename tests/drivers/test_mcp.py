@@ -68,7 +68,7 @@ async def test_an_agent_sees_the_offers_calls_and_finishes(tmp_path: Path, mode:
             assert not (await client.call_tool(RUN_PROBE, {"probe": probe})).is_error
         assert not (await client.call_tool(FINISH, {"detail": "done"})).is_error
     said = await became(out)
-    assert said["ended"] == "the agent said that it is finished"
+    assert said["ended"] == "the agent finished"
     assert [tool for tool, _ in said["asked"]] == ["qa_fetch", RUN_PROBE, RUN_PROBE, FINISH]
     assert (said["turns"], said["most"]) == (4, 1)
 
@@ -131,7 +131,7 @@ async def test_what_is_asked_after_finish_is_not_done(tmp_path: Path) -> None:
             tasks.start_soon(ask, place, tool, args)
     said = await became(out)
     assert [tool for tool, _ in said["asked"]] == [RUN_PROBE, RUN_PROBE, "qa_fetch", FINISH]
-    assert (said["ended"], said["turns"]) == ("the agent said that it is finished", 4)
+    assert (said["ended"], said["turns"]) == ("the agent finished", 4)
     assert [answers[place].is_error for place in range(3)] == [False] * 3
     late = [text(answers[place])["error"] for place in (4, 5, 6) if place in answers]
     assert set(late) <= {f"this run is over: {said['ended']}"}

@@ -218,7 +218,7 @@ async def test_who_stops_early_is_told_to_go_on() -> None:
     assert desk.continuations == 1
     assert model.asked[1].messages[-1] == {
         "role": "user",
-        "content": "The plan is not done. Go on with the probe first.",
+        "content": "The plan is not done. Continue with the probe first.",
     }
 
 

@@ -107,7 +107,7 @@ async def test_malformed_arguments_are_a_mistake_and_the_run_goes_on(kind: str, 
     if kind == "google":  # its endpoint keeps them, and says so
         assert [turn.failure for turn in desk.turns] == ["invalid_action_exhausted", "", ""]
         assert "qa_fetch" not in [tool for _, tool, _ in desk.asked]
-        assert "Nothing of your last answer was done" in json.dumps(model.asked[1].body)
+        assert "Your last answer was not executed" in json.dumps(model.asked[1].body)
     else:
         assert desk.asked[0] == ("call_0_0", "qa_fetch", args)
         assert desk.replies[0].is_error

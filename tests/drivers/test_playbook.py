@@ -209,7 +209,7 @@ def test_a_broken_expectation_says_why(text: str) -> None:
 
 
 def test_an_expectation_must_say_true_or_false() -> None:
-    with pytest.raises(ExpectationError, match="true or false"):
+    with pytest.raises(ExpectationError, match="neither true nor false"):
         holds("result.n", Values([{"n": 1}]))
 
 

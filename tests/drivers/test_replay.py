@@ -45,7 +45,7 @@ def test_the_calls_of_a_trajectory(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_header_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no trajectory"):
+    with pytest.raises(UsageError, match="not the trajectory"):
         recorded(tmp_path / "missing")
 
 
@@ -53,10 +53,10 @@ def test_a_file_without_a_header_is_no_run(tmp_path: Path) -> None:
     ("one", "why"),
     [
         (call(1), ""),
-        (call(1, "qa_gone"), "no such tool"),
-        (call(1, "qa_report", text="x"), "not said twice"),
-        (call(1, url="[redacted:api-key]"), "not whole"),
-        (call(1, source="fn…[cut 9 characters]"), "not whole"),
+        (call(1, "qa_gone"), "no longer exists"),
+        (call(1, "qa_report", text="x"), "not repeated"),
+        (call(1, url="[redacted:api-key]"), "incomplete"),
+        (call(1, source="fn…[cut 9 characters]"), "incomplete"),
     ],
 )
 def test_what_is_not_asked_again(one: RecordedCall, why: str) -> None:

@@ -172,7 +172,7 @@ async def test_a_file_that_would_not_be_valid_stays_as_it_is(
 async def test_what_waits_for_nobody_is_neither_adopted_nor_dismissed(state: Path) -> None:
     for said in (adopt(state, name="ffff"), fleet(state, "dismiss", "ffff")):
         assert said.returncode == 2
-        assert "is unverified: it waits for nobody" in said.stderr
+        assert "is unverified: it needs no decision" in said.stderr
     said = fleet(state, "adopt", "0123", "--into", str(state / "nowhere.md"))
     assert (said.returncode, "nowhere.md" in said.stderr) == (3, True), said.stderr
     assert "no persona 'qa-mine'" in fleet(state, "adopt", "0123").stderr  # its file is not in personas/
@@ -183,7 +183,7 @@ async def test_who_dismisses_an_adopted_claim_is_told_that_its_probe_remains(sta
     path = state.parent / "qa-mine.md"
     assert adopt(state).returncode == 0
     said = fleet(state, "dismiss", "0123", "--dry-run")
-    assert f"its probe x-0123456789ab remains in {path}" in said.stderr
+    assert f"its probe x-0123456789ab is still in {path}" in said.stderr
     path.write_text(TEXT)
     assert "remains" not in fleet(state, "dismiss", "0123").stderr
 
@@ -198,7 +198,7 @@ async def test_a_dismissed_claim_waits_no_longer(state: Path) -> None:
     assert states == {"0123456789ab": "dropped", "ffff456789ab": "unverified"}
     assert "418 is for teapots" in (state / NAME).read_text()
     again = fleet(state, "dismiss", "0123")
-    assert (again.returncode, "is dropped: it waits for nobody" in again.stderr) == (2, True)
+    assert (again.returncode, "is dropped: it needs no decision" in again.stderr) == (2, True)
 
 
 async def test_a_null_is_said_to_be_more_than_a_persona_file_can_hold(state: Path) -> None:
@@ -207,4 +207,4 @@ async def test_a_null_is_said_to_be_more_than_a_persona_file_can_hold(state: Pat
         data = {"claim": {"review": True, "probe": probe.model_dump(mode="json")}}
         await journal.set_finding("r1", "0123456789ab", data=data)
     said = adopt(state)
-    assert (said.returncode, "hold a null" in said.stderr) == (2, True)
+    assert (said.returncode, "contain a null" in said.stderr) == (2, True)

@@ -108,7 +108,7 @@ def test_a_dry_run_of_a_replay_changes_nothing(devnet: Fleet, run: str, shared: 
     assert plan.code == 0
     calls = plan.data["calls"]
     assert {"qa_fetch", "qa_create"} <= {row["tool"] for row in calls if row["would run"] == "yes"}
-    assert {row["would run"] for row in calls if row["tool"] == "qa_report"} <= {"a report is not said twice"}
+    assert {row["would run"] for row in calls if row["tool"] == "qa_report"} <= {"a report is not repeated"}
     after = (
         devnet("runs", "list", "--json").data,
         trajectory(shared, run),

@@ -69,7 +69,7 @@ def test_doctor_shows_the_store_and_not_its_password(host: Fleet, place: str, cl
 
 def test_doctor_shows_a_journal_that_is_a_file(fleet: Fleet, state: Path) -> None:
     (store,) = [row for row in fleet("doctor", "--json").data["checks"] if row["check"] == "store"]
-    assert store["seen"] == f"SQLite, {state}/fleet.db: not made yet"
+    assert store["seen"] == f"SQLite, {state}/fleet.db: not created yet"
     assert not (state / "fleet.db").exists()
 
 

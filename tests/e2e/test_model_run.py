@@ -112,7 +112,7 @@ async def test_a_model_works_through_the_plan_as_a_playbook_does_and_finds_more(
 
 async def test_the_turns_of_a_model_are_on_record(stand: Stand) -> None:
     report = await stand.run(stand.persona("qa-turns", "model", HEALTHY), good(["healthy"]))
-    assert (report.outcome, report.detail) == ("done", "the model said that it is finished")
+    assert (report.outcome, report.detail) == ("done", "the model finished")
     (header,) = stand.house.said("header")
     assert (header.driver, header.model) == ("model", "openai:scripted")
     first, _ = stand.house.said("turn")

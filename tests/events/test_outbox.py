@@ -38,7 +38,7 @@ async def test_a_failure_is_told_once_and_what_it_lost_is_counted(
     assert len(recorded) == 62
     first, last = told(caplog)
     assert first.startswith(f"sink sink-0: {why}")
-    assert first.endswith("; runs go on")
+    assert first.endswith("; runs continue")
     assert last == "sink sink-0: 61 of 61 deliveries were lost"
     batch_of = receiver.batches()
     before = [sum(len(batch["deliveries"]) for batch in batch_of[:n]) for n in range(len(batch_of))]
@@ -61,9 +61,9 @@ async def test_a_sink_that_is_away_or_silent_costs_the_other_nothing(
     assert (len(recorded), len(silent.posts), len(well.deliveries()), well.ends()) == (5, 1, 3, [DONE])
     assert sorted(told(caplog)) == [
         "sink sink-0: 4 of 4 deliveries were lost",
-        "sink sink-0: ConnectError: All connection attempts failed; runs go on",
+        "sink sink-0: ConnectError: All connection attempts failed; runs continue",
         "sink sink-1: 4 of 4 deliveries were lost",
-        "sink sink-1: no answer within 0.2 s; runs go on",
+        "sink sink-1: no answer within 0.2 s; runs continue",
     ]
 
 
@@ -104,7 +104,7 @@ async def test_a_secret_that_is_gone_is_told_like_any_failure(caplog: pytest.Log
             for event in RUN:
                 line.emit(event)
     assert receiver.posts == []
-    assert told(caplog)[0] == "sink ci: OSError: no secret for ci; runs go on"
+    assert told(caplog)[0] == "sink ci: OSError: no secret for ci; runs continue"
 
 
 class TestQueue:
@@ -126,7 +126,7 @@ class TestQueue:
         for event in events:
             line.emit(event)
         assert len(record.events) == 12
-        assert told(caplog) == ["sink ci: its queue is full, deliveries are dropped; runs go on"]
+        assert told(caplog) == ["sink ci: its queue is full, deliveries are dropped; runs continue"]
         sink.close()
         await box.run()
         box.sum_up()

@@ -74,7 +74,7 @@ def test_the_lines_of_a_run() -> None:
     assert (
         words(UnknownRecord("new.kind", {"a": "\x1b[2J"})) == 'unknown record new.kind: {"a": "\\u001b[2J"}'
     )
-    assert words(Lagged(3)) == "… 3 events were too fast to show"
+    assert words(Lagged(3)) == "… 3 events came too fast to show"
 
 
 async def test_a_run_in_this_process_is_shown_as_it_happens(capsys: pytest.CaptureFixture[str]) -> None:

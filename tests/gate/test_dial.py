@@ -217,7 +217,7 @@ def test_a_flip_flop_by_rename_is_one_word_or_the_other(state: Path) -> None:
 
     seen = _while_busy(flip, path)
     assert seen <= {DialReading(Rung.OBSERVE, True), DialReading(Rung.PROPOSE, True)} | {
-        DialReading(Rung.OBSERVE, False, "autonomy: replaced again and again")
+        DialReading(Rung.OBSERVE, False, "autonomy: replaced repeatedly")
     }
 
 

@@ -82,4 +82,4 @@ def test_a_mode_that_opens_while_it_is_read_is_seen(dial: Path, monkeypatch: pyt
 
 def test_one_that_is_never_still_is_observe(dial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     just(monkeypatch, "open", dial, lambda: turn(dial, Rung.PROPOSE), times=99)
-    assert read_dial(dial) == DialReading(Rung.OBSERVE, False, "autonomy: replaced again and again")
+    assert read_dial(dial) == DialReading(Rung.OBSERVE, False, "autonomy: replaced repeatedly")

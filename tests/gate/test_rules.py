@@ -73,7 +73,7 @@ def test_every_tool_has_its_lines_in_the_tables() -> None:
 
 Case = tuple[Rule, str, dict[str, Any], dict[str, Any], bool]
 CASES: list[Case] = [
-    (rules.stop, "qa_compile", {}, {"stop": "STOP is there"}, True),
+    (rules.stop, "qa_compile", {}, {"stop": "STOP is set"}, True),
     (rules.dial, "qa_create", {}, {"rung": Rung.OBSERVE}, False),
     (rules.dial, "qa_publish", {}, {"rung": Rung.OBSERVE}, False),
     (rules.dial, "qa_call", {}, {"rung": Rung.OBSERVE}, False),

@@ -33,7 +33,7 @@ def test_anything_there_is_a_stop(state: Path, make: Callable[[Path], None]) -> 
     make(state / "STOP")
     reading = stopped(state)
     assert reading is not None
-    assert reading.why.startswith("STOP is there")
+    assert reading.why.startswith("STOP is set")
 
 
 def test_a_missing_or_closed_state_directory_is_a_stop(state: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_missing_or_closed_state_directory_is_a_stop(state: Path) -> None:
 
 def test_it_is_sticky_until_a_person_resumes(state: Path, clock: Clock) -> None:
     first = stop(state, "ada", "the log looks odd", clock)
-    assert first.why == "STOP is there: the log looks odd (ada, 2026-01-01T00:16:40Z)"
+    assert first.why == "STOP is set: the log looks odd (ada, 2026-01-01T00:16:40Z)"
     assert stop(state, "eve", "never mind", clock) == first
     assert stopped(state) == first
     assert resume(state)
@@ -66,7 +66,7 @@ def test_it_is_sticky_until_a_person_resumes(state: Path, clock: Clock) -> None:
 
 def test_a_plain_word_is_shown_as_it_is(state: Path) -> None:
     (state / "STOP").write_text("lunch\n")
-    assert stopped(state) == StopReading("STOP is there: lunch")
+    assert stopped(state) == StopReading("STOP is set: lunch")
 
 
 def test_stop_makes_the_state_directory(state: Path, clock: Clock) -> None:

@@ -32,7 +32,7 @@ def test_the_three_texts_say_what_a_driver_needs() -> None:
     assert "- qa_create: mint one disposable name; from the rung exercise\n" in charter
     assert "- qa_fetch: GET a public page of the platform; from the rung observe\n" in charter
     assert "- calls: 500\n" in charter
-    assert "- turns: at most 9\n- probes: at most 3\n- second looks: 2 in all\n" in charter
+    assert "- turns: at most 9\n- probes: at most 3\n- retries: 2 in all\n" in charter
     assert all(f"- {rung}: {text}\n" in charter for rung, text in RUNGS.items())
     assert all(f"- {name} ({selector})\n" in guardrails for name, selector in NEVER.items())
     assert "- qa_dangerous\n" in guardrails

@@ -216,7 +216,7 @@ async def test_stop_ends_the_run_before_the_next_turn(tmp_path: Path) -> None:
         desk = table.desk
         table.stop()
         found = await over(desk)
-        assert (found.outcome, found.detail.startswith("STOP is there: enough")) == ("stopped", True)
+        assert (found.outcome, found.detail.startswith("STOP is set: enough")) == ("stopped", True)
         with pytest.raises(RunOver):
             await desk.more()
 
@@ -448,7 +448,7 @@ async def test_a_turn_that_timed_out_writes_nothing_later(tmp_path: Path) -> Non
         assert kinds == ["header", *["turn.started", "tool.requested", "turn"] * 3]
         assert [one.failure for one in table.said("turn")] == ["turn_timeout"] * 3
         assert states(table.desk) == {"a": "inconclusive", "b": "inconclusive"}
-        assert "turn 3 is given up" in table.decisions()
+        assert "turn 3 is abandoned" in table.decisions()
 
 
 async def test_only_messages_are_shown(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_a_lock_that_a_stranger_holds_costs_the_records_and_no_time(
     with (tmp_path / NAME).open("rb") as stranger:
         fcntl.flock(stranger, fcntl.LOCK_SH)
         assert [file.record(ONE, run="r", turn=0) for _ in range(100)] == [0] * 100  # or it hangs here
-    assert {record.getMessage().endswith("keeps its lock: a title") for record in caplog.records} == {True}
+    assert {record.getMessage().endswith("holds its lock: a title") for record in caplog.records} == {True}
     assert file.record(ONE, run="r", turn=0) == 2
 
 
@@ -201,7 +201,7 @@ TOLD: list[tuple[Event, str, str]] = [
         "playbook drives instead of model",
         "reversible",
     ),
-    (TurnEnded(index=2, failure="turn_timeout"), "turn 2 is given up", "reversible"),
+    (TurnEnded(index=2, failure="turn_timeout"), "turn 2 is abandoned", "reversible"),
 ]
 
 

@@ -23,13 +23,13 @@ def said(result: str | dict[str, Any], tool: str = "qa_fetch") -> dict[str, Any]
 
 def nonsense(tool: str = "qa_fetch") -> dict[str, Any]:
     """A refusal by the reader, before the result's own type is asked."""
-    error = f"the guest of {tool} answered nonsense: ValueError"
+    error = f"the guest of {tool} returned garbage: ValueError"
     return {"ok": False, "latency_ms": 1000.0, "error": error, "error_class": "internal", "hint": ""}
 
 
 def test_a_crowd_of_unknown_keys_is_refused_by_its_number() -> None:
     assert said({f"k{number}": 0 for number in range(90_000)}) == nonsense()
-    assert said({"k": 0})["error"] == "the guest of qa_fetch answered nonsense: ValidationError"
+    assert said({"k": 0})["error"] == "the guest of qa_fetch returned garbage: ValidationError"
 
 
 @pytest.mark.parametrize("inner", ["0", "[]", "{}", '""'])

@@ -102,7 +102,7 @@ UNCLEAR: tuple[tuple[str, str, Verdict], ...] = (
         "our network or machine: site: the name does not resolve; no control",
         told(NO_NAME, site="ssss", controls=control("aaaa", named=False)),
     ),
-    ("every look was ours", "no look came out", told(site="oooo")),
+    ("every look was ours", "no look had a result", told(site="oooo")),
 )
 UP: tuple[tuple[str, Verdict], ...] = (
     ("all answer", told(site="a", proxy="a")),
@@ -237,11 +237,11 @@ def test_an_outage_that_grows_or_shrinks_is_another_item_that_began_then() -> No
     grown, end = seen(one, "site", "proxy", after_s=60)
     assert grown.open is not None
     assert (grown.open.targets, grown.open.since) == (("site", "proxy"), "2026-11-22T12:00:00Z")
-    assert end.why == "goes on as another item: proxy went down too"
+    assert end.why == "continues as another item: proxy went down too"
     less, end = seen(grown, "proxy", after_s=120)
     assert less.open is not None
     assert less.open.since == "2026-11-22T12:00:00Z"
-    assert end.why == "goes on as another item: site answered again"
+    assert end.why == "continues as another item: site answered again"
     other, end = seen(less, "node", after_s=180)
     assert other.open is not None
     assert (other.open.since, end.why) == ("2026-11-22T12:03:00Z", "answered again, when node did not")

@@ -51,7 +51,7 @@ def test_a_probe_without_steps_is_no_plan() -> None:
 
 
 def test_two_probes_with_one_id_are_no_plan() -> None:
-    with pytest.raises(ConfigError, match="same id"):
+    with pytest.raises(ConfigError, match="used twice"):
         Plan.of([look("a"), look("a")])
 
 

@@ -23,7 +23,7 @@ FRESH = RunFacts(plan=PLAN, rung=Rung.OBSERVE)
 POLICY = PolicySection(max_turns_per_run=4)
 
 ALONE: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
-    "kill_switch": ({"stop": "STOP is there"}, ("kill_switch", "stopped", "STOP is there")),
+    "kill_switch": ({"stop": "STOP is set"}, ("kill_switch", "stopped", "STOP is set")),
     "iteration": ({"turns": 4}, ("iteration", "iteration_budget", "max_turns_per_run = 4")),
     "repeated_failure": (
         {"failed": 3, "last_failure": "refusal"},
@@ -36,7 +36,7 @@ ALONE: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
         (
             "awaiting_human",
             "awaiting_human",
-            "2 probes need a higher rung than observe: a person turns the dial",
+            "2 probes need a higher rung than observe: a person must raise the dial",
         ),
     ),
     "no_progress": ({"stale": 6}, ("no_progress", "no_progress", "6 turns with the same open probes")),

@@ -71,7 +71,7 @@ async def test_what_cannot_run_is_a_skip(shop: Shop) -> None:
     assert not await shop.queue.fire(firing("qa-model"))
     assert not await shop.queue.fire(firing("qa-gone"))
     assert [skip.reason for skip in await shop.skips()] == [
-        "no such persona now",
+        "no such persona any more",
         "its driver 'model' cannot drive a run here",
     ]
 
@@ -152,7 +152,7 @@ async def test_many_at_once_are_judged_as_one_by_one_would_be(shop: Shop) -> Non
     assert sorted((skip.key, skip.reason) for skip in await shop.skips()) == [
         (f"qa-1@{late}", f"a run of it waits already (qa-1@{early})"),
         (f"qa-2@{late}", f"a run of it waits already (qa-2@{early})"),
-        ("qa-nobody@manual:1", "no such persona now"),
+        ("qa-nobody@manual:1", "no such persona any more"),
     ]
     events = shop.told("trigger.fired")[told:]
     assert {event.key for event in events} == waiting - {f"qa-1@{early}"}
@@ -182,7 +182,7 @@ async def test_a_persona_that_changed_is_looked_at_anew(shop: Shop) -> None:
     await shop.queue.fire_all([firing("qa-a", "manual:3")])
     found = {row.key: row.budget["calls"] for row in await shop.journal.runs()}
     assert found == {"qa-a@manual:1": 5, "qa-a@manual:2": 7}
-    assert [skip.reason for skip in await shop.skips()] == ["no such persona now"]
+    assert [skip.reason for skip in await shop.skips()] == ["no such persona any more"]
 
 
 async def test_many_at_once_respect_a_day_that_is_spent(shop: Shop) -> None:

@@ -62,7 +62,7 @@ async def test_a_thread_that_cannot_start_ends_the_daemon_once_the_run_is_told(s
         await shop.executor.run()
     (error,) = caught.value.exceptions
     assert isinstance(error, TryAgain)
-    assert "can start no thread" in str(error)
+    assert "cannot start a thread" in str(error)
     assert "ulimit -u" in error.remedy
     assert [key for key, _, _ in shop.ended] == ["qa-a@manual:1"]
     assert len(shop.told("fault.met")) == 1
@@ -152,7 +152,7 @@ async def test_draining_claims_nothing_more_and_cancels_after_the_grace(shop: Sh
         shop.executor.drain(0.1)
     assert shop.ended == [("qa-a@manual:1", "cancelled", False)]
     states = {row.persona: (row.state, row.detail) for row in await shop.journal.runs()}
-    assert states == {"qa-a": ("ended", "the daemon was told to stop"), "qa-b": ("queued", "")}
+    assert states == {"qa-a": ("ended", "the daemon was asked to stop"), "qa-b": ("queued", "")}
 
 
 async def test_a_run_in_flight_may_end_within_the_grace(shop: Shop) -> None:

@@ -52,10 +52,10 @@ def test_what_was_saved_is_what_is_read(tmp_path: Path) -> None:
         ({"retries_used": -5}, "/retries_used: Input should be greater than or equal to 0"),
         ({"more": 1}, "/more: Extra inputs are not permitted"),
         ({"version": 2}, "/version: Input should be 1"),
-        ({"run": "other"}, "it is not of this run, or names a probe twice"),
-        ({"items": [STATE.model_dump(mode="json")["items"][0]] * 2}, "it is not of this run"),
-        ({"turns": 7}, "somebody else has changed it"),
-        ({"failed": 1}, "somebody else has changed it"),
+        ({"run": "other"}, "it belongs to another run, or names a probe twice"),
+        ({"items": [STATE.model_dump(mode="json")["items"][0]] * 2}, "it belongs to another run"),
+        ({"turns": 7}, "another process changed it"),
+        ({"failed": 1}, "another process changed it"),
     ],
 )
 def test_a_state_that_cannot_be_ends_the_run(tmp_path: Path, change: dict[str, Any], says: str) -> None:

@@ -192,7 +192,7 @@ async def test_a_stream() -> None:
         (
             json.dumps(PIECES[1]).encode(),
             "content-type: application/json",
-            "content type 'application/json' is no event stream",
+            "content type 'application/json' is not an event stream",
         ),
     ],
 )

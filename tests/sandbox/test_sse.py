@@ -39,7 +39,7 @@ def play(chunks: list[bytes]) -> tuple[list[Any], str]:
         (b"data: {\n\n", [], "an event that is not JSON: '{'"),
         (b'data: 1\n\ndata: "\xe2\x82"\n\n', [1], "not UTF-8"),
         (b'data: "\xe2\x82', [], "not UTF-8"),
-        (b'data: 1\n\n{"a":1}\n\n', [1], "a line that is no field: '{\"a\":1}'"),
+        (b'data: 1\n\n{"a":1}\n\n', [1], "a line that is not a field: '{\"a\":1}'"),
         (b"data: 1\n\n\n\n", [1], ""),
         (b"data\n\n", [], "an event that is not JSON: ''"),
     ],

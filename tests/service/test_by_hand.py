@@ -75,7 +75,7 @@ class TestWithoutADaemon:
         assert len(path.read_text().strip()) == 64
         assert isinstance(refusal(hook.app, "new", "deploy"), ConfigError)
         assert data(config.app, "check")["ok"] is True
-        assert data(hook.app, "list") == [{"hook": "deploy", "secret": "good, 1", "personas": []}]
+        assert data(hook.app, "list") == [{"hook": "deploy", "secret": "valid, 1", "personas": []}]
 
     def test_a_name_that_is_not_configured_is_told_what_to_write(self, alone: Path) -> None:
         said = say(hook.app, "new", "other")
@@ -135,7 +135,7 @@ async def test_a_person_and_a_webhook_put_runs_into_a_daemons_queue(
     assert (deaf.persona, "no [hooks.gone]" in deaf.reason) == ("qa-deaf", True)
 
     beside = refusal(run_command.app, "qa-smoke")
-    assert (beside.exit_code, str(beside)) == (75, f"the daemon (pid {process.pid}) is at work here")
+    assert (beside.exit_code, str(beside)) == (75, f"the daemon (pid {process.pid}) is running here")
     assert beside.remedy == "fleet run qa-smoke --queue"
     assert await up.runs() == []
 
@@ -152,7 +152,7 @@ async def test_a_person_and_a_webhook_put_runs_into_a_daemons_queue(
     typo = refusal(run_command.app, "qa-typo", "--queue")
     assert (typo.exit_code, "known: qa-deaf, qa-finds, qa-hook" in str(typo)) == (2, True)
     other = refusal(run_command.app, "qa-hook", "--queue", "--platform", "other")
-    assert (other.exit_code, "at work on devnet" in str(other)) == (2, True)
+    assert (other.exit_code, "runs against devnet" in str(other)) == (2, True)
 
     words = ("send", "deploy", "--delivery", "delivery-1")
     first, again = data(hook.app, *words), data(hook.app, *words)

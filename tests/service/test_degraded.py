@@ -27,7 +27,7 @@ def status(state: Path) -> str:
 def test_status_says_so_while_a_daemon_is_at_work_that_has_nothing_kept_back(tmp_path: Path) -> None:
     assert status(tmp_path) == ""
     with only_one(tmp_path):
-        assert status(tmp_path) == "the disk is full: nothing new begins"
+        assert status(tmp_path) == "the disk is full: no new run starts"
         assert look(tmp_path) == ""
         assert status(tmp_path) == ""
         give_up(tmp_path)

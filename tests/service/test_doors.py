@@ -201,7 +201,7 @@ class TestDeliveries:
         said = await door.send()
         assert (said.status_code, said.json()) == (202, {"runs": []})
         (skip,) = await door.skips()
-        assert (skip.key, skip.reason) == ("*@hook:deploy:delivery-1", "no persona is on this webhook now")
+        assert (skip.key, skip.reason) == ("*@hook:deploy:delivery-1", "no persona uses this webhook now")
 
     async def test_a_crowd_is_refused_and_what_was_refused_is_taken_later(self, door: Door) -> None:
         now = datetime.now(UTC)
@@ -244,7 +244,7 @@ class TestByHand:
         ("wish", "status", "words"),
         [
             ({"persona": "qa-typo"}, 404, "known: qa-a, qa-b, qa-model"),
-            ({"platform": "localharness"}, 409, "at work on devnet"),
+            ({"platform": "localharness"}, 409, "runs against devnet"),
             ({"ident": "a:b"}, 400, "ident"),
             ({"ident": ""}, 400, "ident"),
             ({"persona": "qa-model"}, 429, "cannot drive a run here"),

@@ -152,7 +152,7 @@ async def test_a_person_prunes(state: Path) -> None:
     assert folders(state) == ["held"]
     shown = fleet(state, "runs", "show", "over").stdout
     assert "over  p  ended  done  all is well" in shown
-    assert "is kept no longer (keep.days)" in shown
+    assert "or was pruned (keep.days)" in shown
     assert json.loads(fleet(state, "runs", "prune", "--json").stdout)["runs"] == []
 
 

@@ -64,7 +64,7 @@ async def test_sigterm_in_mid_run_settles_writes_the_footer_and_exits_0(up: Up) 
     assert await up.end(process) == 0
     assert time.monotonic() - started < 10
     assert [(end["outcome"], end["detail"]) for end in up.footers(run)] == [
-        ("cancelled", "the daemon was told to stop")
+        ("cancelled", "the daemon was asked to stop")
     ]
     assert not any(await up.held(run))
     (row,) = [row for row in await up.runs() if row.run_id == run]
@@ -111,11 +111,11 @@ async def test_a_second_instance_is_refused(up: Up) -> None:
     await up.until(lambda: up.told("daemon.started"))
     second = up.start()
     assert await anyio.to_thread.run_sync(second.wait, 20) == 75
-    assert f"another fleet (pid {process.pid}) is at work" in up.log()
+    assert f"another fleet (pid {process.pid}) is using" in up.log()
     said = up.fleet("status")
-    assert f"at work   pid {process.pid}" in said.stdout, said.stderr
+    assert f"daemon    pid {process.pid}" in said.stdout, said.stderr
     assert await up.end(process) == 0
-    assert "at work   nobody" in up.fleet("status").stdout
+    assert "daemon    not running" in up.fleet("status").stdout
 
 
 async def test_kill_9_in_mid_run_is_settled_by_the_next_start_and_no_key_runs_twice(up: Up) -> None:
@@ -191,7 +191,7 @@ async def test_a_journal_that_is_deleted_under_a_daemon_stops_it_and_the_next_on
     assert f"fleet: {up.state / 'fleet.db'}: removed or replaced under this process" in up.log()
     said = json.loads(up.fleet("doctor", "--json").stdout)["checks"]
     (store,) = [row for row in said if row["check"] == "store"]
-    assert (store["ok"], f"there are keys of {run}: was it lost?" in store["seen"]) == (False, True)
+    assert (store["ok"], f"keys of {run} exist: was it lost?" in store["seen"]) == (False, True)
     (up.personas / "qa-long.md").unlink()
     process = up.start()
     await up.until(lambda: any(event.run == run for event in up.told("run.settled")))

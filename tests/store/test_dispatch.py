@@ -338,7 +338,7 @@ async def test_a_run_by_hand_is_its_makers(journal: Journal, place: str) -> None
         await _queue(hand, "r2", hand=True)
         assert not await hand.begin("r2")  # its persona is at work
         row = await journal.run("r2")
-        assert (row.outcome, row.detail) == ("cancelled", "another daemon is at work on its persona")
+        assert (row.outcome, row.detail) == ("cancelled", "another daemon is running its persona")
         await journal.finish("r1", "done")
         await hand.done("r1")
 

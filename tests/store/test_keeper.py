@@ -97,7 +97,7 @@ async def test_whoever_lost_its_run_writes_nothing_of_it(pair: Pair, ended: bool
         assert await pair.peer.finish("r1", "crashed")
     before = await pair.all_of_it()
     for name, write in (await pair.writes()).items():
-        with pytest.raises(LostRun, match="a peer took this process for dead, and keeps run r1"):
+        with pytest.raises(LostRun, match="a peer presumed this process dead and now owns run r1"):
             await write
         assert await pair.all_of_it() == before, name
     assert not await pair.paused.finish("r1", "done")

@@ -33,7 +33,7 @@ def test_a_password_comes_from_a_private_file(tmp_path: Path) -> None:
     path.chmod(0o600)
     assert store_place(StoreSection(url_file="store-url"), tmp_path) == URL
     path.chmod(0o640)
-    with pytest.raises(ConfigError, match="others may read it"):
+    with pytest.raises(ConfigError, match="readable by others"):
         store_place(StoreSection(url_file="store-url"), tmp_path)
 
 
@@ -51,7 +51,7 @@ def test_systemd_s_credential_is_used_while_nothing_else_is_named(
     "url", [URL, "postgresql:///fleet?password=s3cret", "postgresql://db/x?a=1&password=s3cret"]
 )
 def test_a_password_in_the_open_is_refused_and_not_repeated(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ConfigError, match="holds a password") as refused:
+    with pytest.raises(ConfigError, match="contains a password") as refused:
         store_place(StoreSection(url=url), tmp_path)
     assert "s3cret" not in f"{refused.value}{refused.value.remedy}"
 

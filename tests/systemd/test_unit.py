@@ -250,7 +250,7 @@ class TestCommand:
 
     def test_without_the_right_to_write_it_is_refused_with_what_to_do(self, tmp_path: Path) -> None:
         chosen: Installation = installation(user=False, root=tmp_path)
-        with pytest.raises(Refused, match="not yours to write to") as caught:
+        with pytest.raises(Refused, match="you may not write to") as caught:
             may_replace(chosen, writable=lambda folder: False)
         assert caught.value.remedy.startswith("sudo /")
         assert "--user" in caught.value.remedy

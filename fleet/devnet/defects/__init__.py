@@ -29,7 +29,7 @@ class Defect(Section):
     surface: Surface
     severity: Severity
     title: str = Field(min_length=8, max_length=300)
-    """What is wrong, and what was expected."""
+    """The fault, and the expected behaviour."""
     rung: Literal["observe", "exercise"]
     """Lowest rung at which it can be found."""
     probe: Annotated[str, StringConstraints(pattern=r"^qa-[a-z0-9-]+/[a-z0-9-]+$")]

@@ -87,13 +87,13 @@ def tools(body: Mapping[str, Any]) -> set[str]:
 
 
 def answers(body: Mapping[str, Any]) -> dict[str, str]:
-    """What the calls so far were answered, by call id."""
+    """Results of the calls so far, by call id."""
     blocks = (one for message in body["messages"] for one in message["content"] if isinstance(one, dict))
     return {one["tool_use_id"]: str(one["content"]) for one in blocks if one["type"] == "tool_result"}
 
 
 def system(body: Mapping[str, Any]) -> str:
-    """All that stands in the system role."""
+    """The whole text in the system role."""
     found = body.get("system", "")
     return found if isinstance(found, str) else "\n".join(str(one["text"]) for one in found)
 

@@ -83,14 +83,14 @@ def tools(body: Mapping[str, Any]) -> set[str]:
 
 
 def answers(body: Mapping[str, Any]) -> dict[str, str]:
-    """What the calls so far were answered, by call id."""
+    """Results of the calls so far, by call id."""
     parts = (part for content in body["contents"] for part in content["parts"])
     said = [part["functionResponse"] for part in parts if "functionResponse" in part]
     return {one["id"]: json.dumps(one["response"], ensure_ascii=False) for one in said}
 
 
 def system(body: Mapping[str, Any]) -> str:
-    """All that stands in the system role."""
+    """The whole text in the system role."""
     return "\n".join(str(part["text"]) for part in body.get("systemInstruction", {}).get("parts", ()))
 
 

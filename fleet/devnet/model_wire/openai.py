@@ -56,12 +56,12 @@ def tools(body: Mapping[str, Any]) -> set[str]:
 
 
 def answers(body: Mapping[str, Any]) -> dict[str, str]:
-    """What the calls so far were answered, by call id."""
+    """Results of the calls so far, by call id."""
     return {one["tool_call_id"]: str(one["content"]) for one in body["messages"] if one["role"] == "tool"}
 
 
 def system(body: Mapping[str, Any]) -> str:
-    """All that stands in the system role."""
+    """The whole text in the system role."""
     return "\n".join(str(one["content"]) for one in body["messages"] if one["role"] == "system")
 
 

@@ -1,4 +1,4 @@
-"""What chat completions may be asked, as strictly as llama-cpp-python's server judges it.
+"""The schema of chat completion requests, as strict as llama-cpp-python's server judges it.
 
 After its `llama_types.py` and `server/types.py` (0.3.36): a message must fit one kind, keys that are not
 known are ignored, and what does not fit is a validation error behind an HTTP 500.

@@ -1,4 +1,4 @@
-"""What a scripted model says, whichever protocol carries it."""
+"""A scripted model's answers, for every protocol."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Say:
         default_factory=lambda: {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
     )
     cut_after: int | None = None
-    """Break the connection after so many events."""
+    """Break the connection after N events."""
     has_end: bool = True
     """False: the stream ends in good order, but before the answer says that it is over."""
 

@@ -1,4 +1,4 @@
-"""The platform as a process of its own: `python -m fleet.devnet.platform --port 0 --rpc URL --diamond 0x..`.
+"""The platform as a separate process: `python -m fleet.devnet.platform --port 0 --rpc URL --diamond 0x..`.
 
 Prints one JSON line once it serves, ends with its parent (PR_SET_PDEATHSIG) or gracefully on SIGTERM.
 """

@@ -34,7 +34,7 @@ class AgentCall:
 
 @dataclass(slots=True)
 class AgentReply:
-    """What the agent said, the tools it ran, and the turns that it took."""
+    """The agent's reply, the tools it ran, and the turns it took."""
 
     text: str = ""
     tools: list[tuple[str, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The small public reads under `/api/`: anybody may ask, nothing is charged."""
+"""The small public reads under `/api/`: open to anyone, free of charge."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def status(request: Request) -> Response:
 
 
 async def app(request: Request) -> Response:
-    """`GET /api/app?name=&kind=html|face`: what a name has published, apart from the module itself."""
+    """`GET /api/app?name=&kind=html|face`: what a name has published, except the module."""
     site = site_of(request)
     name, kind = request.query_params.get("name", ""), request.query_params.get("kind", "")
     found = await agent_id(site, name)
@@ -59,7 +59,7 @@ async def app(request: Request) -> Response:
 
 
 async def persona(request: Request) -> Response:
-    """`GET /api/persona?name=`: what an agent is told to be."""
+    """`GET /api/persona?name=`: the instructions of an agent."""
     site = site_of(request)
     if "method-405" in site.defects and request.method == "GET":
         raise HTTPException(405, "method not allowed")

@@ -1,4 +1,4 @@
-"""The application: every route in one table, and what each answer has in common."""
+"""The application: every route in one table, and the common parts of each answer."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def verify(token: str, *, scope: str, route: str, now: float, freshness_s: int) 
 
 
 def recover(message: str, signature: bytes) -> str:
-    """Address that signed this text by EIP-191 personal_sign; BadToken when the 65 bytes are no signature."""
+    """Address that signed this text (EIP-191 personal_sign); BadToken for an invalid one."""
     v = signature[64] - 27 if signature[64] >= 27 else signature[64]
     if v not in (0, 1):
         raise BadToken("bad signature: recovery id")

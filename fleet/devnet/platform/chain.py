@@ -1,4 +1,4 @@
-"""What the platform needs of a chain: a port of five calls, and its double in memory."""
+"""The platform's chain interface: a port of five calls, and its double in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Public faces: what a visitor of a name sees (platform-facts 1.4, 1.9)."""
+"""Public faces: the pages that a name's visitors see (platform-facts 1.4, 1.9)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from fleet.devnet.platform.api import display
 from fleet.devnet.platform.site import CREDIT, TEMPLATES, site_of
 
 SPONSOR_KEY = "0x" + "5e" * 32
-"""What the defect `sponsor-key-exposed` ships in the client. A decoy: it owns nothing on any chain."""
+"""The key that the defect `sponsor-key-exposed` ships in the client. A decoy without funds on any chain."""
 
 CLIENT = """"use strict";
 const PROXY = "/v1beta/models/gemini-flash:generateContent";

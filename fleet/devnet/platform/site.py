@@ -1,4 +1,4 @@
-"""What every request handler shares: settings, the chain, the switches, and the little state there is."""
+"""Shared by all request handlers: settings, the chain, the switches, and the little state there is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEMPLATES = Jinja2Templates(Path(__file__).parent / "templates")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What can be set from outside; the defaults are the platform's published terms."""
+    """Settings; the defaults are the platform's published terms."""
 
     public_url: str = "http://127.0.0.1"
     price_wei: int = CREDIT // 100
@@ -62,7 +62,7 @@ class RateLimiter:
 
 
 class Greetings:
-    """What a caller asked an agent to call it by; bounded, oldest out first."""
+    """Names that callers asked agents to use; bounded, oldest dropped first."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit

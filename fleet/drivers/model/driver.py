@@ -1,7 +1,7 @@
 """The driver that asks a model: one request and its tool calls are one turn at the desk.
 
-It decides nothing about what is allowed: every name, every argument and every malformed text goes to the
-desk as it came, and what the desk answers goes back as data. Importing this module imports the SDKs.
+It decides no permissions: names, arguments and malformed texts go to the desk unchanged, and the desk's
+answers go back as data. Importing this module imports the SDKs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fleet.events.model import TurnUsage
 from fleet.personas.duration import parse_duration
 
 SETTLE_S = 5.0
-"""A shielded settle needs a limit of its own."""
+"""Time limit of the shielded settle."""
 
 
 class ModelDriver:
@@ -39,7 +39,7 @@ class ModelDriver:
         return f"ModelDriver({self._section.name})"
 
     async def __call__(self, desk: Desk) -> str:
-        """To the end of the run. Raises ProviderFailed, BudgetExceeded and RunOver."""
+        """Drive to the end of the run. Raises ProviderFailed, BudgetExceeded and RunOver."""
         silence = parse_duration(self._section.timeout)
         async with open_endpoint(self._section, self._key, silence) as model:
             return await _Work(desk, model, self._section, self._key).drive()
@@ -47,7 +47,7 @@ class ModelDriver:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a turn came to: whether the model stopped by itself, and its reason if it said `finish`."""
+    """Result of a turn: whether the model stopped on its own, and its reason if it called `finish`."""
 
     stopped: bool = False
     detail: str = "the model stopped"
@@ -87,7 +87,7 @@ class _Work:
             if isinstance(lost, TooLong):
                 self.talk.shrink()
             if isinstance(lost, Undone):
-                self.talk.go_on(f"Nothing of your last answer was done: {lost.detail}.")
+                self.talk.go_on(f"Your last answer was not executed: {lost.detail}.")
             return _Step()
         except ProviderFailed as failed:
             turn.failed("provider_error", str(failed))
@@ -102,7 +102,7 @@ class _Work:
         finally:
             self.talk.answered(response, replies)
         if any(reply.tool == FINISH and not reply.is_error for reply in replies.values()):
-            return _Step(stopped=True, detail="the model said that it is finished")
+            return _Step(stopped=True, detail="the model finished")
         return _Step(stopped=not asked)
 
     async def _ask_model(self, turn: Turn) -> ModelResponse:
@@ -128,7 +128,7 @@ class _Work:
 
 
 def arguments(args: str | dict[str, Any] | None) -> dict[str, Any] | str:
-    """The arguments of a call as an object, or the text as it came when it is none."""
+    """The arguments of a call as an object, or the unchanged text if it is not one."""
     if isinstance(args, dict):
         return args
     if not args:
@@ -151,6 +151,6 @@ def _tool(offer: Offer) -> ToolDefinition:
 
 def _settings(section: ModelSection) -> ModelSettings:
     settings = ModelSettings(max_tokens=section.max_tokens)
-    if not section.name.startswith("google:"):  # its SDK does not try again unless told to
+    if not section.name.startswith("google:"):  # its SDK does not retry by default
         settings["max_retries"] = 0
     return settings

@@ -1,6 +1,6 @@
-"""The endpoint that answers: one client for a run, with limits of its own, and no setting from outside.
+"""The model's endpoint: one client per run, with our limits and no settings from outside.
 
-Whatever a provider's SDK would take from the environment (another base URL, a proxy) is set here. Each SDK
+Everything that a provider's SDK would take from the environment (base URL, proxy) is set here. Each SDK
 is imported where it is used: all three take 5 s of one core, one of them 3 s.
 """
 
@@ -15,10 +15,10 @@ from pydantic_ai.models import Model
 from fleet.config import ModelSection
 
 ENVELOPE, PER_TOKEN = 65_536, 1_024
-"""Bytes of one answer as it comes over the wire, and for each token of it; a longer one is broken off."""
+"""Most bytes of one answer on the wire, fixed and per token; a longer one is cut off."""
 CONNECT_S = 5.0
 NO_KEY = "none"
-"""Stands where an endpoint of one's own needs no key; the SDKs insist on a text."""
+"""Placeholder key for an endpoint without one; the SDKs insist on a text."""
 
 _HOMES = {
     "openai": "https://api.openai.com/v1",
@@ -28,11 +28,11 @@ _HOMES = {
 
 
 class TooMuch(httpx2.TransportError):
-    """The endpoint sent more than an answer can be."""
+    """The endpoint sent more than the limit of an answer."""
 
 
 class CappedTransport(httpx2.AsyncBaseTransport):
-    """A transport whose answers end at a limit, whoever reads them."""
+    """A transport that cuts answers at a limit, for any reader."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, limit: int) -> None:
         self._inner, self._limit = inner, limit
@@ -86,9 +86,9 @@ def _openai(name: str, url: str, key: str, http: httpx2.AsyncClient) -> Model:
         else OpenAICompatibleProvider("compatible", base_url=url, api_key=key, http_client=http)
     )
     profile = OpenAIModelProfile(
-        # without it, a stream that was cut off would read like an answer that ended
+        # without it, a stream that broke off would look like a complete answer
         openai_chat_streaming_requires_finish_reason=True,
-        # elsewhere the newer name of the limit is often ignored, which would be no limit at all
+        # elsewhere the newer name of the limit is often ignored, which would mean no limit
         openai_chat_supports_max_completion_tokens=at_home,
     )
     return StrictChatModel(name, provider=provider, profile=profile)
@@ -120,7 +120,7 @@ SDKS = {
     "anthropic": "pydantic_ai.models.anthropic",
     "google": "pydantic_ai.models.google",
 }
-"""What the first use of each kind imports."""
+"""The modules that the first use of each kind imports."""
 
 
 @asynccontextmanager

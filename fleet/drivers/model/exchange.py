@@ -1,7 +1,7 @@
-"""One request to the model: streamed, shown as it comes, tried again only while nothing has been said.
+"""One request to the model: streamed, shown live, retried only before any output has arrived.
 
-Errors of the SDKs become three things here: `ProviderFailed` (nobody is there), `LostAnswer` (this answer is
-worth nothing), or, while nothing has been said and it may pass, another attempt.
+Errors of the SDKs become one of three: `ProviderFailed` (no endpoint available), `LostAnswer` (this answer is
+unusable), or, before any output and if it may pass, another attempt.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, Mes
 ATTEMPTS = 3
 _LOG = logging.getLogger("fleet.drivers.model")
 MAX_WAIT_S = 20.0
-"""An endpoint that asks for a longer pause cannot be had now."""
+"""Longest pause; an endpoint that asks for more counts as unavailable."""
 MAX_CALLS = 64
-"""Calls of one answer; of one with more, none is done."""
+"""Most calls in one answer; if there are more, none is executed."""
 
 _PASSING = (
     wrong.ModelRateLimitError,
@@ -59,7 +59,7 @@ _PASSING = (
 
 
 class LostAnswer(Exception):
-    """This answer is worth nothing; `failure` is the word of FAILURES for it."""
+    """This answer is unusable; `failure` is one of FAILURES."""
 
     def __init__(self, failure: str, detail: str) -> None:
         super().__init__(detail)
@@ -71,12 +71,12 @@ class TooLong(LostAnswer):
 
 
 class Undone(LostAnswer):
-    """The answer held calls, and none of them was done: the model should be told why."""
+    """The answer contained calls, none was executed, and the model should learn why."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request, all its attempts; `index` is the number of the first message that it may show."""
+    """One request, all its attempts; `index` is the number of its first message."""
 
     model: Model
     parameters: ModelRequestParameters
@@ -85,11 +85,11 @@ class Exchange:
     turn: Turn
     index: int
     key: str = field(repr=False)
-    """Kept out of what the endpoint says."""
+    """Removed from the endpoint's words."""
     streamed: bool = True
     attempts: int = 0
     heard: bool = False
-    """Whether anything came back but an error: then it may have cost something."""
+    """Whether anything but an error came back: then it may have cost something."""
     next_index: int = 0
     _usage: TurnUsage | None = None
     _refused: bool = False
@@ -117,18 +117,18 @@ class Exchange:
         self._usage = usage(response, self.prices, attempts=self.attempts, seconds=seconds)
         if response.finish_reason == "content_filter":
             raise LostAnswer("refusal", "the provider or the model refused")
-        if response.finish_reason == "error":  # Google's endpoint keeps a call that is no JSON object
+        if response.finish_reason == "error":  # Google's endpoint withholds a call that is not a JSON object
             raise Undone("invalid_action_exhausted", "the endpoint found a malformed call in it")
         return response
 
     def usage(self) -> TurnUsage:
-        """What it cost; RuntimeError until the whole answer was read, for before nobody knows."""
+        """Its cost; RuntimeError until the whole answer was read, because it is unknown before."""
         if self._usage is None:
             raise RuntimeError("the answer was not read to its end")
         return self._usage
 
     def known(self) -> TurnUsage | None:
-        """What it cost as far as anyone can know: nothing, where the endpoint turned the request away."""
+        """Its cost as far as known: zero if the endpoint rejected the request."""
         if self._usage is None and not self.heard and self._refused:
             return TurnUsage(input_tokens=0, output_tokens=0, cost_usd="0", model_calls=self.attempts)
         return self._usage
@@ -157,7 +157,7 @@ class Exchange:
             return stream.get()
 
     async def _at_once(self, messages: Sequence[ModelMessage]) -> ModelResponse:
-        """The same, from an endpoint that cannot stream: shown as if it had."""
+        """The same for an endpoint that cannot stream."""
         response = await model_request(
             self.model,
             messages,
@@ -211,7 +211,7 @@ class Exchange:
                 self.turn.show(started)
             case PartDeltaEvent(delta=delta) if (more := _piece(delta)) and event.index in self._open:
                 self.turn.show(MessageDelta(index=self.index + event.index, text=more))
-            # calls interleave: theirs end all together; the last part may yet turn out to be cut off
+            # calls interleave and end together; the last part may still turn out to be cut off
             case PartEndEvent(part=TextPart() | ThinkingPart(), next_part_kind=str()):
                 self._done(event.index)
 
@@ -226,7 +226,7 @@ class Exchange:
             self.turn.show(MessageDone(index=self.index + at))
 
     def _broken(self, response: ModelResponse) -> None:
-        """What was broken off goes on record as such."""
+        """Record what was cut off as incomplete."""
         for at in sorted(self._open):
             part = response.parts[at] if at < len(response.parts) else None
             if isinstance(part, TextPart | ThinkingPart):
@@ -267,8 +267,8 @@ def _piece(delta: object) -> str:
 
 
 def _has_end(response: ModelResponse) -> bool:
-    """Whether the endpoint said why its answer ends, in whatever words; a stream that breaks off does not.
+    """Whether the endpoint gave any finish reason; a stream that breaks off has none.
 
-    Only for chat completions can pydantic-ai be told to look for it.
+    pydantic-ai can check it for chat completions only.
     """
     return response.finish_reason is not None or "finish_reason" in (response.provider_details or {})

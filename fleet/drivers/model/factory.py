@@ -18,7 +18,7 @@ EXTRA = "qa-fleet[model]"
 
 
 def model_key(config: FleetConfig, state: Path) -> str:
-    """The endpoint's key, "" when it needs none; ConfigError for a file that is missing, open or no key."""
+    """The endpoint's key, "" if it needs none; ConfigError for a missing, open or invalid file."""
     path = model_key_file(config, state)
     if path is None:
         return ""
@@ -29,9 +29,9 @@ def model_key(config: FleetConfig, state: Path) -> str:
 
 
 def model_driver(config: FleetConfig, state: Path) -> Callable[[], Driver] | None:
-    """A maker of drivers, one for each run; None when no model is configured.
+    """A factory of drivers, one per run; None when no model is configured.
 
-    ConfigError at once for what would fail later: no key, no extra `model` installed.
+    Raises ConfigError early for what would fail later: no key, no extra `model` installed.
     """
     if config.model is None:
         return None
@@ -42,7 +42,7 @@ def model_driver(config: FleetConfig, state: Path) -> Callable[[], Driver] | Non
 
 
 class _LazyDriver:
-    """Imports the SDKs, seconds of work, when a run first needs them, and not on the event loop."""
+    """Imports the SDKs (seconds of work) when a run first needs them, off the event loop."""
 
     def __init__(self, section: ModelSection, key: str) -> None:
         self._section, self._key = section, key

@@ -1,4 +1,4 @@
-"""What tokens cost, in exact decimals. Pure; a number that nobody knows makes the cost unknown."""
+"""What tokens cost, in exact decimals. Pure; an unknown number makes the cost unknown."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def cost(prices: PricesSection | None, usage: TurnUsage) -> Decimal | None:
 
 
 def ceiling(prices: PricesSection, tokens: int) -> Decimal:
-    """The most that so many tokens may cost, whichever they turn out to be."""
+    """The highest possible cost of this number of tokens, of any kind."""
     dearest = max(prices.input, prices.output, prices.cached or Decimal(0))
     return (dearest * tokens / MILLION).quantize(MICRO, rounding=ROUND_UP)

@@ -1,4 +1,4 @@
-"""What an endpoint said in place of an answer, fit to be shown: its words, cleaned, cut, without the key."""
+"""An endpoint's error message, safe to show: cleaned, cut, without the key."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from fleet.findings.redact import MIN_SECRET, Redactor, mask
 from fleet.text import line
 
 MAX_WORDS = 600
-"""A validation error names every kind of message that it tried before the one that was meant."""
+"""A validation error names every kind of message that it tried before the intended one."""
 MAX_NESTED = 6
 PIECE = 6
-"""Characters of the key in a row that are taken for a piece of it."""
+"""Consecutive characters of the key that count as a piece of it."""
 
 
 def named(error: Exception, key: str) -> str:
-    """What went wrong, in a line: the status and the endpoint's words, else the kind of error."""
+    """The error in one line: the status and the endpoint's words, else the kind of error."""
     what = type(error).__name__.removeprefix("_HTTP")
     if isinstance(error, wrong.ModelHTTPError):
         said = without_key(words(error.body), key)
@@ -26,7 +26,7 @@ def named(error: Exception, key: str) -> str:
 
 
 def is_invalid(error: wrong.ModelAPIError) -> bool:
-    """Whether the endpoint found the request itself wrong, whatever status it gave that: it will again.
+    """Whether the endpoint rejected the request itself, with any status: a retry would fail again.
 
     llama-cpp-python answers 500 to a message that does not fit its schema.
     """
@@ -36,7 +36,7 @@ def is_invalid(error: wrong.ModelAPIError) -> bool:
 def words(body: object, depth: int = MAX_NESTED) -> str:
     """The message in the body of an error, in the shapes that providers use; empty without one."""
     match body:
-        case str() if not body.lstrip().startswith("<"):  # a page of some gateway says nothing
+        case str() if not body.lstrip().startswith("<"):  # an HTML page of a gateway says nothing
             return body
         case {"error": inner} | {"detail": inner} | {"message": inner} if depth:
             return words(inner, depth - 1)
@@ -49,7 +49,7 @@ def words(body: object, depth: int = MAX_NESTED) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """One cleaned line of bounded length in which no spelling and no piece of the key is left."""
+    """One cleaned line of bounded length without any spelling or piece of the key."""
     shown = Redactor([key] if len(key) >= MIN_SECRET else []).text(line(text, 8 * MAX_WORDS))
     hidden = bytearray(len(shown))
     for start in range(len(key) - PIECE + 1):

@@ -1,4 +1,4 @@
-"""What an answer used, in the words of the fleet, whichever protocol told it."""
+"""Usage of an answer in the fleet's terms, for every protocol."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fleet.drivers.model.talk import calls
 from fleet.events.model import TurnUsage
 
 MAX_TOKENS = 1_000_000_000
-"""A larger number of tokens, or one below 0, is nobody's usage."""
+"""Largest credible number of tokens; a larger or negative one is rejected."""
 
 
 def usage(
     response: ModelResponse, prices: PricesSection | None, *, attempts: int, seconds: float
 ) -> TurnUsage:
-    """Usage as it was said; 0 where there was something is a number that nobody said."""
+    """Usage as reported; 0 where something was used means that it was not reported."""
     used = response.usage
     unknown = bool(used.unmeasured_requests) or not used.has_values()
     found = TurnUsage(
@@ -35,7 +35,7 @@ def usage(
 
 
 def _reasoning(used: RequestUsage) -> int | None:
-    """Each protocol has a word of its own; all three count reasoning within the output."""
+    """Each protocol has its own name; all three count reasoning within the output."""
     said = used.details.get("reasoning_tokens") or used.details.get("thoughts_tokens")
     return said or used.output_reasoning_tokens
 

@@ -1,5 +1,4 @@
-"""What a platform has, held against what a probe needs: by its profile, and by its diamond's own word.
-Pure."""
+"""A platform's capabilities (its profile, its diamond's loupe) matched with a probe's needs. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _SELECTORS = {name: one.selector for table in (VIEWS, WRITES) for name, one in t
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """`selectors` (`0x` and 8 digits) are what the diamond offers; None when it cannot say: then each call
-    does."""
+    is tried."""
 
     platform: Platform
     selectors: frozenset[str] | None = None
@@ -26,11 +25,11 @@ class Capabilities:
         return tuple(name for name in _SELECTORS if not self.offers(name))
 
     def offers(self, name: str) -> bool:
-        """Whether a function of the table may be asked for."""
+        """Whether a function of the table may be called."""
         return self.selectors is None or _SELECTORS.get(name, "") in self.selectors
 
     def missing(self, needs: Iterable[str]) -> str:
-        """Why a probe with these needs is not applicable here; "" when everything is there."""
+        """Why a probe with these needs is not applicable here; "" when all are met."""
         return "; ".join(why for need in needs if (why := self._missing(need)))
 
     def _missing(self, need: str) -> str:

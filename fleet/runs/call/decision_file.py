@@ -1,8 +1,8 @@
-"""`DECISIONS.md`: what was decided in runs, why, and how to take it back. Appended to, never rewritten.
+"""`DECISIONS.md`: decisions of runs, their reasons, and how to reverse them. Append-only.
 
-Numbers go on after a restart and under several processes: each record is written under a lock, after
-the last number in the file. A record that cannot be written costs itself, not the run. A file that grows
-too large is put aside as `DECISIONS.1.md`, in the place of the one before, and the numbers go on.
+Numbers continue after a restart and across processes: each record is written under a lock, after the last
+number in the file. A record that cannot be written is lost, but the run goes on. A file that grows too large
+is moved to `DECISIONS.1.md`, replacing the previous one, and the numbers continue.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from fleet.text import line
 
 NAME, OLDER = "DECISIONS.md", "DECISIONS.1.md"
 LARGEST = 16 << 20
-"""Bytes; some twenty thousand records."""
+"""Bytes; about twenty thousand records."""
 PATIENCE_S = 0.2
-"""How long a record waits for the lock, with the whole process: a stranger may hold it for hours."""
+"""Longest wait for the lock; it blocks the whole process, and another one may hold the lock for hours."""
 PAUSE_S = 0.005
 TAIL = 65_536
 """Bytes read to find the last number; a record has at most a few thousand."""
@@ -34,7 +34,7 @@ Class = Literal["reversible", "irreversible"]
 
 
 class Decision(NamedTuple):
-    """One fork and the way that was taken."""
+    """One fork and the decision taken."""
 
     title: str
     fork: str
@@ -46,7 +46,7 @@ class Decision(NamedTuple):
 
 
 class DecisionFile:
-    """The log of one state directory."""
+    """The decision log of one state directory."""
 
     def __init__(
         self, state: Path, clock: Clock, *, largest: int = LARGEST, patience_s: float = PATIENCE_S
@@ -63,14 +63,14 @@ class DecisionFile:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            _LOG.warning("%s: not written: %s: %s", self.path, error.strerror, line(one.title, 160))
+            _LOG.warning("cannot write %s: %s: %s", self.path, error.strerror, line(one.title, 160))
             return 0
 
     def _locked(self) -> int:
-        """The file, with its lock and with room; OSError when another process keeps the lock."""
+        """The locked file, with room for a record; OSError when another process holds the lock."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         end = time.monotonic() + (0.0 if self._held else self._patience_s)
-        self._held = True  # until this returns: a lock that was held is not waited for again
+        self._held = True  # until this returns: do not wait again for a held lock
         while True:
             descriptor = os.open(self.path, flags, 0o600)
             try:
@@ -84,7 +84,7 @@ class DecisionFile:
             os.close(descriptor)
 
     def _is_current(self, descriptor: int) -> bool:
-        """Whether the next record belongs into this file; one that is too large is put aside here."""
+        """Whether the next record belongs in this file; rotates one that is too large."""
         found = os.fstat(descriptor)
         with suppress(FileNotFoundError):
             if os.path.samestat(found, self.path.lstat()):
@@ -100,15 +100,15 @@ class DecisionFile:
         data = text.encode("utf-8", "replace")
         try:
             if os.write(descriptor, data) != len(data):
-                raise OSError(28, "written in part only")
+                raise OSError(28, "only partly written")
             os.fsync(descriptor)
         except OSError:
-            os.ftruncate(descriptor, size)  # half a record helps nobody
+            os.ftruncate(descriptor, size)  # half a record is useless
             raise
         return number + 1
 
     def _before(self) -> int:
-        """The last number of the file that was put aside; 0 when there is none."""
+        """The last number of the rotated file; 0 without one."""
         try:
             descriptor = os.open(self._older, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -120,18 +120,18 @@ class DecisionFile:
 
 
 def _lock(descriptor: int, end: float) -> None:
-    """Take the lock until `end` on the monotonic clock; OSError when another process keeps it."""
+    """Take the lock until `end` on the monotonic clock; OSError when another process holds it."""
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() >= end:
-                raise OSError(error.errno, "another process keeps its lock") from None
+                raise OSError(error.errno, "another process holds its lock") from None
             time.sleep(PAUSE_S)
 
 
 def _last(descriptor: int, size: int) -> tuple[int, str]:
-    """The last number in the file, and what mends its end if a record was torn."""
+    """The last number in the file, and the text that repairs its end after a torn record."""
     for reach in (TAIL, size):
         start = max(0, size - reach)
         tail = os.pread(descriptor, size - start, start)

@@ -1,4 +1,4 @@
-"""Reads a run's stream for what was decided, and words each decision for `DECISIONS.md`."""
+"""Reads a run's stream for decisions, and words each one for `DECISIONS.md`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fleet.runs.call.decision_file import Decision, DecisionFile
 
 @dataclass(slots=True)
 class DecisionRecorder:
-    """Reads one run's stream and writes down what was decided; the same refusal once, and then its count."""
+    """Reads one run's stream and records decisions; repeats of a refusal are only counted."""
 
     file: DecisionFile
     run: str
@@ -47,7 +47,7 @@ class DecisionRecorder:
             self.record(found)
 
     def record(self, one: Decision) -> int:
-        """Write down a decision that no event tells of."""
+        """Record a decision that no event reports."""
         return self.file.record(one, run=self.run, turn=self.turn)
 
     def _denied(self, event: GateDenied) -> None:
@@ -59,7 +59,7 @@ class DecisionRecorder:
             self.record(
                 Decision(
                     f"{key[1]} is refused by {event.rule}",
-                    f"{event.tool} was asked for",
+                    f"{event.tool} was requested",
                     "not called",
                     event.reason,
                     "a person changes the dial, the grant or the budget",
@@ -83,38 +83,38 @@ class DecisionRecorder:
 
 def _late(turn: int) -> Decision:
     return Decision(
-        f"turn {turn} is given up",
-        "wait longer, or go on",
-        "go on with the next turn",
-        "its time was over",
+        f"turn {turn} is abandoned",
+        "wait longer, or continue",
+        "continue with the next turn",
+        "its time ran out",
         "the policy's turn_timeout",
     )
 
 
 def _of(event: Event) -> Decision | None:
-    """The decision that an event tells of, if it tells of one."""
+    """The decision that an event reports, if any."""
     match event:
         case ProbeSkipped(probe=probe, reason=reason):
             return Decision(
                 f"probe {probe} is left without an answer",
                 f"look at {probe}",
-                "go on without it",
+                "continue without it",
                 reason,
                 "the next run looks again",
             )
         case ExtensionDisabled(namespace=group, reason=reason):
             return Decision(
                 f"the tools of {group} are withdrawn",
-                f"go on asking {group}",
-                "not in this run any more",
+                f"keep asking {group}",
+                "not again in this run",
                 reason,
                 "the next run has them again",
             )
         case DriverChanged(before=before, after=after, reason=reason):
             return Decision(
                 f"{after} drives instead of {before}",
-                "end the run, or go on without a model",
-                f"{after} goes on",
+                "end the run, or continue without a model",
+                f"{after} takes over",
                 reason,
                 "the next run begins with the model again",
             )
@@ -124,7 +124,7 @@ def _of(event: Event) -> Decision | None:
                 "the platform's, or ours",
                 "the platform's",
                 title,
-                "it is over by itself when what was down answers",
+                "it ends when its targets answer again",
             )
         case OutageEnded(fingerprint=fp, since=since, until=until, seconds=seconds, why=why):
             return Decision(
@@ -163,7 +163,7 @@ def _of_finding(event: Event) -> Decision | None:
                 f"finding {fp} is merged into its earlier entry",
                 "post it again, or count it",
                 f"counted under entry {index}",
-                "it stands on the log already",
+                "it is already on the log",
                 "a cleared log posts it again",
             )
         case _:

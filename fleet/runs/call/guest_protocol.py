@@ -18,13 +18,13 @@ from sandbox import strict_json
 from sandbox.spec import PROTOCOL, Context, ToolSpec
 
 MAX_DEPTH = 32
-"""Levels of lists and tables in a result; whoever reads it later walks it by recursion."""
+"""Deepest nesting in a result; later readers walk it by recursion."""
 MAX_VALUES = 10_000
-"""Members of all lists and tables of a result: each is checked, masked, recorded and shown, one by one."""
+"""Most members of all lists and tables in a result: each is checked, masked, recorded and shown."""
 
 
 def request_line(spec: ToolSpec, args: Mapping[str, Any], context: Context) -> bytes:
-    """The one line a guest reads."""
+    """The request line that a guest reads."""
     request = {"v": PROTOCOL, "tool": spec.name, "args": dict(args), "ctx": asdict(context)}
     return json.dumps(request, ensure_ascii=True).encode() + b"\n"
 
@@ -36,7 +36,7 @@ def _adapter(model: type) -> TypeAdapter[Any]:
 
 
 def bad_args(spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
-    """Why these arguments are not valid for the tool, with a JSON pointer, or None."""
+    """Why these arguments are invalid for the tool, with a JSON pointer, or None."""
     try:
         _adapter(spec.args).validate_python(dict(args))
     except ValidationError as error:
@@ -51,17 +51,17 @@ def schema(spec: ToolSpec) -> dict[str, Any]:
 
 
 def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
-    """What the call answered; JailError when the jail itself broke.
+    """The call's answer; JailError when the jail itself broke.
 
-    The way the process ended decides: only an exit status of 0 makes its output an answer, and the
-    output is a claim until it has the tool's own result type.
+    The process's exit decides: only exit status 0 makes its output an answer, and the output is untrusted
+    until it parses as the tool's own result type.
     """
     if outcome.end is End.TIMEOUT:
         return _failure("timeout", f"{spec.name} did not end within {outcome.seconds:.1f} s", outcome)
     if outcome.end is End.FLOOD:
         return _failure("too_large", f"{spec.name} printed more than its cap", outcome)
     if outcome.end is End.LOST:
-        raise JailError(f"the jail of {spec.name} went away without a status")
+        raise JailError(f"the jail of {spec.name} ended without a status")
     if outcome.end is End.SIGNALED or outcome.code != 0:
         how = f"signal {outcome.code}" if outcome.end is End.SIGNALED else f"status {outcome.code}"
         tail = outcome.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
@@ -76,15 +76,15 @@ def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
         plain: dict[str, Any] = json_safe(asdict(result))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return _failure(
-            "internal", f"the guest of {spec.name} answered nonsense: {type(error).__name__}", outcome
+            "internal", f"the guest of {spec.name} returned garbage: {type(error).__name__}", outcome
         )
     return plain
 
 
 def json_safe(value: Any) -> Any:
-    """Tuples become lists, so that a result looks the same before and after a file.
+    """Tuples become lists, so that a result is equal before and after a file.
 
-    ValueError for what no file of ours can hold: a number that is none, half a character, an abyss.
+    ValueError for what our files cannot hold: NaN, a lone surrogate, too deep nesting.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     text.encode()

@@ -1,4 +1,4 @@
-"""What a driver gets to read: masked, cleaned, and cut to its share with a mark where something is gone."""
+"""Replies to a driver: masked, cleaned, and truncated with a mark at the cut."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sandbox import strict_json
 
 CUT = "[cut]"
 MAX_ARGS = 131_072
-"""Bytes of the arguments of one call."""
+"""Most bytes in the arguments of one call."""
 _SHARES = (8_192, 4_096, 2_048, 1_024, 256, 64)
 
 
 def refusal(call_id: str, tool: str, error: str, pointer: str = "") -> Reply:
-    """An answer that says what was wrong, and where in the arguments."""
+    """An answer that names the error and its place in the arguments."""
     return Reply(call_id, tool, {"error": clean(error, 1_000), "pointer": clean(pointer, 200)}, is_error=True)
 
 
@@ -28,7 +28,7 @@ def shaped(redactor: Redactor, result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fitted(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The same content in at most MAX_REPLY bytes; texts give way first, then everything after a point."""
+    """The content cut to MAX_REPLY bytes: texts first, then everything after a point."""
     for share in _SHARES:
         shown = {str(key): _clean(value, share) for key, value in content.items()}
         if _size(shown) <= MAX_REPLY:
@@ -56,12 +56,12 @@ def _size(content: Mapping[str, Any]) -> int:
 
 
 def arguments(args: Mapping[str, Any] | str) -> dict[str, Any] | str:
-    """The arguments of a call as plain JSON, or why they are none."""
+    """The arguments of a call as plain JSON, or why they are invalid."""
     if isinstance(args, str):
         return f"the arguments are not a JSON object: {clean(args, 80)!r}"
     try:
         text = json.dumps(dict(args), allow_nan=False, ensure_ascii=False)
-        plain: Any = strict_json.loads(text.encode())  # half a character has no bytes
+        plain: Any = strict_json.loads(text.encode())  # a lone surrogate cannot be encoded
     except (TypeError, ValueError, RecursionError) as error:
         return f"the arguments are not plain JSON: {type(error).__name__}"
     if len(text) > MAX_ARGS:
@@ -76,7 +76,7 @@ def pointed(bad: str) -> tuple[str, str]:
 
 
 def small(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments that were refused, for the record: nobody calls them, so their beginnings are enough."""
+    """Refused arguments for the record: they are never used, so their beginnings suffice."""
     shown = {clean(str(key), 40): _clean(value, 256) for key, value in list(args.items())[:16]}
     return (
         shown if _size(shown) <= 4_096 else {"text": cut_bytes(json.dumps(shown, default=str), 2_048) + CUT}

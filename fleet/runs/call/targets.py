@@ -1,4 +1,4 @@
-"""What a platform is reached at: its targets by origin, and which of them a tool's call goes to. Pure."""
+"""A platform's targets by origin, and the target of each tool call. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fleet.unanswered import GATEWAY
 
 NODE = "node"
 PATHS = ("/", "/llms.txt", "/skill.md")
-"""What is asked for, one after the other: one path that is ill is not a site that is down."""
+"""Paths to ask for in turn: one failing path does not mean that the site is down."""
 _FAILED = frozenset({"unreachable", "timeout"})
 
 
 class Reach(IntEnum):
-    """How far the way to a host is; a control shows that the way works as far as its own host, no further."""
+    """The distance to a host; a control proves the way only up to its own distance."""
 
     LOOPBACK = 0
     PRIVATE = 1
@@ -30,7 +30,7 @@ class Reach(IntEnum):
 
 
 def reach_of(host: str) -> Reach:
-    """By the host's spelling; a name may be anywhere."""
+    """Derived from the host's spelling; a name may be anywhere."""
     if host == "localhost" or host.endswith(".localhost"):
         return Reach.LOOPBACK
     try:
@@ -43,7 +43,7 @@ def reach_of(host: str) -> Reach:
 
 
 def has_name(host: str) -> bool:
-    """Whether somebody has to be asked where this host is."""
+    """Whether this host must be resolved."""
     try:
         ip_address(host.strip("[]"))
     except ValueError:
@@ -53,7 +53,7 @@ def has_name(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One origin of the platform. `names` say what it serves; `bases` are those in a repro's spelling."""
+    """One origin of the platform. `names` is what it serves; `bases` are its URLs as repros spell them."""
 
     names: tuple[str, ...]
     host: str
@@ -67,13 +67,13 @@ class Target:
         return words(self.names)
 
     def repro(self) -> tuple[ReproCall, ...]:
-        """What anyone may call to see whether it answers."""
+        """A harmless call that shows whether it answers."""
         if not self.bases:
             return (ReproCall("qa_chain", {"function": "feedbackCount"}),)
         return tuple(ReproCall("qa_fetch", {"url": template}) for template, _ in self.bases)
 
     def url(self, turn: int) -> str:
-        """What to ask for in this turn."""
+        """The path to ask for in this turn."""
         base = self.bases[turn % len(self.bases)][1]
         return base.rstrip("/") + PATHS[(turn // len(self.bases)) % len(PATHS)]
 
@@ -89,7 +89,7 @@ def spoken(targets: Iterable[str]) -> str:
 
 
 def targets_of(platform: Platform) -> tuple[Target, ...]:
-    """Every origin that the profile has, the node last. What the profile does not have is not there."""
+    """Every origin that the profile has, the node last. Parts missing from the profile are omitted."""
     web = platform.web
     name = platform.call_targets[0] if platform.call_targets else "qa"
     bases = (
@@ -112,15 +112,15 @@ _TOOLS: Mapping[str, str] = {"qa_chain": NODE, "qa_create": NODE, "qa_publish": 
 
 @dataclass(slots=True)
 class Contacts:
-    """Which targets a run's calls could not reach, and which of them are known to be down."""
+    """The targets that a run's calls could not reach, and those known to be down."""
 
     targets: tuple[Target, ...]
     failed: Counter[str] = field(default_factory=Counter)
     down: dict[str, str] = field(default_factory=dict)
-    """By the target's name, the outage's title."""
+    """The outage's title by target name."""
 
     def of(self, tool: str, args: Mapping[str, Any]) -> str:
-        """The name of the target that a call goes to, "" when it is none."""
+        """The name of the target that a call goes to, "" if none."""
         if tool == "qa_fetch":
             return self._at(origin_of(args.get("url")))
         word = _TOOLS.get(tool, "")
@@ -143,11 +143,11 @@ class Contacts:
         return ""
 
     def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Note how a call ended, where that says something about its target."""
+        """Record the end of a call if it says something about its target."""
         lost = result.get("error_class") in _FAILED or result.get("status") in GATEWAY
         if lost and (target := self.of(tool, args)):
             self.failed[target] += 1
 
     def why_not(self, tool: str, args: Mapping[str, Any]) -> str:
-        """The outage that a call would run into, "" when there is none."""
+        """The outage that affects a call, "" if none."""
         return self.down.get(self.of(tool, args), "") if self.down else ""

@@ -1,5 +1,4 @@
-"""Groups of tools and what they point at: what fails again and again is left alone for a while, the rest
-goes on."""
+"""Groups of tools and their targets: what fails repeatedly is withdrawn for a while, the rest stays."""
 
 from __future__ import annotations
 
@@ -31,12 +30,12 @@ GROUPS: Mapping[str, str] = MappingProxyType(
 )
 STRIKES = 3
 PATIENCE_S = 15.0
-"""How long a target that does not answer is waited for, from its first failure in a row, within one run."""
+"""Longest wait for a silent target within one run, from its first failure in a row."""
 RETRY_S = 5.0
-"""A target that was withdrawn gets one call more after this long, doubled each time: it may be back."""
+"""Delay before a withdrawn target gets another call, doubled each time: it may be back."""
 FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full", "cannot_start"})
-"""error_class words of a tool or a target that is broken itself. A refusal, a mistake in the arguments, an
-error of the platform and an empty answer are answers."""
+"""error_class values of a tool or a target that is broken itself. A refusal, a bad argument, an error of the
+platform and an empty answer count as answers."""
 
 
 def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -48,7 +47,7 @@ def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:
 
 
 def target_of(tool: str, args: Mapping[str, Any]) -> str:
-    """What a call points at: a host for a page, else the one thing that its group works on."""
+    """The target of a call: a host for a page, else the subject of its group."""
     group = GROUPS.get(tool, CORE)
     if tool == "qa_fetch":
         return f"{group} {urlsplit(str(args.get('url', ''))).netloc}"
@@ -59,7 +58,7 @@ def target_of(tool: str, args: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class _Row:
-    """Failures of one cause in a row at one target: how many, since when, and when the last one was."""
+    """Consecutive failures of one cause at one target: number, first and last time."""
 
     count: int
     first: float
@@ -67,11 +66,10 @@ class _Row:
 
 
 class CircuitBreaker:
-    """Counts the failures in a row of each target and cause of one run; an answer forgets a target's
-    failures.
+    """Counts consecutive failures per target and cause in one run; an answer resets its target.
 
-    What was withdrawn gets another call every RETRY_S, and a proof is not asked here at all: a target that is
-    back is used again, and nothing that was seen already waits for something else.
+    A withdrawn target gets another call every RETRY_S, and proofs bypass this count: a target that is back is
+    used again, and nothing already seen has to wait for another target.
     """
 
     def __init__(self, clock: Clock, patience_s: float = PATIENCE_S) -> None:
@@ -85,11 +83,11 @@ class CircuitBreaker:
         return tuple(sorted(self._withdrawn))
 
     def withdraw(self, targets: Collection[str]) -> None:
-        """Targets that the run had withdrawn before it was interrupted."""
+        """Restore targets that the run had withdrawn before its interruption."""
         self._withdrawn |= set(targets)
 
     def offers(self, tool: str) -> bool:
-        """Whether a tool may still be asked for: not while all that it can point at is withdrawn."""
+        """Whether a tool is on offer: not while all its targets are withdrawn."""
         return not {target_of(tool, {}), target_of(tool, {"module_hex": "00"})} <= self._withdrawn
 
     def permits(self, tool: str, args: Mapping[str, Any]) -> bool:
@@ -104,7 +102,7 @@ class CircuitBreaker:
         return self._clock.monotonic() - last >= RETRY_S * 2.0 ** min(failures - STRIKES, 10)
 
     def waits(self, tool: str, args: Mapping[str, Any]) -> bool:
-        """Whether it is too early to give up what this call points at; then one more call is permitted."""
+        """Whether it is too early to withdraw this call's target; then one more call is permitted."""
         target, now = target_of(tool, args), self._clock.monotonic()
         first = min((row.first for row in self._rows.get(target, {}).values()), default=now)
         if now - first < self._patience_s:
@@ -113,7 +111,7 @@ class CircuitBreaker:
         return False
 
     def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-        """One answer; the target that this answer withdraws, once, else ""."""
+        """Count one answer; return the target that it withdraws, once, else ""."""
         target, cause = target_of(tool, args), cause_of(result)
         if cause not in FAILURES:
             self._rows.pop(target, None)

@@ -28,24 +28,22 @@ from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
 
 GUEST_S = 20.0
-"""A guest's own deadline; the jail's is a little later, so that the guest's words still get out."""
+"""Margin between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
 MAX_RETRIES = 5
 WRITES = frozenset({"qa_create", "qa_publish"})
-"""What may have sent a transaction when it fails: it is looked at when the run is settled, never tried
-again."""
+"""Tools that may have sent a transaction when they fail: settling looks at it, and they are never retried."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 4.0
-"""Back-off before another look at a target that did not answer, doubled each time."""
+"""Back-off before another call to a silent target, doubled each time."""
 RETRIES = 2
-"""How often a call whose jail was killed before it acted is asked again, in another jail."""
+"""Retries, in another jail, of a call whose jail was killed before it acted."""
 
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """For what a call is made: a probe, the proof of what was seen, or (`looks_s`) to see whether it
-    answers."""
+    """The purpose of a call: a probe, the proof of a candidate, or (`looks_s`) a look whether it answers."""
 
     probe: str
     call_id: str
@@ -54,7 +52,7 @@ class _Call:
 
     @property
     def trusts_outages(self) -> bool:
-        """Whether it is left alone while its target fails: neither a proof nor a look ever is."""
+        """Whether it is refused while its target is withdrawn; proofs and looks never are."""
         return not (self.proof or self.looks_s)
 
 
@@ -87,7 +85,7 @@ class RunSession:
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
 
     def _fresh(self) -> str:
-        """A name that nothing of this run has used, a driver that counts ahead included."""
+        """A name that this run has not used, even if a driver counts ahead."""
         taken = self._wallet.keys.labels()
         while True:
             name = f"qa-{self._run}-{self._next_name}"
@@ -105,8 +103,7 @@ class RunSession:
         return (await self.capabilities()).missing(needs)
 
     async def capabilities(self) -> Capabilities:
-        """What the platform has: its diamond is asked once a run; one that cannot be asked now is asked
-        again."""
+        """The platform's capabilities: asks its diamond once per run, and again if it could not be asked."""
         if self._capabilities is None:
             try:
                 self._capabilities = Capabilities(self._world.platform, await self._world.offered())
@@ -121,7 +118,7 @@ class RunSession:
         return True
 
     async def look(self, tool: str, args: Mapping[str, Any], *, probe: str, deadline_s: float) -> Answer:
-        """A call that asks whether a target answers: whatever comes of it is a failure of nothing."""
+        """A call that asks whether a target answers: its result counts as no failure."""
         return await self.call(tool, args, probe=probe, looks_s=deadline_s)
 
     async def call(
@@ -134,14 +131,14 @@ class RunSession:
         call_id: str = "",
         looks_s: float = 0.0,
     ) -> Answer:
-        """One gated call. Each try of one whose jail is killed is a call: permitted, charged, recorded."""
+        """One gated call. Each retry after a killed jail is a call too: permitted, charged, recorded."""
         left, how = RETRIES, _Call(probe, call_id, proof, looks_s)
         while True:
             acts = self._wallet.acts
             try:
                 return await self._call(tool, args, how)
             except JailError as lost:
-                if self._wallet.acts != acts:  # what came of it is looked at when the run is settled
+                if self._wallet.acts != acts:  # settling looks at its effects
                     return Answer(_lost(lost), lost=True)
                 if not left:
                     raise RunOver("jail_lost", f"{RETRIES + 1} times in a row: {lost}") from None
@@ -150,7 +147,7 @@ class RunSession:
     async def _call(self, tool: str, args: Mapping[str, Any], how: _Call) -> Answer:
         call_id = how.call_id
         if not await self._world.source.mine(self._run):
-            raise RunOver("crashed", "a peer took this process for dead, and settles this run")
+            raise RunOver("crashed", "a peer presumed this process dead and settles this run")
         self.calls += 1
         number, spec = self.calls, TOOLS.get(tool)
         if how.trusts_outages and not self.strikes.permits(tool, args):
@@ -192,7 +189,7 @@ class RunSession:
         return Answer(result)
 
     async def reject(self, tool: str, reason: str, args: Mapping[str, Any], *, call_id: str = "") -> Answer:
-        """Record and charge a call that cannot be one: unknown, malformed, with bad arguments."""
+        """Record and charge an invalid call: unknown, malformed, or with bad arguments."""
         self.calls += 1
         verdict = await self._gate.malformed(tool, reason)
         return self._denied(self.calls, tool, verdict, args, call_id)
@@ -239,7 +236,7 @@ class RunSession:
         outcome = await self._world.jail.call(
             request_line(spec, args, context),
             deadline_s=guest_s + MARGIN_S,
-            # what only computes runs hostile input beside the guest: it gets no way out at all
+            # tools that only compute run hostile input beside the guest: they get no way out
             egress=None if spec.effect is Effect.COMPUTE else self._world.egress(self._wallet),
         )
         return answer(spec, outcome)
@@ -250,7 +247,7 @@ def _lost(error: JailError) -> dict[str, Any]:
 
 
 def _known(outage: str) -> dict[str, Any]:
-    """What a call to a target gets that is known to be down: nothing is waited for."""
+    """The answer for a call to a target known to be down, without waiting."""
     return {"ok": False, "latency_ms": 0.0, "error": outage, "error_class": "unreachable", "hint": ""}
 
 

@@ -1,4 +1,4 @@
-"""One run's way to a signature: the broker asks here, the signer decides."""
+"""One run's path to a signature: the broker asks here, the signer decides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALLER = "caller"
 class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
 
-    `spent` is set once a budget refused a signature: the run must end. `acts` counts what was handed out: a
+    `spent` is set once a budget refused a signature: the run must end. `acts` counts what was given out: a
     call token, or the first step towards a signature.
     """
 
@@ -31,7 +31,7 @@ class Wallet:
         self.acts = 0
 
     async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
-        """Make the key that a call needs; the intent is written down before the key is."""
+        """Make the key that a call needs; its intent is recorded first."""
         if tool == "qa_create":
             await self._key(str(args["name"]), minting=True)
         elif tool == "qa_call":
@@ -54,15 +54,15 @@ class Wallet:
                 self.keys.keep(effect.ref, Secret(bytes.fromhex(effect.data["key"])))
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
-        """One transaction of a throwaway key, paid by a stipend; Refused, TxFailed, Unreachable pass on."""
+        """One transaction of a throwaway key, paid by a stipend; raises Refused, TxFailed, Unreachable."""
         if value:
-            raise Refused("a tool sends no value", rule="value")
+            raise Refused("a tool may not send value", rule="value")
         if key not in self.keys.labels():
             raise Refused(f"this run has no key {key!r}", rule="key")
         request = TxRequest(
             role=Role.THROWAWAY, to=to, data=data, gas=gas, run=self._run, key=key, purpose=f"tool {key}"
         )
-        await self._world.signer.check(request)  # before the stipend: a refused act costs nothing
+        await self._world.signer.check(request)  # before the stipend, so that a refused act costs nothing
         self.acts += 1
         try:
             fee = await self._world.sponsor.fund(self.scope, key, gas=gas)

@@ -1,4 +1,4 @@
-"""The calls of a driver: checked, done at most once where they change something, answered as data."""
+"""The calls of a driver: checked, made at most once if they change something, answered as data."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from sandbox.tools import TOOLS
 MAX_LED = 15
 """Acts on one disposable name that a repro can hold before its last call."""
 PASSING = frozenset({"", "rate", "withdrawn"})
-"""Refusals that a second look may not meet; any other rule of the gate would say the same again."""
+"""Refusals that a retry may not meet; any other rule of the gate would refuse again."""
 
 
 class CallKeeper(Protocol):
-    """What the calls need of the conductor."""
+    """The part of the conductor that the calls need."""
 
     state: RunState
 
@@ -54,11 +54,11 @@ class Calls:
         self._acts = RepeatGuard()
         self._scratch = ""
         self._led: list[Step] = []
-        """The driver's own acts on its disposable name: what led to a later answer about it."""
+        """The driver's own acts on its disposable name, which lead to later answers about it."""
         self._claims: dict[str, dict[str, Any]] = {}
 
     def offers(self) -> tuple[Offer, ...]:
-        """What may be asked for now."""
+        """The tools on offer now."""
         return offers(self._persona.persona.tools, self._session.strikes)
 
     async def answer(self, turn: OpenTurn, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
@@ -83,7 +83,7 @@ class Calls:
         return refusal(call_id, tool, error, pointer)
 
     async def _call(self, call_id: str, tool: str, args: dict[str, Any]) -> Reply:
-        """One tool of the gate. `{name}` is the same disposable name in all calls that a driver makes."""
+        """One gated tool. `{name}` is the same disposable name in all calls of a driver."""
         resolved = self._bindings(args)
         first = self._acts.before(tool, resolved)
         if first is not None:
@@ -97,7 +97,7 @@ class Calls:
         return Reply(call_id, tool, shown)
 
     async def _judge(self, tool: str, args: dict[str, Any], result: Mapping[str, Any]) -> None:
-        """The oracles' word on an answer that no probe asked for; what led to it is part of its repro."""
+        """Judge an answer outside the probes by the oracles; the acts before it are part of its repro."""
         step, named = Step(tool=tool, args=args), wants_name(args)
         led = tuple(self._led) if named else ()
         if len(led) < MAX_LED:
@@ -135,7 +135,7 @@ class Calls:
         if not self._keeper.may_try(probe.id):
             again = {"probe": probe.id, "state": item.state, "reason": item.reason, "repeated": True}
             return Reply(call_id, RUN_PROBE, fitted(again))
-        self._keeper.mark(probe.id, "inconclusive", "it was begun, and did not come to an end", tried=True)
+        self._keeper.mark(probe.id, "inconclusive", "it was started but did not finish", tried=True)
         seen = await self._exercise.look(probe)
         state: State = "skipped" if seen.denied not in PASSING else seen.state
         reason = self._redactor.text(seen.reason)
@@ -146,7 +146,7 @@ class Calls:
     async def _claim(self, turn: OpenTurn, call_id: str, asked: ReportFinding) -> Reply:
         title = self._redactor.text(asked.title)
         if not asked.steps:
-            self._decide(title, "needs-repro", "not promoted", "it came without the calls that show it")
+            self._decide(title, "needs-repro", "not promoted", "it came without calls that show it")
             return refusal(call_id, REPORT_FINDING, "needs-repro: name the calls that show it", "/steps")
         probe = claimed(asked, self._persona)
         if isinstance(probe, str):
@@ -155,7 +155,7 @@ class Calls:
         if probe.id in self._claims:
             return Reply(call_id, REPORT_FINDING, fitted({"repeated": True, **self._claims[probe.id]}))
         if self._keeper.count_claim() >= MAX_CLAIMS:
-            error = f"this run has made {MAX_CLAIMS} claims: no more are looked at"
+            error = f"this run has made {MAX_CLAIMS} claims; further ones are refused"
             return await self._reject(turn, call_id, REPORT_FINDING, error, "", {"title": title})
         seen, review = await self._exercise.look_at_claim(probe)
         said: dict[str, Any] = {"claim": probe.id, "state": seen.state, "reason": seen.reason}
@@ -163,7 +163,7 @@ class Calls:
             said["then"] = "a person reviews it" if review else "proven again, then posted"
             self._decide(title, "explored", "raised, to be proven 3 of 3", said["then"])
         else:
-            self._decide(title, seen.state, "not promoted", seen.reason or "what was expected does hold")
+            self._decide(title, seen.state, "not promoted", seen.reason or "the expectation holds")
         self._claims[probe.id] = self._told(said, seen)
         return Reply(call_id, REPORT_FINDING, self._claims[probe.id])
 
@@ -172,7 +172,7 @@ class Calls:
         return fitted(said | {"results": results})
 
     def _decide(self, title: str, word: str, decision: str, why: str) -> None:
-        fork = "promote what a driver says, or not"
+        fork = "promote the driver's claim, or not"
         title, why = f"claim ({word}): {title}", self._redactor.text(why)
         charter = "findings are proven, never taken on a driver's word"
         self._keeper.decide(

@@ -1,4 +1,4 @@
-"""What a run looked at, and what it did not, each with its reason: a blind run does not end well. Pure."""
+"""What a run looked at and what not, with reasons: a blind run is not a success. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from fleet.runs.desk.plan import Plan, State
 
 FOUND = frozenset({"posted", "posting", "repeated", "confirmed"})
-"""States of findings that say: this is wrong with the platform."""
+"""States of findings that count as defects of the platform."""
 BLIND = "blind"
-"""The outcome of a run that did all it could, and looked at nothing."""
+"""The outcome of a run that did all it could but looked at nothing."""
 
 _GONE = (": unreachable: ", ": timeout: ", "no whole answer within", "All connection attempts failed")
-"""What a reason says of a target that did not answer."""
+"""Wording of reasons for a target that did not answer."""
 _WHERE: Mapping[State, str] = {
     "healthy": "looked",
     "finding": "looked",
@@ -27,7 +27,7 @@ _WHERE: Mapping[State, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeCoverage:
-    """One probe, and why it is where it is; "" where it was looked at."""
+    """One probe and the reason for its group; "" if it was looked at."""
 
     probe: str
     reason: str
@@ -35,7 +35,7 @@ class ProbeCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Every probe of a plan, once."""
+    """The groups, with every probe of a plan exactly once."""
 
     looked: tuple[ProbeCoverage, ...] = ()
     not_applicable: tuple[ProbeCoverage, ...] = ()
@@ -44,7 +44,7 @@ class Coverage:
 
     @classmethod
     def of(cls, plan: Plan, outcome: str = "") -> Coverage:
-        """Where the probes of a plan ended; what was not tried says which outcome came first."""
+        """Coverage of a plan; probes that were not tried name the outcome that came first."""
         found: dict[str, list[ProbeCoverage]] = {}
         for item in plan.items:
             pending = f"not tried: the run ended {outcome}" if outcome else "not tried"
@@ -58,12 +58,12 @@ class Coverage:
 
 
 def exit_code(run: Mapping[str, Any]) -> int:
-    """What `fleet run` ends with, of a run's data as JSON: 0 says that something was looked at, and that
-    nothing that applies at this rung was left out.
+    """The exit code of `fleet run` for a run's data as JSON: 0 if something was looked at and nothing that
+    applies at this rung was left out.
 
-    1 findings; 3 nothing of the persona applies to this platform; 4 it could not be reached; 5 all that
-    applies is refused by the dial or the gate, or everything is paused; 75 something was left out that
-    another run may reach.
+    1 findings; 3 nothing of the persona applies to this platform; 4 the platform was unreachable; 5 dial or
+    gate refused everything that applies, or everything is paused; 75 something was left out that another run
+    may reach.
     """
     coverage, findings = run.get("coverage", {}), run.get("findings", ())
     if any(row["state"] in FOUND for row in findings):

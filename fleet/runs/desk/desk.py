@@ -1,7 +1,7 @@
-"""The desk of a run: every driver works here, and nothing of what it may do depends on what it says.
+"""The desk of a run: every driver works here, and its words never change its permissions.
 
-Before each turn: the files of the run are what they were, and no stop condition holds. In it: calls one
-after the other, through the gate. After it: its record, then the counts, on the disk.
+Before each turn the run's files must be unchanged and no stop condition may hold. During it, calls go through
+the gate one after the other. After it, its record and then the counts are written to disk.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOG = logging.getLogger("fleet.runs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a conductor works with, made by the run that opens it. `texts` is the brief."""
+    """The inputs of a conductor, made by the run that opens it. `texts` is the brief."""
 
     exercise: Exercise
     ledger: Ledger
@@ -74,9 +74,9 @@ class RunDesk:
         self._calls = Calls(exercise, self)
 
     def begin(self) -> bool:
-        """Put brief, plan and state on the disk; False, and nothing is changed, when they are there already.
+        """Write brief, plan and state to disk; False, changing nothing, if they exist already.
 
-        RunOver `state_invalid` when what is there is not of this run, or cannot be written.
+        RunOver `state_invalid` when they are not this run's, or cannot be written.
         """
         if self._file.path.exists():
             self.state = self._file.load()
@@ -125,7 +125,7 @@ class RunDesk:
             executed = tuple(range(before + 1, session.calls + 1))
             self._emit(turn.record(executed, clock.monotonic() - started))
             self.keep(self._counted(turn))
-        if self.over is not None:  # also when the driver would rather not know
+        if self.over is not None:  # even if the driver ignores it
             raise self.over
 
     async def more(self) -> str:
@@ -138,10 +138,10 @@ class RunDesk:
         if not left:
             return ""
         if self.state.continuations >= self._policy.max_continuations:
-            told = f"told to go on {self.state.continuations} times, {len(left)} probes are open"
+            told = f"asked to continue {self.state.continuations} times, {len(left)} probes are open"
             raise self.end(RunOver("max_continuations", told))
         self.keep(self.state.model_copy(update={"continuations": self.state.continuations + 1}))
-        return f"The plan is not done. Go on with these: {', '.join(item.id for item in left)}."
+        return f"The plan is not done. Continue with these: {', '.join(item.id for item in left)}."
 
     async def reserve(self, *, tokens: int) -> None:
         await self._purse.reserve(tokens, self.hand.price)
@@ -150,7 +150,7 @@ class RunDesk:
         await self._purse.settle(usage, self.hand.price)
 
     async def answer(self, turn: OpenTurn, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
-        """One call of a turn; once a fence has ended the run, only that."""
+        """One call of a turn; after a fence has ended the run, only RunOver."""
         if self.over is not None:
             raise self.over
         try:
@@ -159,7 +159,7 @@ class RunDesk:
             raise self.end(over) from None
 
     def verdict(self) -> None:
-        """The completion gate, when a driver has ended by itself; RunOver unless everything was looked at."""
+        """The completion gate for a driver that ended on its own; RunOver unless it looked at all probes."""
         if self.over is not None:
             raise self.over
         facts = self._facts()
@@ -173,16 +173,16 @@ class RunDesk:
         raise self.end(RunOver("incomplete", why))
 
     def summary(self) -> str:
-        """How the plan stands; "" when everything was looked at."""
+        """Summary of the plan; "" when all probes were looked at."""
         return summary(self.state.plan)
 
     def change(self, hand: DriverChoice) -> None:
-        """Another driver goes on; the failures of the one before are not its own."""
+        """Another driver takes over; it does not inherit the failures."""
         self.hand = hand
         self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
 
     def mark(self, probe: str, state: State, reason: str = "", *, tried: bool = False) -> None:
-        """Note what became of a probe: on the disk at once that it was tried, else with its turn."""
+        """Record a probe's state: a try goes to disk immediately, the rest with its turn."""
         plan = self.state.plan
         item = plan.get(probe)
         again = tried and item is not None and item.tries > 0
@@ -193,33 +193,33 @@ class RunDesk:
             self.state = state_
 
     def may_try(self, probe: str) -> bool:
-        """Whether the plan and the policy let a probe be worked on now."""
+        """Whether plan and policy permit work on a probe now."""
         facts = self._facts()
         waiting = facts.plan.open(retries_left(self._policy, facts.retries_used))
         item = next((one for one in waiting if one.id == probe), None)
         return item is not None and (item.state != "pending" or not full(facts, self._policy))
 
     def count_claim(self) -> int:
-        """One more claim beyond the plan; how many there were before."""
+        """Count one more claim beyond the plan; return the previous number."""
         before = self.state.claims
         self.keep(self.state.model_copy(update={"claims": before + 1, "stale": 0}))
         return before
 
     def decide(self, decision: Decision) -> None:
-        """Write down a decision that no event tells of."""
+        """Record a decision that no event reports."""
         self._setting.recorder.record(decision)
 
     def end(self, over: RunOver) -> RunOver:
-        """The run is over from now on, whatever the driver does."""
+        """End the run, whatever the driver does."""
         if self.over is None:
             self.over = over
             why = over.detail or over.outcome
             title = f"run {self._run} stops: {over.outcome}"
-            self.decide(Decision(title, "go on, or stop", "stop", why, "start another run"))
+            self.decide(Decision(title, "continue, or stop", "stop", why, "start another run"))
         return self.over
 
     def keep(self, state: RunState) -> None:
-        """Make a state the run's, on the disk first; RunOver when that is not possible."""
+        """Adopt a state, on disk first; RunOver when that fails."""
         self.state = state.model_copy(update={"withdrawn": self._exercise.session.strikes.withdrawn})
         try:
             self._file.save(self.state)
@@ -268,7 +268,7 @@ class RunDesk:
         )
 
     def _counted(self, turn: OpenTurn) -> RunState:
-        """The counts after a turn. A timeout is no failed turn, and does not make one forgotten."""
+        """The counts after a turn. A timeout is not a failed turn and does not reset their count."""
         state, failure = self.state, turn.failure
         signature = self._signature(state)
         late = failure == "turn_timeout"
@@ -285,7 +285,7 @@ class RunDesk:
         )
 
     def _signature(self, state: RunState) -> str:
-        """What must move for a turn to have brought something: an open probe, or a claim."""
+        """The state that a productive turn changes: an open probe, or a claim."""
         return f"{state.plan.signature(retries_left(self._policy, state.retries_used))} {state.claims}"
 
     def _emit(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""What a model may cost: set aside before a call, counted after it."""
+"""The cost of a model: reserved before a call, settled after it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fleet.runs.driver_choice import Price
 
 
 class ModelBudget:
-    """One run's reservations. What nobody settles stays spent."""
+    """One run's reservations. An unsettled one stays spent."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._held: Reservation | None = None
 
     async def reserve(self, tokens: int, price: Price) -> None:
-        """Set aside the most that a call may cost, whichever way its tokens go; BudgetExceeded."""
+        """Reserve the most that a call may cost, for any mix of tokens; raises BudgetExceeded."""
         ways = (
             TurnUsage(input_tokens=tokens, output_tokens=0, model_calls=1),
             TurnUsage(input_tokens=0, output_tokens=tokens, model_calls=1),
@@ -28,7 +28,7 @@ class ModelBudget:
         self._held = await self._ledger.reserve(tokens=tokens, usd=usd)
 
     async def settle(self, usage: TurnUsage | None, price: Price) -> None:
-        """Charge what a call did cost; figures that nobody knows leave the reserve spent."""
+        """Charge the actual cost of a call; unknown figures leave the reservation spent."""
         held, self._held = self._held, None
         if held is None or usage is None:
             return
@@ -39,6 +39,6 @@ class ModelBudget:
 
 
 def _cost(usage: TurnUsage, price: Price) -> Decimal | None:
-    """The higher of what a provider says and what its prices make."""
+    """The higher of the provider's figure and the price computed from tokens."""
     known = [cost for cost in (dollars(usage.cost_usd), price(usage)) if cost is not None]
     return max(known, default=None)

@@ -1,4 +1,4 @@
-"""What a driver is offered: the granted tools with the schemas of their arguments, and the desk's own."""
+"""The tools on offer to a driver: the granted tools with their argument schemas, and the desk's own."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class _Args(BaseModel):
 
 
 class RunProbe(_Args):
-    """Look at one probe of the plan: its steps are run in fresh jails and judged."""
+    """Look at one probe of the plan: its steps run in fresh jails and are judged."""
 
     probe: Annotated[str, Field(max_length=64, description="id of an open probe of the plan")]
 
 
 class ReportFinding(_Args):
-    """Claim a defect beyond the plan, with the calls that show it. It is run again before it counts."""
+    """Claim a defect beyond the plan, with the calls that show it. It is reproduced before it counts."""
 
     title: Annotated[str, Field(min_length=8, max_length=300, description="what is wrong, what was expected")]
     severity: Severity
@@ -39,12 +39,14 @@ class ReportFinding(_Args):
     ] = ()
     expect: Annotated[
         str,
-        Field(max_length=300, description="CEL over result and results: true when all is well, false now"),
+        Field(
+            max_length=300, description="CEL over result and results: true on a healthy platform, false now"
+        ),
     ] = ""
 
 
 class Finish(_Args):
-    """Say that there is nothing more to do; refused while probes of the plan are open."""
+    """Declare the work finished; refused while probes of the plan are open."""
 
     detail: Annotated[str, Field(max_length=1_000)] = ""
 
@@ -53,13 +55,13 @@ OWN: Mapping[str, type[_Args]] = {RUN_PROBE: RunProbe, REPORT_FINDING: ReportFin
 
 
 def offers(grant: Collection[str], strikes: CircuitBreaker) -> tuple[Offer, ...]:
-    """Everything that may be asked for now; a withdrawn group is gone."""
+    """All tools on offer now; those of withdrawn groups are missing."""
     tools = [tool for tool in TOOLS if tool in grant and strikes.offers(tool)]
     return (*(_tool(tool) for tool in tools), *(_own(name) for name in OWN))
 
 
 def parsed(name: str, args: Mapping[str, Any]) -> _Args | str:
-    """Arguments of one of the desk's own tools, or why they are not valid: `/pointer: message`."""
+    """Arguments of one of the desk's own tools, or why they are invalid: `/pointer: message`."""
     try:
         return OWN[name].model_validate(dict(args))
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""The plan of a run: its probes, and what became of each. `PLAN.md` shows it, `state.json` keeps it.
+"""The plan of a run: its probes, and the state of each. `PLAN.md` shows it, `state.json` keeps it.
 
-Whether a run goes on is a function of this and of the stop conditions (policy.py), not of a driver's word.
+Whether a run continues depends on this and on the stop conditions (policy.py), not on the driver.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from fleet.text import line, markdown_code
 from sandbox.tools import TOOLS
 
 State = Literal["pending", "healthy", "finding", "skipped", "inconclusive", "not_applicable"]
-"""`healthy` and `finding` were looked at; `skipped` was refused; `inconclusive` could not be decided;
-`not_applicable`: the platform has nothing there to look at."""
+"""`healthy` and `finding` were looked at; `skipped` was refused; `inconclusive` is undecided;
+`not_applicable`: the platform has no such part."""
 STATES: tuple[State, ...] = get_args(State)
 LOOKED: frozenset[State] = frozenset({"healthy", "finding"})
 
@@ -35,7 +35,7 @@ _MARKS: dict[State, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PlanItem:
-    """One probe: `tries` counts looks at it, `rung` is the lowest one that permits all its calls."""
+    """One probe: `tries` counts looks at it, `rung` is the lowest that permits all its calls."""
 
     id: str
     state: State = "pending"
@@ -46,13 +46,13 @@ class PlanItem:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All items, in the order in which they are worked on. Immutable."""
+    """All items in working order. Immutable."""
 
     items: tuple[PlanItem, ...]
 
     @classmethod
     def of(cls, probes: Iterable[Probe]) -> Plan:
-        """The plan as a run begins; ConfigError for ids twice or a probe without steps."""
+        """The plan as a run begins; ConfigError for duplicate ids or a probe without steps."""
         items: list[PlanItem] = []
         for probe in probes:
             if not probe.steps:
@@ -64,11 +64,11 @@ class Plan:
         """The same plan, if a run may begin with it; ConfigError otherwise."""
         ids = [item.id for item in self.items]
         if "" in ids or len(set(ids)) != len(ids):
-            raise ConfigError("two items of a plan have the same id, or none", remedy="give each its own id")
+            raise ConfigError("an id in the plan is missing or used twice", remedy="give each its own id")
         for item in self.items:
             if (item.state, item.tries) != ("pending", 0):
                 raise ConfigError(
-                    f"item {item.id!r} begins as {item.state}", remedy="a plan begins with nothing done"
+                    f"item {item.id!r} begins as {item.state}", remedy="every item of a new plan must be open"
                 )
         return self
 
@@ -89,21 +89,21 @@ class Plan:
         )
 
     def open(self, retries: int = 0) -> tuple[PlanItem, ...]:
-        """What is still to be worked on, in order: what nobody tried, then what may get a second look."""
+        """Remaining items in order: untried ones, then those that may be retried."""
         untried = tuple(item for item in self.items if item.state == "pending")
         again = tuple(item for item in self.items if item.state == "inconclusive") if retries > 0 else ()
         return untried + again
 
     def looked(self) -> int:
-        """How many items were looked at, whatever was seen."""
+        """Number of items looked at, with any result."""
         return sum(item.state in LOOKED for item in self.items)
 
     def tried(self) -> int:
-        """How many items were worked on at all; what is not applicable took no work."""
+        """Number of items worked on, without those that are not applicable."""
         return sum(item.state not in ("pending", "not_applicable") for item in self.items)
 
     def signature(self, retries: int = 0) -> str:
-        """A digest of the open items: the same as long as nothing moves."""
+        """A digest of the open items: constant while nothing changes."""
         text = "\n".join(f"{item.id} {item.state} {item.tries}" for item in self.open(retries))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -125,14 +125,14 @@ def _line(item: PlanItem) -> str:
 
 
 def _rung(probe: Probe) -> Rung:
-    """The lowest rung that permits every step; a tool that nobody knows needs the highest."""
+    """The lowest rung that permits every step; an unknown tool needs the highest."""
     specs = [TOOLS.get(step.tool) for step in probe.steps]
     needed = [LOWEST.get(spec.effect, Rung.PROPOSE) if spec else Rung.PROPOSE for spec in specs]
     return max(needed, key=lambda rung: rung.height, default=Rung.OBSERVE)
 
 
 def complete(plan: Plan, retries: int) -> bool:
-    """The completion gate: something was planned, and nothing is left that could be worked on."""
+    """The completion gate: something was planned, and no item is left to work on."""
     return bool(plan.items) and not plan.open(retries)
 
 

@@ -1,4 +1,4 @@
-"""Calls that change something are done once: the same one again gets the first answer, a third ends it."""
+"""Calls that change something are made once: a repeat gets the first answer, a third ends the run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 WINDOW = 12
-"""Acts that are remembered as recent."""
+"""Number of recent acts that are remembered."""
 MOST = 3
-"""Times that the same act may be asked for within the window; the last of them is the end."""
+"""Requests for the same act within the window that end the run."""
 
 
 class RepeatGuard:
@@ -25,7 +25,7 @@ class RepeatGuard:
         self._recent: deque[str] = deque(maxlen=WINDOW)
 
     def before(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The first answer to an act that was done already, else None; RunOver when it is insisted on."""
+        """The first answer to an act made before, else None; RunOver when the driver insists."""
         if not _is_act(tool):
             return None
         key = _key(tool, args)
@@ -37,7 +37,7 @@ class RepeatGuard:
         return self._answers[key]
 
     def after(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Keep the answer of an act that was done."""
+        """Remember the answer of an act."""
         if _is_act(tool):
             key = _key(tool, args)
             self._recent.append(key)

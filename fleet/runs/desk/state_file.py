@@ -1,7 +1,7 @@
-"""`runs/<id>/state.json`: what a run has counted, on the disk at every turn and read back strictly.
+"""`runs/<id>/state.json`: a run's counts, written at every turn and read back strictly.
 
-A restart cannot start the counts anew, and nobody else can: what is read must be whole, possible, and
-what this run wrote last. Anything else ends the run as `state_invalid`.
+A restart cannot reset the counts, and no one else can: the file must be whole, plausible, and what this run
+wrote last. Anything else ends the run as `state_invalid`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Strict(BaseModel):
 
 
 class ItemState(_Strict):
-    """One line of the plan as it is kept."""
+    """One stored line of the plan."""
 
     id: Annotated[str, Field(min_length=1, max_length=64)]
     state: State
@@ -41,7 +41,7 @@ class ItemState(_Strict):
 
 
 class RunState(_Strict):
-    """Every count of a run; JSON numbers only, none below 0."""
+    """Every count of a run; JSON numbers, none below 0."""
 
     version: Literal[1] = 1
     run: str
@@ -60,7 +60,7 @@ class RunState(_Strict):
 
     @classmethod
     def begin(cls, run: str, plan: Plan) -> RunState:
-        """As a run begins."""
+        """The state of a new run."""
         return cls(run=run, signature=plan.signature()).with_plan(plan)
 
     @property
@@ -80,23 +80,23 @@ class RunState(_Strict):
 
 
 class StateFile:
-    """The one file. `save` is atomic and durable; `check` compares the disk with what was saved last."""
+    """The one file. `save` is atomic and durable; `check` compares the disk with the last saved state."""
 
     def __init__(self, folder: Path, run: str) -> None:
         self.path, self._run = folder / NAME, run
         self._last: RunState | None = None
 
     def save(self, state: RunState) -> None:
-        """Replace the file in one step: a crash leaves the old state or the new one. OSError passes on."""
+        """Replace the file in one step: a crash leaves the old state or the new one. Raises OSError."""
         write_whole(self.path, state.model_dump_json().encode() + b"\n")
         self._last = state
 
     def adopt(self, state: RunState) -> None:
-        """Go on from a state that `load` has read."""
+        """Continue from a state that `load` returned."""
         self._last = state
 
     def load(self) -> RunState:
-        """What the disk says; RunOver `state_invalid` when that is not a whole state of this run."""
+        """Read the state; RunOver `state_invalid` unless it is a complete state of this run."""
         try:
             state = RunState.model_validate_json(self._read(), strict=True)
             ids = [one.id for one in state.items]
@@ -107,13 +107,13 @@ class StateFile:
         except (OSError, ValueError, RecursionError) as error:
             raise invalid(str(getattr(error, "strerror", None) or error)) from None
         if state.run != self._run or len(set(ids)) != len(ids):
-            raise invalid("it is not of this run, or names a probe twice")
+            raise invalid("it belongs to another run, or names a probe twice")
         return state
 
     def check(self) -> None:
         """RunOver `state_invalid` unless the disk holds exactly what this run wrote last."""
         if self.load() != self._last:
-            raise invalid("somebody else has changed it")
+            raise invalid("another process changed it")
 
     def _read(self) -> bytes:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -125,16 +125,16 @@ class StateFile:
             raw = os.read(descriptor, MAX_BYTES + 1)
         finally:
             os.close(descriptor)
-        json.loads(raw, object_pairs_hook=_unique)  # a key twice would say two things
+        json.loads(raw, object_pairs_hook=_unique)  # a duplicate key would be ambiguous
         return raw
 
 
 def invalid(why: str, name: str = NAME) -> RunOver:
-    """The loud end of a run whose state or brief is not what it was."""
+    """The end of a run whose state or brief was changed."""
     return RunOver("state_invalid", f"{name}: {why}")
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError("a key twice")
+        raise ValueError("duplicate key")
     return dict(pairs)

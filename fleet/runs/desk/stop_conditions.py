@@ -1,11 +1,11 @@
-"""How far a run may go by itself: the stop conditions, in their order. Pure.
+"""How far a run may go on its own: the stop conditions, in order. Pure.
 
-kill_switch       STOP is there
+kill_switch       STOP is set
 iteration         max_turns_per_run turns, or max_features_per_run probes
-repeated_failure  three failed turns in a row, or five timeouts, or what the persona fails fast on
+repeated_failure  three failed turns in a row, or five timeouts, or a fail-fast condition of the persona
 size              the run's files have reached their budget
-plan_complete     every probe was looked at, or nothing more can be done about it
-awaiting_human    nothing was looked at yet, and the dial permits nothing that is left
+plan_complete     every probe was looked at, or cannot be looked at any more
+awaiting_human    nothing was looked at, and the dial permits none of the rest
 no_progress       six turns with the same open items
 """
 
@@ -22,7 +22,7 @@ MAX_FAILURES = 3
 MAX_TIMEOUTS = 5
 MAX_STALE = 6
 MAX_BYTES = 48_000_000
-"""Of a run's trajectory: below the 50 MB that a run may leave, so that the end still fits."""
+"""Bytes of a run's trajectory: below the 50 MB limit of a run, so that the end still fits."""
 
 ENDED_WELL = frozenset({"done"})
 PROVABLE = frozenset(
@@ -38,12 +38,12 @@ PROVABLE = frozenset(
         "jail_lost",
     }
 )
-"""Outcomes after which what was raised is proven all the same: the driver is over, the run is not."""
+"""Outcomes after which raised findings are still proven: the driver ended, the run did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a run ends: the condition, the outcome that is recorded, and a line for a person."""
+    """Why a run ends: the condition, the recorded outcome, and a line for a person."""
 
     reason: str
     outcome: str
@@ -52,10 +52,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What is true between two turns. Every count is of the whole run, also across a restart.
+    """The facts between two turns. Every count is for the whole run, across restarts.
 
     `stop` is why everything is paused, "" when it is not. `failed` and `timeouts` count since the last
-    good turn, `stale` turns since an open item moved. `explores`: the driver may go on when the plan is
+    good turn, `stale` turns since an open item changed. `explores`: the driver may continue after the plan is
     complete, until `patience` turns brought nothing.
     """
 
@@ -81,12 +81,12 @@ def limit_of(policy: PolicySection) -> int | None:
 
 
 def retries_left(policy: PolicySection, used: int) -> int:
-    """Second looks that are left, for all probes together."""
+    """Remaining retries for all probes together."""
     return max(0, policy.retry_budget - used)
 
 
 def next_item(facts: RunFacts, policy: PolicySection) -> str:
-    """The id of the item to work on next, or "" when there is none or no more may be begun."""
+    """The id of the item to work on next, or "" when none is left or no more may be started."""
     waiting = facts.plan.open(retries_left(policy, facts.retries_used))
     if full(facts, policy):
         waiting = tuple(item for item in waiting if item.state != "pending")
@@ -94,7 +94,7 @@ def next_item(facts: RunFacts, policy: PolicySection) -> str:
 
 
 def stop(facts: RunFacts, policy: PolicySection) -> Stop | None:
-    """The first condition that holds, or None when the run may go on."""
+    """The first condition that holds, or None when the run may continue."""
     for condition in CONDITIONS:
         found = condition(facts, policy)
         if found is not None:
@@ -150,7 +150,7 @@ def _awaiting_human(facts: RunFacts, policy: PolicySection) -> Stop | None:
     waiting = facts.plan.open()
     if not waiting or facts.plan.looked() or any(item.rung.height <= facts.rung.height for item in waiting):
         return None
-    detail = f"{len(waiting)} probes need a higher rung than {facts.rung}: a person turns the dial"
+    detail = f"{len(waiting)} probes need a higher rung than {facts.rung}: a person must raise the dial"
     return Stop("awaiting_human", "awaiting_human", detail)
 
 
@@ -172,7 +172,7 @@ CONDITIONS: tuple[Callable[[RunFacts, PolicySection], Stop | None], ...] = (
 
 
 def summary(plan: Plan) -> str:
-    """How a plan stands, in a line; "" when everything was looked at."""
+    """Summary of a plan in one line; "" when all was looked at."""
     if plan.looked() == len(plan.items):
         return ""
     none = sum(item.state == "not_applicable" for item in plan.items)
@@ -185,6 +185,6 @@ def _finished(facts: RunFacts, policy: PolicySection) -> bool:
 
 
 def full(facts: RunFacts, policy: PolicySection) -> bool:
-    """Whether no further probe may be begun; those begun may get their second look."""
+    """Whether no further probe may be started; started ones may be retried."""
     limit = limit_of(policy)
     return limit is not None and facts.plan.tried() >= limit

@@ -1,4 +1,4 @@
-"""One turn of a driver: what was asked in it, what came of it, and when it takes nothing any more."""
+"""One turn of a driver: its calls, their results, and when it accepts no more."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from fleet.runs.driver_choice import Price, unpriced
 from fleet.text import line
 
 MAX_CALLS = 32
-"""Calls of one turn that are looked at; the rest is refused and counted, at no cost."""
+"""Most calls in one turn; the rest is refused and counted at no cost."""
 MAX_REJECTIONS = 3
-"""Calls of one turn that cannot be calls (unknown, malformed); one more fails the turn."""
+"""Most invalid calls in one turn (unknown, malformed); one more fails the turn."""
 _MESSAGES = (MessageStarted, MessageDelta, MessageDone, MessageSaid)
 
 
 class Answers(Protocol):
-    """Whoever answers a call: the conductor. Rejections are told to the turn."""
+    """Answers a call: the conductor. It reports rejections to the turn."""
 
     async def answer(
         self, turn: OpenTurn, call_id: str, tool: str, args: Mapping[str, Any] | str
@@ -69,18 +69,16 @@ class OpenTurn:
                 raise RuntimeError("this turn is over")
             self.asked += 1
             if self.asked > MAX_CALLS:
-                return refusal(call_id, tool, f"more than {MAX_CALLS} calls in one turn: not looked at")
+                return refusal(call_id, tool, f"more than {MAX_CALLS} calls in one turn: ignored")
             self.proposed.append(line(call_id, 128))
             if self.failure == "invalid_action_exhausted":
-                return refusal(
-                    call_id, tool, "too many calls of this turn could not be understood: it is over"
-                )
+                return refusal(call_id, tool, "too many invalid calls: the turn is over")
             reply = await self.desk.answer(self, call_id, tool, args)
             self._observe(reply)
             return reply
 
     def reject(self, tool: str, pointer: str, error: str) -> None:
-        """Count a call that could not be one; one too many fails the turn."""
+        """Count an invalid call; one too many fails the turn."""
         self.rejected += 1
         self.rejections.append(
             {"tool": line(tool, 64), "pointer": line(pointer, 100), "error": line(error, 200)}
@@ -101,12 +99,12 @@ class OpenTurn:
 
     def failed(self, failure: str, detail: str = "") -> None:
         if failure not in FAILURES:
-            raise ValueError(f"{failure!r} is not a reason why a turn fails")
+            raise ValueError(f"{failure!r} is not a reason for a failed turn")
         if self.is_open:
             self.failure, self.detail = failure, line(detail, 300)
 
     def record(self, executed: tuple[int, ...], seconds: float) -> TurnEnded:
-        """What stands in the trajectory when the turn is over."""
+        """The trajectory's record of the finished turn."""
         validation: dict[str, Any] = {"ok": not self.failure and not self.rejected}
         if self.rejected:
             validation |= {"retries": self.rejected, "rejections": self.rejections}
@@ -140,7 +138,7 @@ class OpenTurn:
 
 
 def checked(usage: TurnUsage) -> TurnUsage:
-    """A usage whose figures can be counted; what is no amount (negative, no number) becomes unknown."""
+    """A usage with countable figures; an invalid one (negative, not a number) becomes unknown."""
     wrong = {
         name: None
         for name, value in usage.model_dump(exclude={"model", "cost_usd"}).items()
@@ -153,7 +151,7 @@ def checked(usage: TurnUsage) -> TurnUsage:
 
 
 def dollars(text: str | None) -> Decimal | None:
-    """An amount of money as a provider said it; None for what is none."""
+    """An amount of money as reported by a provider; None if invalid."""
     try:
         amount = Decimal(text) if text is not None and len(text) <= 40 else Decimal("NaN")
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""The one open outage of a platform, in the journal: noticed once and ended once, however many look."""
+"""The one open outage of a platform, in the journal: noticed once and ended once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fleet.runs.call.targets import spoken, words
 from fleet.store.journal import Journal
 
 Make = Callable[[str], Outage]
-"""Words an outage that began then (ISO)."""
+"""Words an outage that began at this time (ISO)."""
 
 
 def key_of(platform: str) -> str:
-    """Where the journal keeps a platform's outages."""
+    """Journal key of a platform's outages."""
     return FACTS + platform
 
 
 async def book_of(journal: Journal, platform: str) -> OutageBook:
-    """The outages of a platform as they are now."""
+    """The current outages of a platform."""
     return read_book(await journal.get(key_of(platform)))
 
 
@@ -29,7 +29,7 @@ def noticed(
 ) -> tuple[OutageBook, OutageEnd | None]:
     """The book with an open outage of exactly these targets, and the end of one of other targets. Pure.
 
-    What goes on in another extent keeps its beginning. What is `unseen` has not answered.
+    An outage that changes its extent keeps its beginning. `unseen` targets have not answered.
     """
     known = book.open
     if known is None:
@@ -42,7 +42,7 @@ def noticed(
     else:
         others = [f"{spoken(sorted(back))} answered again"] * bool(back)
         others += [f"{spoken(sorted(more))} went down too"] * bool(more)
-        why, since = f"goes on as another item: {words(tuple(others))}", known.since
+        why, since = f"continues as another item: {words(tuple(others))}", known.since
     end = _end(known, now, why)
     return book.closed(end, make(since)), end
 
@@ -50,9 +50,9 @@ def noticed(
 def answered(
     book: OutageBook, names: Collection[str], all_: Collection[str], now: datetime
 ) -> tuple[OutageBook, OutageEnd | None]:
-    """The book without its open outage, when all that is known of it answered. Pure.
+    """The book without its open outage, if all its targets answered. Pure.
 
-    A target that the profile no longer has is not waited for.
+    A target missing from the profile does not count.
     """
     known = book.open
     if known is None or not ((set(known.targets) & set(all_)) or set(all_)) <= set(names):
@@ -64,7 +64,7 @@ def answered(
 async def settle(
     journal: Journal, platform: str, step: Callable[[OutageBook], tuple[OutageBook, OutageEnd | None]]
 ) -> tuple[OutageBook, OutageEnd | None]:
-    """Take a step on what the journal holds at that moment; the step, and its end, are one process's."""
+    """Apply a step to the journal's current book; only one process can take it."""
     while True:
         text = await journal.get(key_of(platform))
         before = read_book(text)

@@ -1,9 +1,9 @@
 """Is the platform down, or are we? Decided from what was tried, with controls. Pure.
 
-A target is down when every look at it failed to get an answer, at least three of them over at least five
-seconds, each in a round in which a control of the same reach answered: another target, a page that the
-profile names, or for loopback a listener of our own. A look that failed on our side (a broken jail, a
-refusal) says nothing about the platform. Without a control nobody can tell.
+A target is down when every look at it failed to get an answer: at least three looks over at least five
+seconds, each in a round in which a control of the same reach answered (another target, a page that the
+profile names, or for loopback our own listener). A look that failed on our side (a broken jail, a refusal)
+says nothing about the platform. A verdict needs a control.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATIENCE_S = 7.0
 LOOKS = 3
 SPREAD_S = 5.0
 WORTH_S = 60.0
-"""An outage of the node that was shorter is recorded, and not posted afterwards."""
+"""A shorter outage of the node is recorded but not posted afterwards."""
 _PAUSES_S = (1.0, 2.0, 4.0)
 _DEADLINES_S = (5.0, 5.0, 5.0, 15.0)
 _SHORTEST_S = (2.0, 2.0, 2.0, 8.0)
@@ -31,18 +31,18 @@ How = Literal["answered", "silent", "ours"]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a target is looked at before it is called down; by default seven seconds, four looks."""
+    """The looks at a target before it is reported down; by default four over seven seconds."""
 
     seconds: float = PATIENCE_S
 
     @property
     def pauses(self) -> tuple[float, ...]:
-        """Before the second look and each one after it."""
+        """Pauses before the second look and each later one."""
         return tuple(pause * self._scale for pause in _PAUSES_S)
 
     @property
     def deadlines(self) -> tuple[float, ...]:
-        """Of each look. The last is long: what answers late is slow, and not down."""
+        """Deadline of each look. The last is long: a late answer means slow, not down."""
         return tuple(max(d * self._scale, s) for d, s in zip(_DEADLINES_S, _SHORTEST_S, strict=True))
 
     @property
@@ -60,7 +60,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class TargetLook:
-    """One look at one target. `at` in seconds since the first; `said` how it ended, in a few words."""
+    """One look at one target. `at` in seconds since the first; `said` is its result in a few words."""
 
     target: str
     round: int
@@ -72,7 +72,7 @@ class TargetLook:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Something else that was asked in a round. `named`: its host had to be looked up."""
+    """Another host asked in a round. `named`: its host name had to be resolved."""
 
     name: str
     round: int
@@ -80,19 +80,19 @@ class Control:
     named: bool
     answered: bool
     own: bool = False
-    """Our own listener, which only stands for loopback."""
+    """Our own listener, a control for loopback only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """Whatever was looked at answered, sooner or later."""
+    """Every target answered, sooner or later."""
 
     answered: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """`since` in seconds after the first look; `tried` are the looks that count, `by` the controls."""
+    """`since` in seconds after the first look; `tried` are the counted looks, `by` the controls."""
 
     targets: tuple[str, ...]
     since: float
@@ -103,7 +103,7 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class CouldNotTell:
-    """Nothing is said about the platform."""
+    """No verdict about the platform."""
 
     why: str
     answered: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class CouldNotTell:
 
 Verdict = Up | Down | CouldNotTell
 Hosts = Mapping[str, tuple[Reach, bool]]
-"""By the target's name, in the order in which they are named: how far away, and whether it has a name."""
+"""Reach of each target by name, in order, and whether its host is a name."""
 
 
 def decide(
@@ -120,12 +120,14 @@ def decide(
     hosts: Hosts,
     patience: Patience = Patience(),
 ) -> Verdict:
-    """The verdict on all targets. One that answered in a round is itself a control of that round."""
+    """The verdict on all targets. A target that answered in a round is a control of that round."""
     answered = _names((look for look in looks if look.how == "answered"), hosts)
     quiet = [look for look in looks if look.how == "silent" and look.target not in answered]
     silent = _names(quiet, hosts)
     if not silent:
-        return Up(answered) if answered or not looks else CouldNotTell(f"no look came out: {_said(looks)}")
+        return (
+            Up(answered) if answered or not looks else CouldNotTell(f"no look had a result: {_said(looks)}")
+        )
     among = [
         *controls,
         *(Control(one.target, one.round, *hosts[one.target], True) for one in looks if one.how == "answered"),
@@ -145,12 +147,12 @@ def decide(
 
 
 def _control(look: TargetLook, reach: Reach, controls: Iterable[Control]) -> Control | None:
-    """The first control that shows, for this look, that an answer could have come."""
+    """The first control that shows that an answer to this look was possible."""
     return next((one for one in controls if one.answered and _fits(one, look, reach)), None)
 
 
 def _fits(one: Control, look: TargetLook, reach: Reach) -> bool:
-    """Whether a control would show something about this look, if it answered."""
+    """Whether an answer of this control would be evidence for this look."""
     far = one.reach is reach is Reach.LOOPBACK if one.own else one.reach >= reach
     return far and one.round == look.round and (one.named or look.said != NO_NAME)
 
@@ -174,12 +176,12 @@ def _said(looks: Iterable[TargetLook]) -> str:
 
 
 def severity(down: Collection[str], all_: Collection[str]) -> Literal["critical", "high"]:
-    """Critical when everything is down, or the node; high when a part is."""
+    """Critical when everything or the node is down; high when a part is."""
     return "critical" if NODE in down or set(down) >= set(all_) else "high"
 
 
 def title(verdict: Down, since: str) -> str:
-    """What was seen, in a line."""
+    """The observation in one line."""
     do = "does" if _one(verdict.targets) else "do"
     told = {name: _said(look for look in verdict.tried if look.target == name) for name in verdict.targets}
     how = next(iter(told.values()))

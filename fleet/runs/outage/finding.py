@@ -1,4 +1,4 @@
-"""The finding that an outage is: its looks are its proof, sealed and worded like any other's."""
+"""The finding for an outage: its looks are its proof, sealed and worded like any other's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleet.store.rows import FindingRow
 
 EXPECTED = "every target of the platform answers"
 PROOF = 3
-"""At least so many looks stand behind every outage: proven 3 of 3, by themselves."""
+"""Fewest looks behind an outage: they prove it 3 of 3."""
 
 
 async def confirm(
@@ -30,7 +30,7 @@ async def confirm(
     outage: Outage,
     repro: Sequence[ReproCall],
 ) -> None:
-    """Put the outage among the run's findings, confirmed; the outbox posts it once, by its fingerprint."""
+    """Add the outage to the run's findings as confirmed; the outbox posts it once, by fingerprint."""
     row = FindingRow(
         run_id=run,
         fingerprint=outage.fp,
@@ -72,12 +72,12 @@ async def confirm(
 
 
 async def is_kept(world: FleetContext, fingerprint: str) -> bool:
-    """Whether some run has it among its findings, so that its outbox sees to it."""
+    """Whether a run has it among its findings, so that its outbox posts it."""
     return any(row.fingerprint == fingerprint for row in await world.journal.findings())
 
 
 async def repeat_held(world: FleetContext, run: str, fingerprint: str) -> None:
-    """Other runs saw it while it could not be posted: it is one entry, and this run's."""
+    """Other runs saw it while it could not be posted: it becomes one entry, of this run."""
     for row in await world.journal.findings(None, ["confirmed"]):
         if row.fingerprint == fingerprint and row.run_id != run and row.data.get("held"):
             await world.journal.set_finding(row.run_id, fingerprint, state="repeated")

@@ -1,7 +1,7 @@
-"""A run's look at what its platform is reached at, and what is made of it: an outage is a finding of its own.
+"""A run's look at its platform's targets; an outage becomes a separate finding.
 
 It looks when a persona asks for it, when an outage is open, when the health check fails, and when calls of
-the run could not reach a target. HTTP is looked at as tools do it: through gate, jail and broker.
+the run could not reach a target. HTTP looks go the same way as tools: through gate, jail and broker.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from fleet.text import line
 from fleet.unanswered import BAD_GATEWAY, GATEWAY, TIMED_OUT, WORDS
 
 COULD_NOT_TELL = "could_not_tell"
-"""Outcome of a run of which nobody can say whether the platform was down, or we were."""
+"""Outcome of a run that could not tell whether the platform was down, or we were."""
 FETCH = "qa_fetch"
 
 
 @dataclass(slots=True)
 class Watch:
-    """Implements what a drive asks before, while and after it drives. `doubt` says why nobody could tell."""
+    """Implements the drive's questions before, during and after driving. `doubt`: why it could not tell."""
 
     world: FleetContext
     run: str
@@ -60,7 +60,7 @@ class Watch:
     _controls: list[Control] = field(default_factory=list)
 
     async def begin(self) -> None:
-        """Before the work, once: RunOver when it would be blind."""
+        """Before the work, once: RunOver when the run would be blind."""
         if self._looks:
             return
         if self.persona.persona.outages or (await self._book()).open:
@@ -68,18 +68,18 @@ class Watch:
             self.verdict()
 
     async def after(self) -> None:
-        """After the work: look at what could not be reached, and was not known to be down."""
+        """After the work: look at targets that were unreachable and not known to be down."""
         contacts = self.session.contacts
         if contacts.failed.keys() - contacts.down.keys():
             await self.look()
 
     def verdict(self) -> None:
-        """RunOver when nobody could tell whether the platform was down."""
+        """RunOver when it is unknown whether the platform was down."""
         if self.doubt:
             raise RunOver(COULD_NOT_TELL, self.doubt)
 
     async def look(self) -> Verdict:
-        """Look at every target until each has answered or was looked at often enough; act on the verdict."""
+        """Look at every target until it answers or has had enough looks; act on the verdict."""
         self._looks, self._controls = [], []
         began = self.world.clock.now()
         verdict = await self._looked()
@@ -116,7 +116,7 @@ class Watch:
         return decide(self._looks, self._controls, hosts, patience)
 
     def _targets(self) -> tuple[Target, ...]:
-        """Those that this persona may look at."""
+        """The targets that this persona may look at."""
         may = FETCH in self.persona.persona.tools
         return tuple(one for one in self.session.contacts.targets if may or not one.bases)
 
@@ -185,7 +185,7 @@ class Watch:
         known = after.open
         assert known is not None
         self.session.contacts.down = dict.fromkeys(verdict.targets, known.title)
-        # what this run saw itself, under the name that the outage has
+        # this run's own observation, under the outage's name
         mine = make(known.since).model_copy(update={"fp": known.fp})
         self.stream.emit(
             OutageNoticed(fingerprint=known.fp, targets=known.targets, since=known.since, title=mine.title)
@@ -200,9 +200,7 @@ class Watch:
         all_ = [one.name for one in self.session.contacts.targets]
         now = self.world.clock.now()
         preview = answered(OutageBook(open=before), verdict.answered, all_, now)[1]
-        if (
-            preview is not None
-        ):  # what is owed to the log first: a crash in between is made good by the next run
+        if preview is not None:  # what the log is owed comes first: the next run completes it after a crash
             await self._owed(before, preview)
         _, end = await settle(
             self.world.journal,
@@ -213,7 +211,7 @@ class Watch:
             self._over(before, end)
 
     async def _owed(self, outage: Outage, end: OutageEnd) -> None:
-        """An outage that could not be posted while it lasted, or whose run died before, and was worth it."""
+        """An outage that could not be posted while it lasted, or whose run died, and was long enough."""
         if end.seconds < Patience(self.world.platform.web.patience_s).worth_s:
             return
         if not outage.held and await is_kept(self.world, outage.fp):
@@ -238,7 +236,7 @@ class Watch:
 
 
 def how_of(answer: Answer) -> tuple[How, str]:
-    """How a look through a jail ended: the platform's answer, its silence, or our own trouble."""
+    """The result of a look through a jail: the platform's answer, its silence, or our own trouble."""
     result: Mapping[str, Any] = answer.result
     kind, status = result.get("error_class", ""), result.get("status", 0)
     if answer.denied:
@@ -255,7 +253,7 @@ def how_of(answer: Answer) -> tuple[How, str]:
 
 
 def _sorted(words: str) -> tuple[How, str]:
-    """By the words of the broker and of the chain client; any other words are our own trouble."""
+    """Classified by the wording of broker and chain client; anything else is our own trouble."""
     for word in WORDS:
         if words.endswith(word):
             return "silent", word
@@ -265,7 +263,7 @@ def _sorted(words: str) -> tuple[How, str]:
 
 
 async def _together(tasks: list[Awaitable[None]]) -> None:
-    """All at once; a RunOver of any of them, when all have ended."""
+    """Run all concurrently; raise a RunOver of any of them when all have ended."""
     over: list[RunOver] = []
 
     async def guarded(task: Awaitable[None]) -> None:

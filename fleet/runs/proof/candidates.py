@@ -1,7 +1,7 @@
-"""What a look has brought to light: each thing seen becomes a candidate, named by what was seen. Pure.
+"""What a look revealed: each observation becomes a candidate, named after it. Pure.
 
-Every answer is judged by the oracles, whoever asked for it; a probe's own expectation adds what it alone
-knows. Where both speak of the same field of the same look there is one candidate, in the oracle's words.
+The oracles judge every answer to every driver; a probe's own expectation adds what only it knows. If both
+concern the same field of the same look, there is one candidate, in the oracle's words.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One thing seen. `probe` holds the steps that show it; `oracle` is empty where only its expectation
-    says so."""
+    """One observation. `probe` holds the steps that show it; `oracle` is empty if only the probe's
+    expectation failed."""
 
     probe: Probe
     sighting: Sighting
@@ -36,7 +36,7 @@ class Candidate:
     surface: Surface
     oracle: str = ""
     forgeable: bool = False
-    """Where a driver chose the calls, a person looks at it before it is posted."""
+    """Whether a person must review it before posting, if a driver chose the calls."""
     calls: tuple[ReproCall, ...] = ()
 
     @property
@@ -44,7 +44,7 @@ class Candidate:
         return identity(self.surface, self.sighting, self.calls)
 
     def row(self, run: str, persona: LoadedPersona, claim: Mapping[str, Any] | None = None) -> FindingRow:
-        """As it is kept at the moment it is seen, before anything is proven. `claim`: what a driver said."""
+        """The record kept at the moment of observation, before any proof. `claim`: the driver's words."""
         data: dict[str, Any] = {
             "persona_sha256": persona.sha256,
             "probe": self.probe.model_dump(mode="json"),
@@ -69,9 +69,9 @@ class Candidate:
 def candidates(
     probe: Probe, seen: Attempt, surface: Surface, *, trusted: bool = True
 ) -> tuple[Candidate, ...]:
-    """Everything that one look at a probe has shown; `surface` is the persona's own.
+    """Everything that one look at a probe showed; `surface` is the persona's own.
 
-    A probe that is not `trusted` is a driver's claim: its words and its severity are not an oracle's.
+    A probe that is not `trusted` is a driver's claim: its words and severity do not count as an oracle's.
     """
     found = [one for index in range(len(seen.results)) for one in _broken(seen, index)]
     explained = {field for one in found for field in one[1].fields}
@@ -97,7 +97,7 @@ def candidates(
 
 
 def shows(row: FindingRow, probe: Probe, seen: Attempt) -> bool:
-    """Whether a look shows the same thing again: the same signature, by the same judge."""
+    """Whether a look shows the same signature again, by the same judge."""
     wanted = (row.data.get("oracle", ""), row.data.get("signature", ""))
     surface: Any = row.surface
     return wanted in {(one.oracle, one.sighting.signature) for one in candidates(probe, seen, surface)}
@@ -106,7 +106,7 @@ def shows(row: FindingRow, probe: Probe, seen: Attempt) -> bool:
 def answered(
     tool_calls: tuple[Step, ...], asked: Mapping[str, Any], result: Mapping[str, Any]
 ) -> tuple[Candidate, ...]:
-    """What one answer to a driver's own call shows, with the calls that led to it."""
+    """Candidates from one answer to a driver's own call, with the calls that led to it."""
     found = []
     for one in judge(asked["tool"], asked["args"], result):
         calls = tuple(ReproCall(step.tool, dict(step.args)) for step in tool_calls)
@@ -139,7 +139,7 @@ def _broken(seen: Attempt, index: int) -> list[tuple[int, Violation]]:
 
 
 def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bool) -> Candidate:
-    """The acts before the answer are enough to show it; a probe that means the same may find it graver."""
+    """The preceding acts suffice to show it; an equivalent probe may give it a higher severity."""
     kept = _led(probe.steps, index)
     severity = min(one.severity, probe.severity, key=ORDER.index) if same else one.severity
     body = f"intent: {line(probe.finding, 300)}" if same else ""
@@ -162,7 +162,7 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
 
 
 def _led(steps: Sequence[Step], index: int) -> tuple[int, ...]:
-    """Which steps an answer depends on: what acted before it, and its own; a computation stands for
+    """The steps that an answer depends on: acts before it, and its own call; a computation depends only on
     itself."""
     if TOOLS[steps[index].tool].effect is Effect.COMPUTE:
         return (index,)

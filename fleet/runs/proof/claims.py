@@ -1,10 +1,10 @@
-"""Findings beyond the probes: what a driver claims becomes a probe of its own, or nothing.
+"""Findings beyond the probes: a driver's claim becomes a probe, or is rejected.
 
-A claim is steps and an expectation, and both are the driver's. Running the steps again proves that the
-platform answers so, every time; it does not prove that the answer is wrong, because a driver that lies
-writes an expectation that no healthy platform meets. So only what the fleet itself says of every healthy
-platform (fleet/oracles) may be posted, in the fleet's words; any other claim is proven as well, kept with its
-evidence, and waits for a person. See docs/decisions/0006-explored-findings.md.
+A claim is steps and an expectation, both written by the driver. Repeating the steps proves that the platform
+answers so every time; it does not prove that the answer is wrong, because a lying driver writes an
+expectation that no healthy platform meets. So only what the fleet itself requires of every healthy platform
+(fleet/oracles) may be posted, in the fleet's words. Any other claim is proven too, kept with its evidence,
+and awaits a person. See docs/decisions/0006-explored-findings.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fleet.text import line
 from sandbox.tools import TOOLS
 
 MAX_CLAIMS = 16
-"""Claims with steps that one run may make: each is executed at once, and three times more as its proof."""
+"""Most claims with steps per run: each is executed once, then three times more as its proof."""
 MAX_EXPECT = 300
 MAX_DEPTH = 12
 _LOOP = re.compile(r"\b(?:all|exists|exists_one|map|filter|reduce|min)\s*\(")
@@ -39,7 +39,7 @@ _RUN_NAME = re.compile(r"qa-[a-z2-7]{8}-[0-9]")
 
 
 def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
-    """The probe that a claim is, or why it is none: `/pointer: message`."""
+    """The probe of a claim, or why it is invalid: `/pointer: message`."""
     bad = _bad_steps(report, persona) or _bad_expect(report.expect)
     if bad:
         return bad
@@ -65,7 +65,7 @@ def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
 
 
 def kept(row: FindingRow) -> Probe | None:
-    """The probe that shows a finding, as it was written down; None for one that no probe shows."""
+    """The recorded probe that shows a finding; None if no probe shows it."""
     claim, probe = row.data.get("claim"), row.data.get("probe")
     if probe is None and isinstance(claim, Mapping):
         probe = claim.get("probe")  # of an earlier version
@@ -78,7 +78,7 @@ def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:
         if step.tool not in persona.persona.tools or step.tool not in TOOLS:
             return f"{here}/tool: {line(step.tool, 64)!r} is not granted"
         if step.tool == "qa_report":
-            return f"{here}/tool: a report is no step of a repro"
+            return f"{here}/tool: a report is not a step of a repro"
         if why := bad_args(TOOLS[step.tool], step.args):
             pointer, _, message = why.partition(": ")
             return f"{here}/args{pointer}: {message}"
@@ -87,18 +87,18 @@ def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:
     except ReproError as error:
         return f"/steps: {error}"
     if _RUN_NAME.search(text):
-        return "/steps: a name of this run is gone tomorrow: write {name}, and mint it in the first step"
+        return "/steps: this run's names are temporary: write {name}, and mint it in the first step"
     return ""
 
 
 def _bad_expect(text: str) -> str:
-    """Why an expectation of a driver is not evaluated. It is hostile: what could take long is refused."""
+    """Why a driver's expectation is not evaluated. It is untrusted: anything possibly slow is refused."""
     if not text.strip():
-        return "/expect: say in CEL what holds when all is well"
+        return "/expect: state in CEL what holds on a healthy platform"
     if len(text) > MAX_EXPECT or len(_LOOP.findall(text)) > 1 or _COSTLY.search(text) or _deep(text):
         return f"/expect: at most {MAX_EXPECT} characters, flat, with one loop and no regular expression"
     if not _RESULT.search(_LITERAL.sub("''", text)):
-        return "/expect: it does not speak of result or results, so it says nothing about the platform"
+        return "/expect: it does not use result or results, so it says nothing about the platform"
     try:
         why = check(text)
     except RecursionError:
@@ -107,7 +107,7 @@ def _bad_expect(text: str) -> str:
 
 
 def _deep(text: str) -> bool:
-    """Whether brackets stand in brackets beyond what anybody needs; those in literals count too."""
+    """Whether brackets are nested deeper than any real expectation; brackets in literals count too."""
     depth = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")

@@ -1,4 +1,4 @@
-"""What a run does with one probe, and at its end: a look at it, and the proof of what was seen."""
+"""A look at one probe, and the proof of what it showed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Exercise:
     session: RunSession
 
     async def look(self, probe: Probe) -> Attempt:
-        """Run one probe of the persona once, and keep whatever its answers show."""
+        """Run one probe of the persona once, and keep what its answers show."""
         seen = await attempt(self.session, probe)
         if seen.state in ("inconclusive", "not_applicable"):
             self.skip(probe.id, seen.reason)
@@ -41,9 +41,9 @@ class Exercise:
         return seen
 
     async def look_at_claim(self, probe: Probe) -> tuple[Attempt, bool]:
-        """Run a claim once; what holds is raised, to be proven like anything else. True: a person reviews it.
+        """Run a claim once; raise what it shows, to be proven like any finding. True: a person reviews it.
 
-        What an oracle of the fleet says of its answers is raised in the oracle's words, and needs no review.
+        An oracle's verdict on its answers is raised in the oracle's words and needs no review.
         """
         seen = await attempt(self.session, probe)
         review = False
@@ -55,7 +55,7 @@ class Exercise:
         return seen, review
 
     async def look_at_answer(self, steps: tuple[Step, ...], result: Mapping[str, Any]) -> None:
-        """Judge the answer to a call that a driver made by itself; `steps` lead to it, the call last."""
+        """Judge the answer to a driver's own call; `steps` lead to it, the call last."""
         last = {"tool": steps[-1].tool, "args": steps[-1].args}
         for one in answered(steps, last, result):
             await self._raise(one, {"title": one.sighting.title, "review": True} if one.forgeable else None)

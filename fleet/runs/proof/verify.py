@@ -1,4 +1,4 @@
-"""Nothing unproven is promoted: each candidate is run again, in fresh jails under fresh names."""
+"""Nothing unproven is promoted: each candidate is reproduced in fresh jails under fresh names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fleet.store.rows import FindingRow
 TRIES = 3
 
 EXTRA = 2
-"""More looks that a proof may take for those of its tries that could not tell."""
+"""Extra looks of a proof, for tries that were inconclusive."""
 
 State = Literal["confirmed", "flaky", "dropped", "unverified"]
 Shown = Literal["shown", "healthy", "could_not"]
@@ -35,7 +35,7 @@ Shown = Literal["shown", "healthy", "could_not"]
 
 @dataclass(frozen=True, slots=True)
 class ProofVerdict:
-    """How often the finding came again."""
+    """How often the finding was reproduced."""
 
     state: State
     confirmed: int
@@ -44,7 +44,7 @@ class ProofVerdict:
 
 @dataclass(slots=True)
 class Proof:
-    """One candidate on its way to a verdict: fresh jails and fresh names at every try, spread in time."""
+    """The proof of one candidate: every try in fresh jails under fresh names, spread in time."""
 
     row: FindingRow
     probe: Probe
@@ -60,12 +60,12 @@ class Proof:
         return len(told) < TRIES and len(self.seen) < TRIES + EXTRA
 
     def give_up(self, why: str) -> None:
-        """No more tries: whatever it shows, it cannot be looked at."""
+        """Stop trying: it cannot be looked at."""
         self.why = why
         self.seen += ["could_not"] * (TRIES + EXTRA)
 
     def add(self, attempt: Attempt) -> None:
-        """One more try: what it shows counts only when it is the same thing."""
+        """One more try: it counts only if it shows the same signature."""
         if shows(self.row, self.probe, attempt):
             self.last = attempt
             self.seen.append("shown")
@@ -88,7 +88,7 @@ def needs_review(row: FindingRow) -> bool:
 
 
 def judge(seen: Sequence[Shown]) -> ProofVerdict:
-    """3 of 3 is confirmed, 0 is dropped, between is flaky; what could not be looked at proves nothing."""
+    """3 of 3 is confirmed, 0 is dropped, between is flaky; tries that could not look prove nothing."""
     told = [one for one in seen if one != "could_not"]
     shown = told.count("shown")
     if len(told) < TRIES:
@@ -100,9 +100,9 @@ def judge(seen: Sequence[Shown]) -> ProofVerdict:
 async def prove_all(
     world: FleetContext, session: Session, stream: Stream, proofs: Sequence[Proof], persona: LoadedPersona
 ) -> None:
-    """Look at each again, in rounds, so that one burst of load is not all that a finding rests on.
+    """Reproduce each in rounds, so that a finding does not rest on one burst of load.
 
-    The gravest first; each is written down as soon as it is decided, evidence first. RunOver passes through.
+    The gravest come first; each is recorded as soon as it is decided, evidence first. RunOver passes through.
     """
     lost: RunOver | None = None
     ordered = sorted(proofs, key=lambda one: SEVERITIES.index(one.row.severity))
@@ -110,7 +110,7 @@ async def prove_all(
         for one in waiting:
             try:
                 one.add(await attempt(session, one.probe, proof=True))
-            except RunOver as over:  # one that kills its jails does not stand in the way of the others
+            except RunOver as over:  # one that kills its jails does not block the others
                 if over.outcome != "jail_lost":
                     raise
                 one.give_up(over.detail)
@@ -127,7 +127,7 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
     changes: dict[str, Any] = {"state": verdict.state, "confirmed": verdict.confirmed, "tries": verdict.tries}
     if verdict.state == "confirmed":
         changes |= _sealed(world, proof, persona, verdict)
-        if needs_review(row):  # the calls answer so, 3 of 3; whether that is wrong is the driver's word
+        if needs_review(row):  # the answers reproduce; that they are wrong is only the driver's claim
             changes["state"] = "unverified"
     elif verdict.state == "unverified":
         changes["data"] = {**row.data, "why": world.redactor.text(proof.why)}
@@ -145,7 +145,7 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
 def _sealed(
     world: FleetContext, proof: Proof, persona: LoadedPersona, verdict: ProofVerdict
 ) -> Mapping[str, str]:
-    """Keep the evidence and word the envelope; both are masked before they are hashed."""
+    """Store the evidence and word the envelope; both are masked before hashing."""
     row, probe, shown = proof.row, proof.probe, proof.last
     assert shown is not None
     calls = tuple(ReproCall(one["tool"], dict(one["args"])) for one in shown.asked)

@@ -1,7 +1,7 @@
-"""Entries of ours are looked at a last time at finality: a reorg deeper than `confirmations` may take one.
+"""The last check of our log entries, at finality: a reorg deeper than `confirmations` may drop one.
 
-What is gone is sent again as the very bytes that the journal holds, which cannot be on the chain twice. Only
-when another transaction has taken their nonce is the entry posted anew.
+A dropped entry is sent again as the same bytes from the journal, which cannot be on the chain twice. Only
+when another transaction has used their nonce is the entry posted anew.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from fleet.runs.context import FleetContext
 from fleet.store.rows import EffectRow, FindingRow
 
 BACK = timedelta(days=1)
-"""How long an entry is watched at most: a node that mines on demand may never make so many blocks."""
+"""Longest watch on an entry: a node that mines on demand may never reach finality."""
 
 Tell = Callable[[str, str], None]
-"""Told the run and what became of its entry."""
+"""Called with the run and the fate of its entry."""
 
 
 async def look_at_posts(world: FleetContext, tell: Tell) -> None:
-    """Every entry of late that is final by now, or whose block the chain has not reached any more."""
+    """Recent entries that are final by now, or whose block the chain no longer reaches."""
     watched = await _watched(world)
     if not watched:
         return
@@ -47,18 +47,18 @@ async def _look(world: FleetContext, effect: EffectRow, head: int, tell: Tell) -
     settled = await world.signer.settle_raw(bytes.fromhex(effect.data["raw"]))
     found = settled.receipt
     if settled.state == "pending" or settled.reason == NOT_SENT:
-        return  # looked at again
+        return  # checked again later
     if found is None or found.status != 1:
         await _post_again(world, effect, tell)
     elif found.block == effect.data.get("block"):
         await world.journal.resolve(effect.effect_id, "done", {"final": True})
-    else:  # it was gone, or is in another block: from there on it is watched anew
+    else:  # dropped, or in another block: watch it from there
         await _place(world, effect, tell)
         await world.journal.resolve(effect.effect_id, "done", {"block": found.block})
 
 
 async def _post_again(world: FleetContext, effect: EffectRow, tell: Tell) -> None:
-    """Of findings only: what else was said is said anew by whoever says it, if it is still true."""
+    """Findings only: other entries are renewed by their own writers if they still hold."""
     row = await _finding(world, effect)
     if row is not None and not await _place(world, effect, tell) and not await _said_since(world, row):
         if not await _claim(world, effect):
@@ -67,12 +67,14 @@ async def _post_again(world: FleetContext, effect: EffectRow, tell: Tell) -> Non
         await world.journal.set_finding(
             row.run_id, row.fingerprint, state="posted", tx=posted.tx, index=posted.index
         )
-        tell(row.run_id, f"entry {row.index} was dropped by the chain, and is posted again as {posted.index}")
+        tell(
+            row.run_id, f"entry {row.index} was dropped by the chain, and was posted again as {posted.index}"
+        )
     await world.journal.resolve(effect.effect_id, "failed", {"reason": "dropped by a reorg"})
 
 
 async def _place(world: FleetContext, effect: EffectRow, tell: Tell) -> bool:
-    """Write down where the entry of a finding is now; False when it is not on the log."""
+    """Record the current index of a finding's entry; False when it is not on the log."""
     row = await _finding(world, effect)
     index = await world.log.find(row.envelope, world.identity) if row else None
     if row is None or index is None:
@@ -83,7 +85,7 @@ async def _place(world: FleetContext, effect: EffectRow, tell: Tell) -> bool:
 
 
 async def _said_since(world: FleetContext, row: FindingRow) -> bool:
-    """Whether a later run has found the same, missed the entry and posted its own."""
+    """Whether a later run found the same, missed the entry and posted its own."""
     later = await world.journal.posted(row.fingerprint)
     if later is None or later.run_id == row.run_id:
         return False
@@ -91,7 +93,7 @@ async def _said_since(world: FleetContext, row: FindingRow) -> bool:
 
 
 async def _finding(world: FleetContext, effect: EffectRow) -> FindingRow | None:
-    """The finding whose entry a transaction wrote, by the text itself."""
+    """The finding whose entry a transaction wrote, matched by text."""
     unsigned, _ = parse(bytes.fromhex(effect.data["raw"]))
     (text,) = codec.decode(FUNCTIONS["submitFeedback"].inputs, unsigned.data[4:])
     rows = await world.journal.findings(effect.run_id or None, ["posted"])
@@ -99,7 +101,7 @@ async def _finding(world: FleetContext, effect: EffectRow) -> FindingRow | None:
 
 
 async def _claim(world: FleetContext, effect: EffectRow) -> bool:
-    """Of several daemons one posts; one that died over it is followed by another after a while."""
+    """Claim the post among several daemons; another one takes over from one that died."""
     key, now = f"again.{effect.ref}", world.clock.now()
     before = await world.journal.get(key)
     late = iso(now - timedelta(seconds=2 * world.config.store.stalled_s))

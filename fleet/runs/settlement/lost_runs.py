@@ -1,7 +1,7 @@
-"""Keys without a run: the journal was lost, or an older copy of it was put back.
+"""Keys without a run: the journal was lost, or an older copy was restored.
 
-What they hold is given back by the normal way: the run is written into the journal again, with a key and a
-name for each file, and settled like one whose process was killed. Only the chain says what is really held.
+Their holdings are returned in the normal way: the run is written into the journal again, with a key and a
+name for each file, and settled like one whose process was killed. Only the chain shows what the keys hold.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARK = "@lost:"
 
 
 async def keys_without_runs(state: Path, journal: Journal) -> list[str]:
-    """Runs whose keys lie here and which the journal does not know, or knows only as found like that."""
+    """Runs whose keys are here and which the journal does not know, or knows only from here."""
     found = []
     for folder in sorted(state.glob("runs/*/keys")):
         run = folder.parent.name
@@ -35,9 +35,9 @@ async def keys_without_runs(state: Path, journal: Journal) -> list[str]:
 
 
 async def take_back(world: FleetContext) -> dict[str, str]:
-    """Put such runs back, to be settled; what there is to say of each, by run.
+    """Restore such runs to be settled; return a message for each, by run.
 
-    Before anything else is run. On a shared journal, and for a run of another platform, they are only told:
+    Call it before anything else runs. On a shared journal, and for another platform, they are only reported:
     their own journal, or their own platform, may be elsewhere.
     """
     said = {}
@@ -47,17 +47,15 @@ async def take_back(world: FleetContext) -> dict[str, str]:
         if world.journal.shared or head is None or (head.platform, head.chain_id) != here:
             keys = world.folder(run) / "keys"
             where = f"a run of {head.platform}" if head else "a run without a trajectory"
-            said[run] = f"keys of {where} that the journal does not know: {keys}; look at what they hold"
+            said[run] = f"keys of {where} that the journal does not know: {keys}; check what they hold"
             continue
         await _put_back(world, run, head)
-        said[run] = (
-            "the journal did not know this run (was it lost, or an older one put back?): it is settled"
-        )
+        said[run] = "the journal did not know this run (was it lost, or an older copy restored?): settling it"
     return said
 
 
 async def _put_back(world: FleetContext, run: str, head: Header) -> None:
-    """Each step is made good by the next start when a crash comes between two of them."""
+    """The next start completes these steps after a crash between two of them."""
     await world.source.trigger(
         run,
         hand=True,
@@ -77,7 +75,7 @@ async def _put_back(world: FleetContext, run: str, head: Header) -> None:
         if label.startswith(f"qa-{run}-") and label in owners and ("name", label) not in known:
             await world.journal.intend(run, "name", label, {"owner": owners[label]})
     await world.journal.put(
-        waits_key(run), "crashed\nthe journal had lost it; its keys were found at a start"
+        waits_key(run), "crashed\nthe journal had lost it; its keys were found at start-up"
     )
     await world.source.begin(run)
 

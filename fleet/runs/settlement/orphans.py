@@ -1,4 +1,4 @@
-"""What this machine still holds of runs that a peer settled while it was taken for dead."""
+"""Remains on this machine of runs that a peer settled while it was presumed dead."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ async def close_orphans(
 ) -> list[str]:
     """Destroy the keys and write the footers of such runs; the ids of runs that have no end yet.
 
-    What the journal does not call ended is left alone, and so is a run of another journal. `busy` are runs
-    that this process still has in hand: they let go by themselves.
+    Runs that have not ended in the journal, and runs of another journal, are left alone. `busy` are runs
+    that this process still works on: they stop on their own.
     """
     waiting = []
     for folder in sorted(state.glob("runs/*")):

@@ -1,4 +1,4 @@
-"""The outbox: a confirmed finding goes to the log once, and is read back; whatever was interrupted."""
+"""The outbox: a confirmed finding is posted once and read back, also after an interruption."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from fleet.text import clean, cut_bytes
 from sandbox.tools.qa_report import Result
 
 CLOSING = "budget-exceeded"
-"""Stands in a closing report where a finding names its probe."""
+"""Used in a closing report in place of a probe."""
 
 
 async def report_all(world: FleetContext, run: str, stream: Stream) -> None:
-    """Post what this run confirmed, and finish what a crash left in the outbox.
+    """Post this run's confirmed findings, and finish what a crash left in the outbox.
 
-    Every transaction of this run has been settled before this is called: what is not on the log now
-    will not appear there by itself. Should a daemon that was taken for dead still hold one of them, it has
-    the nonce of the one that is signed here. LostRun when this process is that daemon.
+    Every transaction of this run is settled before this call: what is not on the log now will not appear
+    there later. If a daemon presumed dead still holds one of them, it has the same nonce as the one signed
+    here. LostRun when this process is that daemon.
     """
     await _seen(world, run)
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
         if row.data.get("held"):
-            continue  # an outage of the node itself: posted by the run that sees it answer (watch.py)
+            continue  # an outage of the node: the run that sees it answer posts it (watch.py)
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
         affordable = await world.can_post(run, unit)
-        # Only what could be paid enters the outbox: with nothing left, the crash came after the charge.
+        # Only paid findings enter the outbox: if no budget is left, the crash came after the charge.
         paid = row.state == "posting" and await world.has_paid(run, unit)
         if row.state == "posting":
             index = await world.log.find(row.envelope, world.identity)
@@ -47,25 +47,25 @@ async def report_all(world: FleetContext, run: str, stream: Stream) -> None:
                 await _put_back(world, row)
                 continue
         elif not affordable:
-            continue  # stays confirmed: a later run that sees it again has a budget of its own
+            continue  # stays confirmed: a later run that sees it again has its own budget
         elif not await world.journal.claim_posting(run, row.fingerprint):
             await _repeated(world, row, -1, stream)
             continue
-        # asked after a crash too: it, or a silent node, may have come between the claim and this question
+        # also after a crash: it, or a silent node, may have come between claim and check
         if (earlier := await _known(world, row)) is not None:
             await _repeated(world, row, earlier.index, stream)
             continue
         world.posting[run] = "paid" if paid else unit
         try:
             posted = await world.log.post(row.envelope, run=run)
-        except BudgetExceeded:  # another run took the day's last report since
+        except BudgetExceeded:  # another run took the day's last report meanwhile
             await _put_back(world, row)
             continue
         await _done(world, row, posted, stream)
 
 
 async def _known(world: FleetContext, row: FindingRow) -> FindingRow | None:
-    """The same finding of an earlier run that is on the log, by its name now or by the one it had before."""
+    """The same finding of an earlier run on the log, by its current or its former name."""
     names = (row.fingerprint, str(row.data.get("before", "")))
     for name in filter(None, names):
         if (earlier := await _standing(world, name)) is not None:
@@ -85,20 +85,20 @@ async def _standing(world: FleetContext, fingerprint: str) -> FindingRow | None:
     index = await world.log.find(earlier.envelope, world.identity)
     if index is None:
         return None
-    # a reorganisation moved it
+    # a reorg moved it
     await world.journal.move_entry(earlier.run_id, fingerprint, index)
     return replace(earlier, index=index)
 
 
 async def _seen(world: FleetContext, run: str) -> None:
-    """Tell the log where this run's entries were mined: a replica that lags would have them posted again."""
+    """Give the log the blocks of this run's entries: a lagging replica would cause duplicates."""
     for effect in await world.journal.effects(run, ["tx"], ["done"]):
         if effect.data.get("purpose") == "post":
             world.log.seen(int(effect.data.get("block", 0)))
 
 
 async def _sent_by(world: FleetContext, run: str, text: str) -> str:
-    """The transaction that a crashed or stopped daemon had posted this text by, "" when none is known."""
+    """The transaction by which a crashed or stopped daemon posted this text, "" if none is known."""
     data = FUNCTIONS["submitFeedback"].encode(text)
     for effect in await world.journal.effects(run, ["tx"], ["done"]):
         if effect.data.get("purpose") == "post" and parse(bytes.fromhex(effect.data["raw"]))[0].data == data:
@@ -109,13 +109,13 @@ async def _sent_by(world: FleetContext, run: str, text: str) -> str:
 async def say(world: FleetContext, run: str, text: str) -> dict[str, Any]:
     """`qa_report`: one free entry under the fleet's identity, masked and cut before it is signed, read back.
 
-    A text in the form of a finding is refused: findings are proven first, and posted by `report_all`.
+    A text in the form of a finding is refused: `report_all` posts findings after their proof.
     """
     started = world.clock.monotonic()
     shown = cut_bytes(world.redactor.text(clean(text, newlines=True)).strip(), MAX_BYTES)
-    answer = Result(ok=False, error_class="bad_request", error="/args/text: nothing to say")
+    answer = Result(ok=False, error_class="bad_request", error="/args/text: empty")
     if read(shown).grammar != "free":
-        answer = replace(answer, error="/args/text: a finding is reported once it is proven, not by hand")
+        answer = replace(answer, error="/args/text: findings are posted automatically after their proof")
     elif shown:
         try:
             posted = await world.log.post(shown, run=run)
@@ -147,18 +147,18 @@ async def _done(world: FleetContext, row: FindingRow, posted: PostedEntry, strea
 
 
 async def _put_back(world: FleetContext, row: FindingRow) -> None:
-    """Out of the outbox: the day's reports are spent, and a later run that sees it again may post it."""
+    """Remove it from the outbox: the day's reports are spent; a later run may post it."""
     await world.journal.set_finding(row.run_id, row.fingerprint, state="confirmed")
 
 
 async def _repeated(world: FleetContext, row: FindingRow, index: int, stream: Stream) -> None:
-    """The fleet has this one on the log already: counted, not posted again."""
+    """Count it as repeated: the fleet has posted it already."""
     await world.journal.set_finding(row.run_id, row.fingerprint, state="repeated", index=index)
     stream.emit(FindingRepeated(fingerprint=row.fingerprint, index=index))
 
 
 async def close_over_budget(world: FleetContext, run: str, persona: str, surface: str, detail: str) -> None:
-    """Put the closing report of a run that spent its budget into the outbox: the reserve pays for it."""
+    """Queue the closing report of a run that spent its budget; the reserve pays for it."""
     title = f"run ended: {detail}"
     fp = fingerprint(surface, (), f"budget-exceeded {run}")
     text = write(
@@ -172,7 +172,7 @@ async def close_over_budget(world: FleetContext, run: str, persona: str, surface
             rate=None,
             ev="",
             title=title,
-            body="budget-exceeded: the rest of the probes was not run",
+            body="budget-exceeded: the remaining probes were not run",
         )
     )
     row = FindingRow(

@@ -1,7 +1,7 @@
-"""Releases that a reorg undid are looked for, for a while, and made again.
+"""Finds releases that a reorg undid, for a while, and repeats them.
 
-The keys are destroyed by then and nothing new is signed by them: the very bytes that the journal holds are
-sent again, in the order of their nonces, and the sponsor pays what a stipend had paid that is gone too.
+The keys are destroyed by then and sign nothing new: the journalled bytes are sent again in the order of their
+nonces, and the sponsor replaces a stipend that was dropped too.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from fleet.runs.settlement.settle import held
 from fleet.store.rows import EffectRow
 
 DEEP = timedelta(minutes=15)
-"""How long ago a release may have been made; older blocks are taken for final."""
+"""Largest age of a release; older blocks count as final."""
 
 Mined = list[tuple[bytes, UnsignedTx]]
 
 
 async def undone(world: FleetContext) -> list[EffectRow]:
-    """Names that were released, or never seen minted, of late, and are held by the run's own key now."""
+    """Names recently released, or never seen minted, that the run's own key holds now."""
     since = iso(world.clock.now() - DEEP)
     return await held(world, await world.journal.effects(None, ["name"], ["released", "failed"], since=since))
 
 
 async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[], None]) -> None:
-    """Send again what had released it; TryAgain while it is still owned after that."""
+    """Send its release transactions again; TryAgain while it is still owned afterwards."""
     sent = await _mined(world, name)
     scope = RunScope(run=name.run_id, prefix=f"qa-{name.run_id}-", keys=_Gone(name.ref, name.data["owner"]))
     world.signer.open_run(scope)
     try:
         for raw, unsigned in sent:
             settled = await world.signer.settle_raw(raw)
-            if settled.state == "failed" and unsigned.data:  # no stipend any more; a sweep needs none
+            if settled.state == "failed" and unsigned.data:  # the stipend is gone; a sweep needs none
                 gas, fee = unsigned.gas, unsigned.max_fee
                 await world.sponsor.fund(scope, name.ref, gas=gas, fee=fee, cleanup=True)
                 settled = await world.signer.settle_raw(raw)
@@ -50,13 +50,13 @@ async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[],
     if await held(world, [name]):
         raise TryAgain(
             f"{name.ref} is owned again after a reorg, and what released it could not be sent again",
-            remedy="it is tried again; its key is gone, so only the journalled transactions can release it",
+            remedy="it will be retried; its key is gone, so only the journalled transactions can release it",
         )
     tell()
 
 
 async def _mined(world: FleetContext, name: EffectRow) -> Mined:
-    """What the name's own key had on the chain, in the order of its nonces."""
+    """The transactions of the name's own key, in order of nonces."""
     found = []
     for effect in await world.journal.effects(name.run_id, ["tx"], ["done", "failed"]):
         own = (effect.data.get("role"), effect.data.get("key")) == (Role.THROWAWAY, name.ref)

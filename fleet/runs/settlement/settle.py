@@ -1,7 +1,7 @@
-"""The end of every run, and the recovery of one that was killed: look at each open effect and finish it.
+"""The end of every run, and the recovery of one that was killed: check each open effect and complete it.
 
-Nothing is repeated blindly. A transaction is looked up by its hash, a post by its text, a name by its
-owner; the keys go last, because everything else needs them. Settling twice changes nothing.
+Nothing is repeated blindly. A transaction is looked up by hash, a post by text, a name by owner; the keys go
+last, because everything else needs them. Settling twice changes nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from fleet.runs.settlement.outbox import report_all
 from fleet.store.rows import EffectRow
 
 RESENT = frozenset({"post"})
-"""Purposes of transactions that are still wanted after a crash; the rest is only looked up."""
+"""Purposes of transactions that are sent again after a crash; others are only looked up."""
 ADOPTED = ("stipend ", "release ", "sweep ")
-"""How the purposes begin of what a run pays and gives back: a peer sends the same bytes."""
+"""Prefixes of purposes of stipends and clean-up: a peer sends the same bytes."""
 ROUNDS = 3
-"""How often a name may come back while its run is settled; then it waits."""
+"""How often a name may reappear during settling before it waits."""
 
 
 async def settle(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
-    """Finish every effect of a run; FleetError when something could not be looked at and must wait."""
+    """Finish every effect of a run; FleetError when something could not be checked and must wait."""
     world.signer.open_run(wallet.scope)
     try:
         await transactions(world, run)
@@ -41,7 +41,7 @@ async def settle(world: FleetContext, run: str, stream: Stream, wallet: Wallet) 
 
 
 async def release_left(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
-    """What an ended run left on the chain after all: only names that its own keys hold, and the keys then."""
+    """Clean up after an ended run: names that its own keys still hold, then the keys."""
     world.signer.open_run(wallet.scope)
     try:
         await transactions(world, run)
@@ -51,9 +51,9 @@ async def release_left(world: FleetContext, run: str, stream: Stream, wallet: Wa
 
 
 async def transactions(world: FleetContext, run: str) -> None:
-    """Find out what became of every open transaction of a run, or of none ("": an operator's, triage's).
+    """Resolve every open transaction of a run, or of no run ("": an operator's, triage's).
 
-    On a shared journal the latter may be somebody's who is alive, so those of the last minutes are let be.
+    On a shared journal the latter may belong to a live process, so those of the last minutes are left alone.
     """
     young = iso(world.clock.now() - timedelta(seconds=world.config.store.stalled_s))
     for effect in await world.journal.effects(run, ["tx"], ["open"]):
@@ -64,7 +64,7 @@ async def transactions(world: FleetContext, run: str) -> None:
         if settled.state == "pending":
             raise TryAgain(
                 f"transaction {settled.tx} of run {run} is in no block yet: {settled.reason}",
-                remedy="start again in a minute",
+                remedy="try again in a minute",
             )
         found = settled.receipt
         mined = {"status": found.status, "block": found.block} if found else {}
@@ -77,15 +77,15 @@ async def transactions(world: FleetContext, run: str) -> None:
 def _still_wanted(world: FleetContext, effect: EffectRow) -> bool:
     """Whether to send it again.
 
-    On a shared journal stipends and clean-up too: their maker may live and still send them, and what is
-    signed in their place may be the very same bytes.
+    On a shared journal also stipends and clean-up: their sender may be alive and still send them, and a
+    replacement may be the very same bytes.
     """
     purpose = effect.data.get("purpose", "")
     return purpose in RESENT or (world.journal.shared and purpose.startswith(ADOPTED))
 
 
 async def held(world: FleetContext, names: Sequence[EffectRow]) -> list[EffectRow]:
-    """Those of these names that the very key holds which the run made for them."""
+    """The names that are held by the key the run made for them."""
     owners = await world.names.owners_of_names([name.ref for name in names])
     return [
         name
@@ -95,10 +95,10 @@ async def held(world: FleetContext, names: Sequence[EffectRow]) -> list[EffectRo
 
 
 async def give_back(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
-    """Release the names, sweep the keys, and destroy them once nothing is held by them any more.
+    """Release the names, sweep the keys, and destroy them once they hold nothing.
 
-    It looks again after the sweep: a reorg in between drops a release, and the sweep takes its nonce. A key
-    that cannot be read stands in nobody's way: its file stays, and ConfigError says what a person can do.
+    It checks again after the sweep: a reorg in between drops a release, and the sweep takes its nonce. An
+    unreadable key does not block the rest: its file stays, and ConfigError says what a person can do.
     """
     for _ in range(ROUNDS):
         await release_names(world, run, stream, wallet)
@@ -111,7 +111,7 @@ async def give_back(world: FleetContext, run: str, stream: Stream, wallet: Walle
             if stuck:
                 raise _stuck(run, wallet, stuck)
             return
-    raise TryAgain(f"names of run {run} come back again and again", remedy="the chain is being reorganised")
+    raise TryAgain(f"names of run {run} keep coming back", remedy="the chain is being reorganised")
 
 
 async def release_names(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
@@ -129,7 +129,7 @@ async def release_names(world: FleetContext, run: str, stream: Stream, wallet: W
 
 
 async def _own(world: FleetContext, run: str, wallet: Wallet) -> list[EffectRow]:
-    """Names whose key is there, whatever was thought of them: a reorg may have undone their release."""
+    """Names whose key exists, in any recorded state: a reorg may have undone their release."""
     labels = wallet.keys.addresses()
     return [name for name in await world.journal.effects(run, ["name"]) if name.ref in labels]
 
@@ -153,20 +153,20 @@ async def _release(world: FleetContext, run: str, effect: EffectRow, wallet: Wal
         )
     )
     if await world.names.owner_of_name(effect.ref):
-        raise TryAgain(f"{effect.ref} is still owned after its release", remedy="start again in a minute")
+        raise TryAgain(f"{effect.ref} is still owned after its release", remedy="try again in a minute")
 
 
 def _stuck(run: str, wallet: Wallet, broken: Mapping[str, ConfigError]) -> ConfigError:
     files = " ".join(shlex.quote(str(wallet.keys.folder / label)) for label in broken)
     remedy = f"put back the right file, or give up what {', '.join(broken)} may hold: rm {files}"
     why = "; ".join(map(str, broken.values()))
-    return ConfigError(f"all of run {run} is settled but this: {why}; {remedy}", remedy=remedy)
+    return ConfigError(f"run {run} is settled except for this: {why}; {remedy}", remedy=remedy)
 
 
 async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> None:
-    """What was signed and never seen cannot come any more: its nonce is used, or its key is empty.
+    """A signed transaction that was never seen can no longer arrive: its nonce is used, or its key is empty.
 
-    On a shared journal whoever signed it may live, and a name that it minted now would be held for ever.
+    On a shared journal its signer may be alive, and a name that it mints now could never be released.
     """
     for effect in await world.journal.effects(run, ["tx"], ["failed"]) if world.journal.shared else ():
         ours = effect.data.get("role") == Role.THROWAWAY and effect.data.get("key") in wallet.keys.labels()
@@ -174,7 +174,7 @@ async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> 
             continue
         if not await world.signer.is_dead(bytes.fromhex(effect.data["raw"])):
             raise TryAgain(
-                f"transaction {effect.ref} of run {run} may still come", remedy="start again in a minute"
+                f"transaction {effect.ref} of run {run} may still come", remedy="try again in a minute"
             )
 
 

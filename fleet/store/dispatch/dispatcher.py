@@ -1,6 +1,6 @@
-"""Several daemons, one journal: Procrastinate says who looks at which run, the journal what may be done.
+"""Several daemons, one journal: Procrastinate assigns runs to daemons, the journal decides what may be done.
 
-A job means "somebody look at this run": whoever gets it claims the run, or takes it over when it was claimed
+A job means "attend to this run": the daemon that gets it claims the run, or takes it over if it was claimed
 before, and then only settles it. So a job may be delivered twice, and a run is exercised at most once. A
 daemon answers for the runs whose jobs it holds; it holds a job until its run has an outcome.
 """
@@ -26,7 +26,7 @@ from fleet.store.journal import Journal
 from fleet.store.rows import OPEN_RUNS, RunRow
 
 STALLED_S = 120.0
-"""A daemon that was not heard of for so long is dead; its runs are settled by the others."""
+"""Seconds without a heartbeat after which a daemon is dead and its peers settle its runs."""
 
 AGAIN_S = 0.2
 """How long a cancelled task may take before it is cancelled again."""
@@ -35,9 +35,9 @@ _LOG = logging.getLogger("fleet.queue")
 
 
 class Dispatcher:
-    """One daemon's part: a Source over the queue that several daemons share.
+    """One daemon's part: a Source over the shared queue.
 
-    Runs of one persona do not overlap, on whatever machine. The event loop must never stand still for as
+    Runs of one persona do not overlap, on any machine. The event loop must never block for as
     long as `stalled_s`.
     """
 
@@ -61,7 +61,7 @@ class Dispatcher:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
-        """Be known as alive while this lasts; then peers have at once what is not settled."""
+        """Be registered as alive while this lasts; afterwards peers immediately get what is not settled."""
         async with self._jobs.open():
             self._keeper = asyncio.create_task(self._keep())
             try:
@@ -75,7 +75,7 @@ class Dispatcher:
     async def trigger(
         self, run_id: str, *, persona: str, hand: bool = False, priority: int = 0, **run: Any
     ) -> bool:
-        """`Journal.trigger`, with the job in the same transaction; False for a firing that is known."""
+        """`Journal.trigger`, with the job in the same transaction; False for a known firing."""
 
         async def defer(connection: AsyncConnection) -> None:
             await self._jobs.defer(run_id, persona, priority=priority, hand=hand, within=connection)
@@ -96,20 +96,20 @@ class Dispatcher:
         async with self._fetching:
             if job := await self._jobs.fetch(run_id):
                 return await self._judged(job) is not None
-        await self._journal.finish(run_id, "cancelled", "another daemon is at work on its persona")
+        await self._journal.finish(run_id, "cancelled", "another daemon is running its persona")
         await self._jobs.drop(run_id)
         return False
 
     async def take(
         self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
     ) -> RunRow | None:
-        """The next run, claimed. Those of dead peers that come first are taken over, and are `left`."""
+        """Claim the next run. Runs of dead peers that come first are taken over and become `left`."""
         if self._keeper is not None and self._keeper.done():
-            self._keeper.result()  # it never ends by itself: a fault of ours, and not a silent one
+            self._keeper.result()  # it must not end: raise its error
         await self._finish_jobs()
         async with self._fetching:
             while job := self._fetched or await self._jobs.fetch():
-                self._fetched = job  # until the journal has answered
+                self._fetched = job  # until the journal has replied
                 if run_of(job) in at_work and not await self.mine(run_of(job)):
                     return None
                 row = await self._judged(job)
@@ -126,20 +126,20 @@ class Dispatcher:
             if row.state == "ended":
                 await self.done(row.run_id)
             elif row.daemon != self._owner.daemon:
-                self._held.pop(row.run_id, None)  # we were taken for dead: a peer answers for it now
+                self._held.pop(row.run_id, None)  # we were presumed dead: a peer answers for it now
         return [row for row in rows if row.run_id in self._held and row.state in OPEN_RUNS]
 
     async def done(self, run_id: str) -> None:
         if job := self._held.pop(run_id, None):
             self._over.append(job)
-        with suppress(TryAgain):  # what stays is tried again at the next look
+        with suppress(TryAgain):  # the rest is retried at the next pass
             await self._finish_jobs()
 
     async def mine(self, run_id: str) -> bool:
         return (await self._journal.run(run_id)).daemon == self._owner.daemon
 
     async def _judged(self, job: Job) -> RunRow | None:
-        """The run of a job, when it is to begin; it is held from now on, unless it has ended."""
+        """The run of a job if it is to begin; the job is held from now on, unless the run has ended."""
         run_id = run_of(job)
         fresh = await self._journal.claim(run_id, **self._owner._asdict())
         if not fresh and not await self._journal.adopt(run_id, daemon=self._owner.daemon):
@@ -162,9 +162,9 @@ class Dispatcher:
                 raise
 
     async def _keep(self) -> None:
-        """Be known as alive; look after the runs of those that are not.
+        """Send heartbeats, and rescue the runs of dead peers.
 
-        After an outage everybody looks dead: nobody is rescued before the living had time to beat again.
+        After an outage all daemons look dead: wait until the living have had time for a heartbeat.
         """
         steady = None
         while True:
@@ -179,9 +179,9 @@ class Dispatcher:
             await asyncio.sleep(self._stalled_s / 6)
 
     async def _rescue(self) -> None:
-        """Put stalled jobs back. Several may do so at a time: each step is one statement that looks and acts.
+        """Requeue stalled jobs. Several daemons may do so at a time: each step is one statement.
 
-        Without a lock, so that a daemon that stops in the middle stops none of the others.
+        It takes no lock, so that a daemon that stops midway does not block the others.
         """
         await self._put_back_strays()
         for job in await self._jobs.stalled(self._stalled_s):
@@ -193,7 +193,7 @@ class Dispatcher:
         await self._defer_jobless()
 
     async def _put_back_strays(self) -> None:
-        """Jobs that were handed to us in an answer that never came."""
+        """Requeue jobs assigned to us in an answer that never arrived."""
         async with self._fetching:
             known = {job.id for job in (*self._held.values(), *self._over, self._fetched) if job}
             for job in await self._jobs.own():
@@ -201,14 +201,14 @@ class Dispatcher:
                     await self._jobs.put_back(job)
 
     async def _forget_unbegun(self, run_id: str) -> None:
-        """A run by hand whose process ended before it began: nobody else would begin it."""
+        """End a run by hand whose process ended before it began: no one else would begin it."""
         made = datetime.fromisoformat((await self._journal.run(run_id)).created)
         if time.time() - made.timestamp() > self._stalled_s:
             await self._journal.finish(run_id, "cancelled", "the process ended before it began")
             await self._jobs.drop(run_id)
 
     async def _defer_jobless(self) -> None:
-        """Runs that were queued without a job, or that lost it: a second job for one finds it ended."""
+        """Add jobs for runs without one; a second job for a run finds it ended."""
         rows = [*await self._journal.queued_runs(), *await self._journal.open_runs()]
         known = await self._jobs.known()
         for row in rows:

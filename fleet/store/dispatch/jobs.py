@@ -1,7 +1,7 @@
 """Procrastinate's tables as this fleet uses them: one job a run, handed out under a lock of its persona.
 
-The library's own worker is not used: it stops beating before the jobs that it drains have ended, returns
-without a word when the server restarts, and cannot be paused or resized. The work loop that can is ours.
+The library's own worker is not used: it stops its heartbeat before the jobs that it drains have ended,
+returns silently when the server restarts, and cannot be paused or resized. Our work loop can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fleet.errors import TryAgain
 from fleet.store.sql.server_session import SESSION, link
 
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(7163400)"
-"""The tables are made once: while the transaction lasts that makes them."""
+"""Advisory lock held while the tables are created."""
 _RESCUE = """
 WITH stalled AS (
     SELECT id FROM procrastinate_jobs
@@ -32,7 +32,7 @@ WITH stalled AS (
 )
 SELECT procrastinate_retry_job_v2(id, now(), NULL, %(queue)s, NULL) FROM stalled
 """
-"""The library's own, but only while the job is still of the worker that was looked at."""
+"""The library's own, but only while the job still belongs to the examined worker."""
 _TASK = "run"
 _THERE = "SELECT to_regclass('procrastinate_jobs')"
 LOCK_S = 5
@@ -42,7 +42,7 @@ _AWAY = (ConnectorException, psycopg.OperationalError, PoolTimeout, PoolClosed)
 
 
 class Jobs:
-    """The jobs of one platform, as one worker sees them. TryAgain while the server is away."""
+    """The jobs of one platform, as seen by one worker. TryAgain while the server is away."""
 
     def __init__(self, url: str, platform: str) -> None:
         self._platform = platform
@@ -61,7 +61,7 @@ class Jobs:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
-        """Make the tables where there are none, and be a worker; jobs that it has then are stalled ones."""
+        """Create missing tables and register as a worker; jobs it already has are stalled."""
         with _reached():
             await self._app.open_async()
         try:
@@ -76,7 +76,7 @@ class Jobs:
                 await self._app.close_async()
 
     async def beat(self) -> None:
-        """Be known as alive; as somebody new, once this worker was taken for dead and forgotten."""
+        """Send a heartbeat; register anew once this worker was presumed dead and forgotten."""
         with _reached():
             await self._manager.update_heartbeat(self._worker)
             found = await self._connector.execute_query_all_async(_KNOWN, worker=self._worker)
@@ -84,7 +84,7 @@ class Jobs:
                 self._worker = await self._manager.register_worker()
 
     async def prune(self, seconds: float) -> None:
-        """Forget workers that were not heard of for so long; what they had is nobody's then."""
+        """Forget workers without a heartbeat for this long; their jobs become free."""
         with _reached():
             await self._manager.prune_stalled_workers(seconds)
 
@@ -97,7 +97,7 @@ class Jobs:
         hand: bool = False,
         within: AsyncConnection | None = None,
     ) -> None:
-        """A job for this run, `within` a transaction of the journal; one by `hand` is for its maker only."""
+        """A job for this run, `within` a transaction of the journal; one by `hand` is for its creator."""
         queue = self._queue(run_id if hand else "")
         await self.defer_all([self.job(run_id, persona, priority, queue=queue)], within=within)
 
@@ -119,7 +119,7 @@ class Jobs:
             raise TryAgain("the queue's database does not answer") from error
 
     async def fetch(self, hand: str = "") -> Job | None:
-        """The next job whose persona is free, or the one of a run by `hand`; it is this worker's then."""
+        """The next job whose persona is free, or the one of a run by `hand`; this worker then owns it."""
         with _reached():
             return await self._manager.fetch_job([self._queue(hand)], self._worker)
 
@@ -128,18 +128,18 @@ class Jobs:
             await self._manager.finish_job(job, Status.SUCCEEDED, delete_job=True)
 
     async def rescue(self, job: Job) -> None:
-        """`put_back` a job that was `stalled`, unless a peer has done so meanwhile."""
+        """`put_back` a job that was `stalled`, unless a peer did so meanwhile."""
         query = {"job": job.id, "worker": job.worker_id, "queue": self._queue()}
         with _reached():
             await self._connector.execute_query_all_async(_RESCUE, **query)
 
     async def put_back(self, job: Job) -> None:
-        """Whoever looks next may have it."""
+        """Release it to the next worker."""
         with _reached(), _unless_gone():
             await self._manager.retry_job(job, queue=self._queue())
 
     async def drop(self, run_id: str) -> None:
-        """Forget a job by hand that nobody fetched."""
+        """Forget an unfetched job by hand."""
         with _reached():
             for job in await self._manager.list_jobs_async(queue=self._queue(run_id)):
                 await self._manager.cancel_job_by_id_async(job.id or 0, delete_job=True)
@@ -150,26 +150,26 @@ class Jobs:
             return {run_of(job) for job in await self._manager.list_jobs_async(task=_TASK)}
 
     async def own(self) -> list[Job]:
-        """Jobs that this worker has."""
+        """Jobs of this worker."""
         with _reached():
             jobs = await self._manager.list_jobs_async(task=_TASK, status="doing", worker_id=self._worker)
             return list(jobs)
 
     async def unbegun(self) -> list[str]:
-        """Runs by hand whose job nobody fetched."""
+        """Runs by hand with an unfetched job."""
         with _reached():
             jobs = await self._manager.list_jobs_async(task=_TASK, status="todo")
             return [run_of(job) for job in jobs if job.queue == self._queue(run_of(job))]
 
     async def stalled(self, seconds: float) -> list[Job]:
-        """Jobs of workers that were not heard of for so long, this one excepted."""
+        """Jobs of workers without a heartbeat for this long, except this one."""
         with _reached():
             found = await self._manager.get_stalled_jobs(task_name=_TASK, seconds_since_heartbeat=seconds)
         ours = [job for job in found if job.queue in (self._queue(), self._queue(run_of(job)))]
         return [job for job in ours if job.worker_id != self._worker]
 
     async def _make_tables(self) -> None:
-        """One transaction waits for its turn, looks, and makes them: its lock ends with its connection."""
+        """Create them in one transaction under a lock, which ends with its connection."""
         with _reached():
             async with self._connector.pool.connection() as connection, connection.transaction():
                 await connection.execute(_ONE_AT_A_TIME)
@@ -187,7 +187,7 @@ def run_of(job: Job) -> str:
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """A queue that cannot be reached now is one that can in a while."""
+    """Translate an unreachable queue to TryAgain."""
     try:
         yield
     except _AWAY as error:
@@ -196,7 +196,7 @@ def _reached() -> Iterator[None]:
 
 @contextmanager
 def _unless_gone() -> Iterator[None]:
-    """A peer took this worker for dead, and has the job now or has ended it."""
+    """A peer presumed this worker dead, and now has the job or has ended it."""
     try:
         yield
     except ConnectorException as error:
@@ -205,7 +205,7 @@ def _unless_gone() -> Iterator[None]:
 
 
 async def _limited(connection: psycopg.AsyncConnection[Any]) -> None:
-    """A session that stands still in a transaction is ended by the server, and its locks with it."""
+    """The server ends a session that idles in a transaction, with its locks."""
     await connection.execute(SESSION.encode(), (f"{LOCK_S * 1000}ms",))
     await connection.commit()
 

@@ -1,4 +1,4 @@
-"""Where work comes from, and which runs a process answers for: the journal, or a queue that several share."""
+"""The source of work, and the runs a process answers for: the journal, or a shared queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.store.rows import RunRow
 
 
 class Owner(NamedTuple):
-    """Who claims. `pid` and `pid_start` say it on one machine, `daemon` across machines."""
+    """Who claims. `pid` and `pid_start` identify it on one machine, `daemon` across machines."""
 
     pid: int
     pid_start: int
@@ -26,35 +26,35 @@ class Source(Protocol):
     found: Callable[[], None]
 
     async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
-        """`Journal.trigger`, so that somebody comes for it; `hand`: nobody does but `begin`."""
+        """`Journal.trigger`, plus a job to fetch it; with `hand` only `begin` does."""
 
     async def trigger_all(self, runs: Sequence[Mapping[str, Any]]) -> set[str]:
         """`trigger` of several, each by its arguments; the ids of those that are new."""
 
     async def begin(self, run_id: str) -> bool:
-        """Claim one run that was triggered by hand; False when its persona is at work elsewhere."""
+        """Claim one run that was triggered by hand; False when its persona runs elsewhere."""
 
     async def take(
         self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
     ) -> RunRow | None:
-        """Claim the next run that may start. `waiting` counts by persona; of `busy` ones none starts.
+        """Claim the next run that may start. `waiting` counts by persona; none of `busy` starts.
 
-        `at_work` are runs that something in this process still has in hand, its own or not: none of them is
-        taken back from a peer before that has let go, or it could go on from what is no longer true.
+        `at_work` are runs that this process still handles, its own or not: none of them is taken back from a
+        peer before that ends, since it could act on outdated facts.
         """
 
     async def left(self) -> list[RunRow]:
         """Runs without an outcome that this process answers for: those in flight, and those to settle."""
 
     async def done(self, run_id: str) -> None:
-        """This run has its outcome: nobody needs to look at it again."""
+        """This run has its outcome: forget it."""
 
     async def mine(self, run_id: str) -> bool:
         """Whether a run that was claimed here is still this process's, and not settled by a peer."""
 
 
 class Embedded:
-    """The journal is the queue: one process holds it, so every open run without one at work is dead."""
+    """The journal is the queue: one process holds it, so every open run that it does not handle is dead."""
 
     def __init__(self, journal: Journal, platform: str, owner: Owner) -> None:
         self._journal, self._platform, self._owner = journal, platform, owner
@@ -80,11 +80,11 @@ class Embedded:
         return [row for row in await self._journal.open_runs() if row.platform == self._platform]
 
     async def done(self, run_id: str) -> None:
-        """The row says it all."""
+        """Nothing to do: the row is enough."""
 
     async def mine(self, run_id: str) -> bool:
         return True
 
 
 def nobody() -> None:
-    """Until somebody listens."""
+    """Default until a listener is set."""

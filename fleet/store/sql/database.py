@@ -1,8 +1,8 @@
-"""What the journal's methods know of a database: `rows`, `read`, `write`, and an `insert` with ON CONFLICT.
+"""The database interface of the journal's methods: `rows`, `read`, `write`, and an `insert` with ON CONFLICT.
 
-`sqlite.py` and `postgres.py` are the two of this shape. Whichever it is, a write is on the disk when it
-returns and behaves as if it were alone, and a transaction that has begun ends, whatever happens to the task
-that asked for it: what a cancelled run had begun to record is recorded.
+`sqlite.py` and `postgres.py` implement it. In both a write is on the disk when it returns and behaves as if
+it ran alone, and a transaction that has begun completes, whatever happens to the task that asked for it: what
+a cancelled run had begun to record is recorded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 
 class Connection(Protocol):
-    """What a transaction works with: of SQLAlchemy's AsyncConnection that which the journal uses."""
+    """A transaction's connection: the part of SQLAlchemy's AsyncConnection that the journal uses."""
 
     async def execute(
         self, statement: Executable, parameters: Any = None
@@ -35,11 +35,11 @@ class Connection(Protocol):
 
 
 Work: TypeAlias = Callable[[Any], Awaitable[T]]
-"""What is done with a Connection. It awaits nothing else, and may be called again after a rollback: it
-changes nothing but the database."""
+"""A function over a Connection. It awaits nothing else, and may be called again after a rollback:
+it changes only the database."""
 
 BUSY_S = 5.0
-"""How long a write waits for others, or for a server that restarts, before it gives up with TryAgain."""
+"""How long a write waits for others, or for a restarting server, before it raises TryAgain."""
 
 
 class _Engine(Protocol):
@@ -75,7 +75,7 @@ class Database(ABC):
         """All rows of one query."""
 
     async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
-        """`rows` of a query that is asked again and again; `key` stands for the query."""
+        """`rows` of a frequent query, cached under `key`."""
         return await self.rows(statement)
 
     @abstractmethod
@@ -84,10 +84,10 @@ class Database(ABC):
 
     @abstractmethod
     async def _commit(self, work: Work[T]) -> T:
-        """One transaction as if it were alone, on the disk when this returns."""
+        """One transaction as if it ran alone, on the disk when this returns."""
 
     async def write(self, step: str, work: Work[T]) -> T:
-        """One transaction as if it were alone; on the disk when this returns.
+        """One transaction as if it ran alone; on the disk when this returns.
 
         An exception rolls back. `step` names the crash point that follows the commit.
         """
@@ -109,7 +109,7 @@ class Database(ABC):
         return await self._apart(transaction())
 
     async def _apart(self, transaction: Coroutine[Any, Any, T]) -> T:
-        """Run a transaction in a task of its own that the caller's end does not end.
+        """Run a transaction in its own task, which survives the caller's cancellation.
 
         A driver that is interrupted between BEGIN and COMMIT leaves a connection that keeps the lock.
         """
@@ -124,7 +124,7 @@ class Database(ABC):
         return task.result()
 
     async def faults(self) -> list[str]:
-        """What is wrong with what is on the disk; a server looks after its own."""
+        """Faults of the database on disk; a server checks its own."""
         return []
 
     async def aclose(self) -> None:
@@ -133,7 +133,7 @@ class Database(ABC):
 
 
 async def _finished(task: asyncio.Future[Any]) -> None:
-    """Wait for the end, also while being cancelled; then let the cancellation go on."""
+    """Wait for the end, also while being cancelled; then continue the cancellation."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -141,5 +141,5 @@ async def _finished(task: asyncio.Future[Any]) -> None:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        task.exception()  # seen: nobody is left to raise it to
+        task.exception()  # mark as retrieved: no caller is left to raise it to
         raise cancelled

@@ -1,4 +1,4 @@
-"""The version of the schema: an empty database becomes a journal, anything else must be one that is known."""
+"""The version of the schema: an empty database becomes a journal, any other must be a known one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _ELSEWHERE = "name another state directory or database"
 
 
 def settle_version(connection: Connection, where: str, *, alone: bool) -> None:
-    """Make the tables, or refuse what is foreign or newer with ConfigError; nobody else does so meanwhile.
+    """Make the tables, or refuse foreign and newer ones with ConfigError, under a lock.
 
-    `alone`: a table that is not ours makes the database foreign. A server's database may hold a queue's too.
+    `alone`: a table that is not ours makes the database foreign. A server's database may also contain a
+    queue's.
     """
     there = set(inspect(connection).get_table_names())
     there = there if alone else there & METADATA.tables.keys()
@@ -53,7 +54,7 @@ def settle_version(connection: Connection, where: str, *, alone: bool) -> None:
 
 
 def missing(connection: Connection) -> list[str]:
-    """Tables and columns of this version that are not there."""
+    """Missing tables and columns of this version."""
     there = inspect(connection)
     names = set(there.get_table_names())
     found = [f"no table {name}" for name in METADATA.tables if name not in names]
@@ -66,7 +67,7 @@ def missing(connection: Connection) -> list[str]:
 
 
 def _queue(connection: Connection) -> None:
-    """Version 2: priorities, when a run was due, requests to cancel one, and what was skipped."""
+    """Version 2: priorities, due times, cancel requests, and skips."""
     for column in (RUNS.c.priority, RUNS.c.due, RUNS.c.cancel):
         _add(connection, column)
     for index in RUNS.indexes:
@@ -75,8 +76,8 @@ def _queue(connection: Connection) -> None:
 
 
 def _days(connection: Connection) -> None:
-    """Version 3: spending by day, filled with what the runs spent so far; and reservations."""
-    if connection.dialect.name == "postgresql":  # version 2 once made them narrower and sorted otherwise
+    """Version 3: spending by day, filled from the runs' spending so far; and reservations."""
+    if connection.dialect.name == "postgresql":  # version 2 once made them narrower, with another collation
         connection.exec_driver_sql("ALTER TABLE runs ALTER COLUMN priority TYPE BIGINT")
         for name in ("due", "cancel"):
             connection.exec_driver_sql(f'ALTER TABLE runs ALTER COLUMN {name} TYPE TEXT COLLATE "C"')
@@ -92,12 +93,12 @@ def _days(connection: Connection) -> None:
 
 
 def _daemon(connection: Connection) -> None:
-    """Version 4: which daemon is at work on a run."""
+    """Version 4: the daemon that owns a run."""
     _add(connection, RUNS.c.daemon)
 
 
 def _kinds(connection: Connection) -> None:
-    """Version 5: what is left of all runs is found without reading all that there ever was."""
+    """Version 5: indices that find the remains of runs without reading all history."""
     for index in EFFECTS.indexes:
         index.create(connection, checkfirst=True)
 
@@ -108,4 +109,4 @@ def _add(connection: Connection, column: Column[Any]) -> None:
 
 
 _MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days, 4: _daemon, 5: _kinds}
-"""What makes a journal of the version before into one of this version."""
+"""The steps that migrate a journal from the previous version."""

@@ -1,8 +1,8 @@
-"""One PostgreSQL database for many daemons: every write is serialisable, and tried again while that helps.
+"""One PostgreSQL database for many daemons: every write is serialisable and retried while that helps.
 
-A write that met another one, or a server that is restarting, starts over until `busy_s` have passed. It was
-rolled back, or its receipt tells that it was not: so nothing happens twice, also when the connection ends
-during COMMIT. Only a server that stays away after that leaves a doubt, and the error says so.
+A write that conflicted, or met a restarting server, starts over until `busy_s` have passed. It was rolled
+back, or its receipt proves that it was committed, so it never takes effect twice, even when the connection
+ends during COMMIT. Only a server that stays away after that leaves a doubt, which the error states.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fleet.store.sql.server_session import SESSION, link
 T = TypeVar("T")
 
 CONNECTIONS = 5
-"""Most connections that one daemon keeps; whoever comes later waits for one."""
+"""Most connections that one daemon keeps; further requests wait for one."""
 
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(7163398)")  # "qafleet" on a phone's keys, cut
 
@@ -44,7 +44,7 @@ class _Mode(NamedTuple):
     plain: AsyncEngine
     """One statement at a time, without a transaction around it."""
     schema: AsyncEngine
-    """Reads what others committed meanwhile: for making tables under a lock."""
+    """Sees what others committed meanwhile: for creating tables under a lock."""
 
 
 class PostgresDatabase(Database):
@@ -65,15 +65,15 @@ class PostgresDatabase(Database):
 
     @classmethod
     async def open(cls, url: str, *, busy_s: float = BUSY_S) -> Self:
-        """Connect, and make the tables where there are none; ConfigError for a database that cannot serve."""
+        """Connect and create missing tables; ConfigError for an unsuitable database."""
         parsed = _parsed(url)
         engine = create_async_engine(
             parsed,
             pool_size=CONNECTIONS,
             max_overflow=0,
             pool_timeout=busy_s + 30,
-            pool_pre_ping=True,  # a connection of before a restart is noticed before the work, not in it
-            hide_parameters=True,  # they hold signed transactions: never in an error text
+            pool_pre_ping=True,  # detects a stale connection before the work starts
+            hide_parameters=True,  # they contain signed transactions, which must not reach an error text
             use_native_hstore=False,
             connect_args=link(parsed.query),
         )
@@ -102,14 +102,14 @@ class PostgresDatabase(Database):
 
     async def _commit(self, work: Work[T]) -> T:
         receipt = uuid4()
-        answers: list[T] = []  # of the latest attempt that came to its commit: no other can be committed
+        answers: list[T] = []  # of the latest attempt that reached its commit: no other can be committed
 
         async def once(connection: AsyncConnection) -> T:
             first = not answers
             if not first and not await commit_receipts.put_down(connection, receipt):
                 return answers[0]
             answers[:] = [await work(connection)]
-            if first:  # last, because the snapshot begins with the first statement, and ages
+            if first:  # last, because the snapshot begins with the first statement
                 await commit_receipts.put_down(connection, receipt)
             return answers[0]
 
@@ -131,7 +131,7 @@ class PostgresDatabase(Database):
         await commit_receipts.make(connection)
 
     async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
-        """Start over while the failure is one that passes and the time is not up."""
+        """Start over while the failure may pass and time is left."""
         pause, doubt = 0.002, False
         until = anyio.current_time() + self._busy_s
         while True:
@@ -174,7 +174,7 @@ class PostgresDatabase(Database):
 
 
 class _Passing(Exception):
-    """It may work in a moment. Nothing was recorded, or it is in `doubt`."""
+    """A retryable failure. Nothing was recorded, unless it is in `doubt`."""
 
     def __init__(self, error: FleetError, *, doubt: bool = False) -> None:
         super().__init__(str(error))
@@ -184,7 +184,7 @@ class _Passing(Exception):
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):  # its text holds the URL, and the URL may hold a password
+    except (ArgumentError, ValueError):  # its text contains the URL, which may contain a password
         raise ConfigError(
             "store.url: not a database URL", remedy="postgresql://user@host:5432/database"
         ) from None
@@ -192,7 +192,7 @@ def _parsed(url: str) -> URL:
 
 
 def _where(url: URL) -> str:
-    """What may be shown of a URL: no user, no password, no options."""
+    """The URL without user, password and options."""
     port = f":{url.port}" if url.port else ""
     return f"postgresql://{url.host or url.query.get('host', '')}{port}/{url.database or ''}"
 

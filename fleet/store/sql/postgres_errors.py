@@ -1,7 +1,7 @@
-"""PostgreSQL's failures in the words of the fleet, by SQLSTATE.
+"""PostgreSQL's failures as errors of the fleet, by SQLSTATE.
 
-While it connects, libpq keeps the SQLSTATE to itself and hands out a text, so there the text decides;
-what it does not say plainly counts as a server that is not there yet.
+While connecting, libpq gives a text without the SQLSTATE, so there the text decides; an unclear one counts as
+a server that is not up yet.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _STATES: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
     ("08", TryAgain, _AWAY),
     ("57P", TryAgain, _AWAY),
     ("53100", TryAgain, ("its disk is full; what was recorded before is safe", "free some space there")),
-    ("53", TryAgain, ("the database has no room for one more", "raise max_connections, or try again")),
-    ("58", TryAgain, ("the disk of the database refused", "look at its disk, then try again")),
+    ("53", TryAgain, ("the database has no free connection", "raise max_connections, or try again")),
+    ("58", TryAgain, ("the disk of the database refused", "check its disk, then try again")),
     ("25006", ConfigError, ("read-only", "name the primary, not a standby")),
     ("28", ConfigError, _DENIED),
     ("42501", ConfigError, _DENIED),
@@ -50,9 +50,9 @@ _SAID: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
     ("is not permitted to log in", ConfigError, _DENIED),
     ('role "', ConfigError, _DENIED),
     ('database "', ConfigError, ("no such database", "create it: createdb --encoding=UTF8")),
-    ("invalid connection option", ConfigError, ("an option that libpq does not know", "correct the URL")),
-    ("invalid value", ConfigError, ("an option with a value that libpq does not know", "correct the URL")),
-    ("invalid port", ConfigError, ("a port that is none", "correct the URL")),
+    ("invalid connection option", ConfigError, ("an option unknown to libpq", "correct the URL")),
+    ("invalid value", ConfigError, ("an option with an invalid value", "correct the URL")),
+    ("invalid port", ConfigError, ("an invalid port", "correct the URL")),
     (
         "certificate",
         ConfigError,
@@ -62,7 +62,7 @@ _SAID: tuple[tuple[str, type[FleetError], tuple[str, str]], ...] = (
 
 
 def translate(error: BaseException, where: str) -> BaseException:
-    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays what it is."""
+    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays unchanged."""
     state = getattr(error, "sqlstate", None)
     if state is None:
         return _connecting(error, where)
@@ -82,10 +82,10 @@ def _connecting(error: BaseException, where: str) -> BaseException:
 
 
 _TRANSPORT = frozenset({"OperationalError", "ConnectionTimeout", "InterfaceError"})
-"""What psycopg raises when the connection, not the statement, is at fault."""
+"""psycopg's exceptions when the connection, not the statement, failed."""
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone, so that nobody said what became of the last statement."""
+    """Whether the connection is lost, so that the last statement's result is unknown."""
     state = getattr(error, "sqlstate", None)
     return state is None or state.startswith(("08", "57P"))

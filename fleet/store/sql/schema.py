@@ -1,6 +1,6 @@
-"""The tables of the journal, in SQLAlchemy Core, without anything that only one database knows.
+"""The tables of the journal, in SQLAlchemy Core, without features of a single database.
 
-Times are ISO texts in UTC, JSON documents are texts, hostile text is bytes (a log entry may hold NUL and
+Times are ISO texts in UTC, JSON documents are texts, hostile text is bytes (a log entry may contain NUL and
 lone surrogates, which PostgreSQL refuses in a text). `sqlite_strict` is ignored by other dialects.
 """
 
@@ -31,7 +31,7 @@ SCHEMA_VERSION = 5
 
 
 class Words(TypeDecorator[str]):
-    """A text that every database takes and sorts alike, whatever is put in or asked for."""
+    """A text that every database accepts and sorts alike, for values and for comparisons."""
 
     impl = Text().with_variant(Text(collation="C"), "postgresql")
     cache_ok = True
@@ -91,13 +91,13 @@ SKIPS = Table(
     _text("at"),
     sqlite_strict=True,
 )
-"""What was due and did not run, with the reason."""
+"""Skipped firings with their reasons."""
 
 EFFECTS = Table(
     "effects",
     METADATA,
     Column("effect_id", _Id, primary_key=True),
-    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=True),  # null: an operator's own act
+    Column("run_id", Words, ForeignKey("runs.run_id"), nullable=True),  # null: an operator's own action
     _text("kind"),
     _text("ref"),
     _text("state"),
@@ -145,7 +145,7 @@ BUDGET = Table(
     PrimaryKeyConstraint("run_id", "unit"),
     sqlite_strict=True,
 )
-"""What each run has spent."""
+"""Spending by run."""
 
 DAYS = Table(
     "days",
@@ -157,7 +157,7 @@ DAYS = Table(
     PrimaryKeyConstraint("day", "owner", "unit"),
     sqlite_strict=True,
 )
-"""The same by day (`2026-11-22`, UTC): of each persona, and of the whole fleet (owner "")."""
+"""Spending by day (`2026-11-22`, UTC): of each persona, and of the whole fleet (owner "")."""
 
 RESERVES = Table(
     "reserves",
@@ -169,7 +169,7 @@ RESERVES = Table(
     _text("at"),
     sqlite_strict=True,
 )
-"""Amounts that are counted and not settled; what a dead process held stays here, and stays spent."""
+"""Amounts counted but not settled; those of a dead process stay here, and stay spent."""
 
 LOG = Table(
     "log",

@@ -1,7 +1,7 @@
-"""What every session on a PostgreSQL server is like, whichever pool it is of: bounded in each way of waiting.
+"""Settings of every session on a PostgreSQL server, in any pool: every wait is bounded.
 
-A daemon that stops (SIGSTOP, a frozen machine) keeps its TCP sessions, and the server would keep what they
-have locked for as long. So no session may stand still in a transaction, and a peer that is gone is noticed.
+A daemon that stops (SIGSTOP, a frozen machine) keeps its TCP sessions, and the server would keep its locks
+for as long. So no session may idle in a transaction, and a vanished peer is noticed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LINK: Mapping[str, str] = {
     "application_name": "qa-fleet",
     "client_encoding": "utf8",
 }
-"""libpq's words; the URL may say otherwise."""
+"""Connection parameters of libpq; the URL may override them."""
 
 SESSION = """
 SELECT set_config('statement_timeout', '30s', false),
@@ -26,10 +26,10 @@ SELECT set_config('statement_timeout', '30s', false),
        set_config('synchronous_commit', CASE current_setting('synchronous_commit')
            WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)
 """
-"""Its one parameter is the lock timeout. Transactions await nothing but the server, so one that stands still
-for 10 s is of a daemon that stopped; its peers' writes wait for longer than that."""
+"""Its one parameter is the lock timeout. Transactions await nothing but the server, so one that idles for
+10 s belongs to a stopped daemon; its peers' writes wait for longer than that."""
 
 
 def link(said: Container[str]) -> dict[str, str]:
-    """The options of a connection, those that the URL has `said` excepted."""
+    """The options of a connection, except those that the URL has `said`."""
     return {key: value for key, value in _LINK.items() if key not in said}

@@ -1,4 +1,4 @@
-"""One SQLite file, one connection, one transaction at a time, every commit on the disk."""
+"""One SQLite file, one connection, one transaction at a time, every commit durable."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ T = TypeVar("T")
 MEMORY = ":memory:"
 
 GRAIN_S = 2.0
-"""The coarsest time of a file: an answer this much younger than a change saw all of that change."""
+"""The coarsest file timestamp: an answer this much younger than a change saw all of that change."""
 
 PAGE = 100
-"""Rows of one INSERT: more are hardly quicker, and SQLite takes only so many values."""
+"""Rows of one INSERT: more are hardly faster, and SQLite limits the number of values."""
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 
@@ -57,7 +57,7 @@ class SqliteDatabase(Database):
             URL.create("sqlite", database=where),
             poolclass=StaticPool,
             pool_reset_on_return=None,  # every transaction here ends before its connection goes back
-            hide_parameters=True,  # they hold signed transactions: never in an error text
+            hide_parameters=True,  # they contain signed transactions, which must not reach an error text
             connect_args={"isolation_level": None, "timeout": busy_s, "check_same_thread": False},
         )
         event.listen(engine, "connect", _prepare)
@@ -80,7 +80,7 @@ class SqliteDatabase(Database):
     async def insert_many(
         self, connection: ThreadConnection, statement: Insert, rows: Sequence[Mapping[str, Any]]
     ) -> Iterable[Any]:
-        """As text for the driver: SQLAlchemy takes longer for a row than SQLite does."""
+        """As text for the driver: SQLAlchemy takes longer per row than SQLite."""
         compiled: Any = statement.compile(dialect=sqlite.dialect(), column_keys=list(rows[0]))
         head, one, tail = str(compiled).partition(f"({', '.join('?' * len(rows[0]))})")
         values = itemgetter(*compiled.positiontup)
@@ -98,7 +98,7 @@ class SqliteDatabase(Database):
         return await self._apart(self._transaction(work, ""))  # a statement is its own view
 
     async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
-        """The earlier answer while nobody, in this process or another, writes."""
+        """The cached answer while no process writes."""
         still = self._still.since()
         asked, found = self._looks.get(key, (-math.inf, ()))
         if asked <= still + GRAIN_S:
@@ -139,9 +139,9 @@ class SqliteDatabase(Database):
 
 
 class _Still:
-    """Since when the files of a database are as they are: two `stat` instead of a query in another thread.
+    """Since when a database's files are unchanged: two `stat` instead of a query in another thread.
 
-    Every commit appends to the write-ahead log or writes it over, every checkpoint writes the file itself.
+    Every commit appends to the write-ahead log or overwrites it, every checkpoint writes the file itself.
     """
 
     def __init__(self, where: str) -> None:
@@ -150,7 +150,7 @@ class _Still:
         self._since = math.inf
 
     def since(self) -> float:
-        """The monotonic time of the first look that saw them so; infinity when nobody can tell."""
+        """Monotonic time of the first look that saw this state; infinity when unknown."""
         try:
             now = [(s.st_ino, s.st_size, s.st_mtime_ns) for s in map(os.stat, self._paths)]
         except OSError:
@@ -161,16 +161,16 @@ class _Still:
 
 
 class _Place:
-    """Which files an open database is: SQLite would go on writing to some that have no name any more."""
+    """Which files an open database is: SQLite would keep writing to deleted ones."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._pinned: dict[str, tuple[int, int]] = {}
 
     def pin(self) -> None:
-        """From now on they must stay the same: the log is there as long as the connection is."""
+        """From now on they must stay the same: the log exists as long as the connection."""
         for path in (self._where, f"{self._where}-wal"):
-            with suppress(FileNotFoundError):  # in memory, or on a file system that has no such log
+            with suppress(FileNotFoundError):  # in memory, or on a file system without such a log
                 found = os.stat(path)
                 self._pinned[path] = (found.st_dev, found.st_ino)
 
@@ -190,7 +190,7 @@ class _Place:
 
 
 def _create(path: Path) -> None:
-    """Make the file before SQLite does, so that it is private.
+    """Create the file before SQLite does, so that it is private.
 
     Only when it is new: closing any other descriptor of an open database drops this process's locks on it.
     """
@@ -199,7 +199,7 @@ def _create(path: Path) -> None:
     except FileExistsError:
         if not path.is_file():
             raise ConfigError(
-                f"{path}: not a file", remedy="move it away; the journal is made anew"
+                f"{path}: not a file", remedy="move it away; a new journal will be created"
             ) from None
     except OSError as error:
         raise ConfigError(
@@ -236,7 +236,7 @@ _KINDS: tuple[tuple[str, type[FleetError], str, str], ...] = (
         "the disk is full; what was recorded before is safe",
         "free some space, then try again",
     ),
-    ("SQLITE_IOERR", TryAgain, "the disk refused", "look at the disk (space, quota, errors), then try again"),
+    ("SQLITE_IOERR", TryAgain, "the disk refused", "check the disk (space, quota, errors), then try again"),
     ("SQLITE_READONLY", ConfigError, "read-only", "make the state directory writable for this user"),
     ("SQLITE_CANTOPEN", ConfigError, "cannot be opened", "make the state directory writable for this user"),
     ("SQLITE_PERM", ConfigError, "not permitted", "make the state directory writable for this user"),
@@ -247,7 +247,7 @@ _KINDS: tuple[tuple[str, type[FleetError], str, str], ...] = (
 
 
 def _translate(error: BaseException, where: str) -> BaseException:
-    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays what it is."""
+    """Known conditions become FleetErrors with a remedy; anything else is our bug and stays unchanged."""
     code = str(getattr(error, "sqlite_errorname", ""))
     for prefix, kind, what, remedy in _KINDS:
         if code.startswith(prefix):

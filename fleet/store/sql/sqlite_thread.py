@@ -1,4 +1,4 @@
-"""One connection in a thread of its own: a transaction is one trip there, not several for each statement."""
+"""One connection in its own thread: a transaction is one trip there, not several for each statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class ThreadConnection(NamedTuple):
-    """A connection as works expect one; none of its answers has to be waited for."""
+    """The connection for transaction functions; its answers are immediate."""
 
     near: Connection
 
@@ -35,7 +35,7 @@ class ConnectionThread:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        try:  # now: what is queued for a thread that did not come is done when another one comes
+        try:  # start it now: work queued for a thread that failed to start would run with a later one
             self._thread.submit(int)
         except RuntimeError as error:
             raise TryAgain(
@@ -44,12 +44,12 @@ class ConnectionThread:
             ) from None
 
     async def run(self, begin: str, work: Work[T]) -> T:
-        """One transaction that `begin` begins; an exception rolls it back. "": each statement is its own."""
+        """One transaction started by `begin`; an exception rolls it back. "": autocommit per statement."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._transaction, begin, work)
 
     async def dispose(self) -> None:
-        """In the thread that is there: at the end of a process another one may not start any more."""
+        """Run in the existing thread: at the end of a process no other one may start."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown()
 
@@ -61,7 +61,7 @@ class ConnectionThread:
 
 
 def _done(work: Work[T], connection: ThreadConnection) -> T:
-    """What a work answers that never has to wait."""
+    """The result of a function that never waits."""
     steps = work(connection).__await__()
     try:
         next(steps)

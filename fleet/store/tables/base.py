@@ -1,4 +1,4 @@
-"""What every part of the journal stands on: the database, the clock, and plain values."""
+"""The base of every part of the journal: the database, the clock, and plain values."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ENCODER = json.JSONEncoder(allow_nan=False, sort_keys=True)
 _KEEPER = (
     select(RUNS.c.daemon, RUNS.c.state)
     .where(RUNS.c.run_id == bindparam("of_run"))
-    .with_for_update(read=True)  # whoever takes the run over waits until what was begun under it is recorded
+    .with_for_update(read=True)  # a takeover waits until work begun under it is recorded
 )
 
 
 class TableGroup:
-    """One group of tables with the methods that read and write them; `Journal` puts the groups together.
+    """One group of tables with the methods that read and write them; `Journal` combines the groups.
 
-    `keeper` is the daemon that writes here (`RunRow.daemon`); None is a person, who keeps no run and is not
+    `keeper` is the daemon that writes here (`RunRow.daemon`); None is a person, who owns no run and is not
     fenced.
     """
 
@@ -38,9 +38,9 @@ class TableGroup:
         self._keeper = keeper
 
     async def _fence(self, c: Connection, run_id: str | None) -> None:
-        """Within a write: LostRun unless this daemon keeps the run; nobody takes it before the write ends.
+        """Within a write: LostRun unless this daemon owns the run; no takeover happens before the write ends.
 
-        A run that waits is nobody's yet, and what belongs to no run is not fenced.
+        A waiting run has no owner yet, and effects outside any run are not fenced.
         """
         if self._keeper is None or not run_id:
             return
@@ -53,9 +53,9 @@ class TableGroup:
 
 
 def lost(run_id: str) -> LostRun:
-    """What every write of a daemon meets that does not keep this run any more."""
+    """The error for every write of a daemon that no longer owns this run."""
     return LostRun(
-        f"a peer took this process for dead, and keeps run {plain(run_id)}",
+        f"a peer presumed this process dead and now owns run {plain(run_id)}",
         remedy="nothing: the peer settles it",
     )
 
@@ -66,7 +66,7 @@ def pack(data: Mapping[str, Any]) -> str:
 
 
 def unpack(text: str) -> dict[str, Any]:
-    """What `pack` wrote."""
+    """Read what `pack` wrote."""
     data = json.loads(text)
     if not isinstance(data, dict):
         raise TypeError("a journal document is an object")

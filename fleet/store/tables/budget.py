@@ -1,8 +1,8 @@
-"""The ledger: what was spent, by run and by day, checked and counted in one transaction before it is spent.
+"""The ledger: spending by run and by day, checked and counted in one transaction beforehand.
 
 Each amount counts three times at once: against its run, against its persona's day and against the fleet's
-day. All limits hold or nothing is counted. The day is the one of the clock at that moment, in UTC; what is
-settled later counts in the day in which it was reserved, also after midnight.
+day. All limits hold or nothing is counted. The day is that of the clock at that moment, in UTC; a later
+settle counts in the day of the reservation, also after midnight.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class SpendingTables(TableGroup):
     async def spend(
         self, run_id: str, unit: str, amount: int, limit: int, *, day: Limits | None = None
     ) -> int:
-        """Count `amount` against `limit` and the day's limits; what is left within all of them.
+        """Count `amount` against `limit` and the day's limits; returns what is left within all of them.
 
-        BudgetExceeded when it does not fit, naming the limit, and then nothing is counted. A crash right
-        after this returns leaves the amount spent: a budget is never handed back.
+        BudgetExceeded, naming the limit, when it does not fit; then nothing is counted. A crash right
+        after this returns leaves the amount spent: a budget is never refunded.
         ValueError for anything that is not a whole number from 0 up, UsageError for an unknown run, LostRun
-        for one that a peer keeps.
+        for one that a peer owns.
         """
         limits: Limits = {**(day or {}), "run": {unit: limit}}
         _check({unit: amount}, limits)
@@ -81,12 +81,12 @@ class SpendingTables(TableGroup):
         return await self._db.write(f"budget.{unit}", work)
 
     async def reserve(self, run_id: str, amounts: Mapping[str, int], limits: Limits) -> str:
-        """Count several amounts at once, all or nothing, until `settle` says what it really was.
+        """Count several amounts at once, all or nothing, until `settle` gives the actual amounts.
 
-        The id that settles them. Without a settle (a crash) they stay spent. Raises as `spend`.
+        Returns the id for `settle`. Without a settle (a crash) they stay spent. Raises as `spend`.
         """
         _check(amounts, limits)
-        reserve_id = secrets.token_hex(8)  # never given out again, unlike a number whose row is gone
+        reserve_id = secrets.token_hex(8)  # never reused, unlike the number of a deleted row
 
         async def work(c: Connection) -> None:
             await self._fence(c, run_id)
@@ -100,10 +100,10 @@ class SpendingTables(TableGroup):
         return reserve_id
 
     async def settle(self, reserve_id: str, actual: Mapping[str, int]) -> None:
-        """Hand back what was reserved and not used, once; charge what was used beyond it, whatever the limit.
+        """Refund the unused part of a reservation, once; charge usage beyond it, regardless of the limit.
 
-        A unit that `actual` does not name stays as it was reserved. An id that was settled before (or
-        never given out) changes nothing: nothing is handed back twice.
+        A unit missing from `actual` stays as reserved. An id that was settled before, or never issued,
+        changes nothing: no refund happens twice.
         """
         _check(actual, {})
         taken = delete(RESERVES).where(RESERVES.c.reserve_id == reserve_id)
@@ -145,7 +145,7 @@ class SpendingTables(TableGroup):
     async def _count(
         self, c: Connection, run_id: str, day: str, unit: str, count: int, limits: Limits
     ) -> int:
-        """Count first and look then: what does not fit is rolled back with the transaction."""
+        """Count first, then check: what does not fit is rolled back with the transaction."""
         by = min(count, INT_MAX)
         spent = await self._add(c, run_id, day, unit, by, INT_MAX - by)
         if (
@@ -165,9 +165,9 @@ class SpendingTables(TableGroup):
     async def _add(
         self, c: Connection, run_id: str, day: str, unit: str, by: int, most: int
     ) -> dict[Scope, tuple[str, int]]:
-        """Change the counts of all scopes, within what a column holds: whose day it is, and what is spent.
+        """Change the counts of all scopes, within a column's range; returns owners and spending.
 
-        A count above `most` stays as it is, and is not answered. Always in the same order, so that two
+        A count above `most` is unchanged and not returned. Always in the same order, so that two
         transactions never wait for each other.
         """
         values = {
@@ -188,7 +188,7 @@ class SpendingTables(TableGroup):
 
     @cached_property
     def _adding(self) -> tuple[Executable, Executable]:
-        """The statement for the run, and the one for both days; None is the run's owner."""
+        """The statement for the run, and the one for both days; the run's owner is None."""
         run, fleet = RUNS.c.run_id, literal(FLEET, Words)
         mine = run == _OF_RUN
         runs = select(run, _OF_UNIT, _FIRST).where(mine)
@@ -213,7 +213,7 @@ class SpendingTables(TableGroup):
 
 
 def _scope(owner: str | None) -> Scope:
-    """Whose count a row is: a run's has no owner."""
+    """Owner of a row's count; None for a run's."""
     return "run" if owner is None else "persona" if owner != FLEET else "fleet"
 
 

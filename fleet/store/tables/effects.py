@@ -1,4 +1,4 @@
-"""Effects: intended before they are tried, resolved after somebody looked."""
+"""Effects: recorded as intents before they are tried, resolved after a look."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _STILL = select(EFFECTS.c.state, EFFECTS.c.run_id, RUNS.c.daemon).outerjoin(RUNS
 
 class Effects(TableGroup):
     async def intend(self, run_id: str, kind: EffectKind, ref: str, data: dict[str, Any]) -> int:
-        """Record an effect before it is tried, and return its id; on the disk when this returns.
+        """Record an effect before it is tried, and return its id; durable when this returns.
 
-        `run_id` is "" for an operator's own act outside any run. UsageError when the run is unknown, LostRun
-        when a peer keeps it.
+        `run_id` is "" for an operator's action outside any run. UsageError when the run is unknown, LostRun
+        when a peer owns it.
         """
         row = {
             "run_id": run_id or None,
@@ -47,17 +47,17 @@ class Effects(TableGroup):
         return await self._db.write(f"effect.intend.{kind}", work)
 
     async def still_open(self, effect_id: int) -> None:
-        """LostRun once a peer keeps the run of this effect, or has looked at what became of it."""
+        """LostRun once a peer owns the run of this effect, or has resolved it."""
         row = (await self._db.rows(_STILL.where(EFFECTS.c.effect_id == effect_id)))[0]
         kept = not row.run_id or self._keeper is None or row.daemon == self._keeper
         if row.state != "open" or not kept:
             raise lost(row.run_id or "")
 
     async def resolve(self, effect_id: int, state: EffectState, data: dict[str, Any] | None = None) -> None:
-        """Record what became of an effect; `data` is merged over what was intended.
+        """Record the result of an effect; `data` is merged over the intent's.
 
-        The same state again is fine (recovery looks twice). ValueError for a move that `EFFECT_MOVES`
-        does not have, UsageError for an id that was never given out, LostRun when a peer keeps its run.
+        The same state again is accepted (recovery looks twice). ValueError for a move missing from
+        `EFFECT_MOVES`, UsageError for an unknown id, LostRun when a peer owns its run.
         """
 
         async def work(c: Connection) -> None:
@@ -85,7 +85,7 @@ class Effects(TableGroup):
         *,
         since: str = "",
     ) -> list[EffectRow]:
-        """Effects in the order they were intended; None means of every run, "" those outside any run.
+        """Effects in the order they were intended; None means all runs, "" those outside any run.
 
         `since` (ISO): only those that were resolved then or later.
         """

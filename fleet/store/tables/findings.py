@@ -22,7 +22,7 @@ _READY: tuple[FindingState, ...] = ("confirmed", "flaky", "unverified")
 
 class Findings(TableGroup):
     async def add_finding(self, finding: FindingRow) -> bool:
-        """Keep a finding at the moment it is found; False when this run has it already (`times` grows)."""
+        """Record a finding when it is found; False if this run has it already (`times` grows)."""
         row = _values(asdict(finding) | {"at": finding.at or self._now()})
         made = self._db.insert(FINDINGS).values(row).on_conflict_do_nothing().returning(FINDINGS.c.finding_id)
         again = update(FINDINGS).where(*_is(finding.run_id, finding.fingerprint))
@@ -40,7 +40,7 @@ class Findings(TableGroup):
         """Change fields of one finding: state, confirmed, tries, envelope, evidence, tx, index, data, …
 
         ValueError for a field that cannot change or a state it cannot reach, UsageError when there is
-        no such finding, LostRun when a peer keeps its run.
+        no such finding, LostRun when a peer owns its run.
         """
         if unknown := set(changes) - _SETTABLE:
             raise ValueError(f"not a field that changes: {', '.join(sorted(unknown))}")
@@ -60,10 +60,10 @@ class Findings(TableGroup):
         await self._db.write("finding.set", work)
 
     async def claim_posting(self, run_id: str, fingerprint: str) -> bool:
-        """Move a judged finding into the outbox, unless another run has the same one there at this moment.
+        """Move a judged finding into the outbox, unless another run has the same one there now.
 
-        Ask `posted` after a True: what was there before may have been posted in between. LostRun when a
-        peer keeps the run.
+        After True check `posted`: an earlier one may have been posted in between. LostRun when a
+        peer owns the run.
         """
         mine, other = FINDINGS, FINDINGS.alias()
         busy = select(other.c.finding_id).where(
@@ -83,7 +83,7 @@ class Findings(TableGroup):
         return await self._db.write("finding.claim", work)
 
     async def move_entry(self, run_id: str, fingerprint: str, index: int) -> None:
-        """A reorganisation moved the entry of a posted finding: a fact of the chain, and not fenced."""
+        """A reorganisation moved the entry of a posted finding: a fact of the chain, not fenced."""
         statement = (
             update(FINDINGS)
             .where(*_is(run_id, fingerprint), FINDINGS.c.state == "posted")

@@ -1,4 +1,4 @@
-"""Figures of earlier runs by metric: what "slower than usual" is measured against; and small facts by key."""
+"""Figures of earlier runs by metric: the baseline for "slower than usual"; and small facts by key."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fleet.store.tables.base import TableGroup, plain
 KEPT = 200
 """The latest notes that count."""
 WINDOW = 20
-"""Notes in a row that make one median."""
+"""Consecutive notes that make one median."""
 ENOUGH = 5
-"""Fewer notes than this say nothing."""
+"""Fewest notes for a baseline."""
 
 
 class History(TableGroup):
@@ -39,7 +39,7 @@ class History(TableGroup):
         return {name: baseline(notes) for name, notes in values.items() if len(notes) >= ENOUGH}
 
     async def noted(self) -> dict[str, int]:
-        """How many notes each metric has; one with fewer than `ENOUGH` is not in `history` yet."""
+        """How many notes each metric has; one with fewer than `ENOUGH` is not in `history`."""
         statement = select(HISTORY.c.metric, func.count()).group_by(HISTORY.c.metric)
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
@@ -58,17 +58,17 @@ def baseline(notes: Sequence[float]) -> float:
 
 class HistoryTables(TableGroup):
     async def get(self, key: str) -> str | None:
-        """A small fact by key; None when nobody put it."""
+        """A small fact by key; None if unset."""
         rows = await self._db.rows(select(META.c.value).where(META.c.key == key))
         return rows[0][0] if rows else None
 
     async def facts(self, prefix: str) -> dict[str, str]:
-        """The small facts whose key begins so, by key."""
+        """The small facts whose key has this prefix, by key."""
         statement = select(META.c.key, META.c.value).where(META.c.key.startswith(prefix, autoescape=True))
         return {row[0]: row[1] for row in await self._db.rows(statement.order_by(META.c.key))}
 
     async def swap(self, key: str, old: str | None, value: str) -> bool:
-        """`put`, but only over `old` (None: nothing yet); False when somebody else was here meanwhile."""
+        """`put`, but only over `old` (None: nothing yet); False when another process changed it meanwhile."""
         row = {"key": plain(key), "value": plain(value)}
         if old is None:
             new = self._db.insert(META).values(row).on_conflict_do_nothing().returning(META.c.key)
@@ -77,7 +77,7 @@ class HistoryTables(TableGroup):
         return await self._db.write("meta.swap", lambda c: c.scalar(over.returning(META.c.key))) is not None
 
     async def put(self, key: str, value: str, *, run: str = "") -> None:
-        """Keep a small fact; ValueError for the journal's own key, LostRun for a `run` that a peer keeps."""
+        """Keep a small fact; ValueError for the journal's own key, LostRun for a `run` that a peer owns."""
         if key == "schema":
             raise ValueError("the schema version is the journal's own")
         row = {"key": plain(key), "value": plain(value)}

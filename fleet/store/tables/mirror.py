@@ -17,9 +17,9 @@ from fleet.store.tables.base import INT_MAX, TableGroup, plain
 
 class Mirror(TableGroup):
     async def mirror(self, epoch: int, start_index: int, entries: Sequence[LogEntry]) -> int:
-        """Append entries that were read from `start_index` on, and return how many were new.
+        """Append entries read from `start_index` on, and return how many were new.
 
-        Reading the same ones again is fine. ValueError when entries are missing in between, ChainError
+        Repeated entries are accepted. ValueError when entries are missing in between, ChainError
         when the epoch is over or an entry differs from what was mirrored: then the log was rewritten.
         """
 
@@ -36,7 +36,7 @@ class Mirror(TableGroup):
                 row = _values(epoch, index, entry)
                 digest = row["digest"] = _chain(digest, row)
                 if known.get(index, digest) != digest:
-                    raise ChainError(f"entry {index} of the log is not the one that was read before")
+                    raise ChainError(f"entry {index} of the log differs from the one read before")
                 if index >= upto:
                     fresh.append(row)
             if fresh:
@@ -50,7 +50,7 @@ class Mirror(TableGroup):
         return await self._db.read(_cursor)
 
     async def new_epoch(self) -> int:
-        """The log on chain was cleared: indices start at 0 again; what was mirrored stays."""
+        """The log on chain was cleared: indices restart at 0; the old mirror is kept."""
 
         async def work(c: Connection) -> int:
             epoch = (await _cursor(c))[0] + 1
@@ -60,7 +60,7 @@ class Mirror(TableGroup):
         return await self._db.write("log.epoch", work)
 
     async def entries(self, epoch: int | None = None) -> list[MirroredEntry]:
-        """What was mirrored in one epoch, or in all of them, in order."""
+        """Mirrored entries of one epoch, or of all, in order."""
         statement = select(LOG).order_by(LOG.c.epoch, LOG.c.index)
         if epoch is not None:
             statement = statement.where(LOG.c.epoch == epoch)

@@ -1,4 +1,4 @@
-"""The queue: who is due, in which order, and who may start now; and what was due and does not run."""
+"""The queue: due runs, their order, which may start now; and skipped firings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleet.store.tables.runs import run_row
 KEPT_SKIPS = 10_000
 UNENDED = ("queued", *OPEN_RUNS)
 LOOK_BACK = 64
-"""Ended runs of a persona that are looked at for how long it has been quiet."""
+"""Ended runs of a persona that count towards its quiet streak."""
 
 
 def _claim() -> Executable:
@@ -45,7 +45,7 @@ _CLAIM = _claim()
 
 @cache
 def _at_hand(platform: str) -> Select[tuple[str, str, bool, int]]:
-    """Made once, because making it every second is most of what an idle daemon does."""
+    """Built once: building it every second would be most of an idle daemon's work."""
     asked = RUNS.c.cancel != ""
     return (
         select(RUNS.c.persona, RUNS.c.state, asked, func.count())
@@ -58,10 +58,10 @@ class QueueTables(TableGroup):
     async def claim_next(
         self, platform: str, *, pid: int, pid_start: int, daemon: str = "", apart: Collection[str] = ()
     ) -> RunRow | None:
-        """Take the next run that may start, in one statement: no persona runs twice at a time.
+        """Take the next run that may start, in one statement: a persona has at most one run at a time.
 
-        Highest priority first, then the longest due. `apart` are personas that are busy in a way the
-        journal does not show: a run of theirs is being cleaned up by this process.
+        Highest priority first, then the longest due. `apart` are personas that are busy in a way that the
+        journal does not show: this process is cleaning up one of their runs.
         """
         asked = {"of_platform": platform, "apart": list(apart)}
         values = {"pid": pid, "pid_start": pid_start, "daemon": daemon, "started": self._now()}
@@ -74,7 +74,7 @@ class QueueTables(TableGroup):
         return run_row(row) if row is not None else None
 
     async def at_hand(self, platform: str) -> tuple[dict[str, int], bool]:
-        """`waiting`, and whether the end of a run was asked for: all that an idle daemon looks at."""
+        """`waiting`, and whether a cancel was requested: all that an idle daemon polls."""
         waiting: dict[str, int] = {}
         cancel = False
         found = await self._db.look(f"at hand: {platform}", _at_hand(platform))
@@ -85,7 +85,7 @@ class QueueTables(TableGroup):
         return waiting, cancel
 
     async def waiting(self, platform: str) -> dict[str, int]:
-        """How many runs wait, by persona."""
+        """Number of waiting runs by persona."""
         statement = (
             select(RUNS.c.persona, func.count())
             .where(RUNS.c.state == "queued", RUNS.c.platform == platform)
@@ -94,13 +94,13 @@ class QueueTables(TableGroup):
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
     async def queued_keys(self, platform: str, persona: str) -> list[str]:
-        """Keys of the runs of this persona that wait."""
+        """Keys of this persona's waiting runs."""
         mine = (RUNS.c.persona == persona, RUNS.c.state == "queued", RUNS.c.platform == platform)
         statement = select(RUNS.c.key).where(*mine)
         return [row[0] for row in await self._db.rows(statement)]
 
     async def queued_by_persona(self, platform: str, personas: Collection[str]) -> dict[str, list[str]]:
-        """`queued_keys` of several personas; of those with none it has no entry."""
+        """`queued_keys` of several personas; personas with none have no entry."""
         statement = select(RUNS.c.persona, RUNS.c.key).where(
             RUNS.c.persona.in_(personas), RUNS.c.state == "queued", RUNS.c.platform == platform
         )
@@ -110,21 +110,21 @@ class QueueTables(TableGroup):
         return found
 
     async def known_keys(self, keys: Collection[str]) -> set[str]:
-        """Which of these firings are runs already."""
+        """Which of these firings already have runs."""
         words = {plain(key): key for key in keys}
         return {words[row[0]] for row in await self._db.rows(select(RUNS.c.key).where(RUNS.c.key.in_(words)))}
 
     async def known_key(self, key: str) -> bool:
-        """Whether this firing is a run already."""
+        """Whether this firing already has a run."""
         return bool(await self.run_of(key))
 
     async def run_of(self, key: str) -> str:
-        """The run that this firing became, "" when it is none."""
+        """The run of this firing, "" if none."""
         rows = await self._db.rows(select(RUNS.c.run_id).where(RUNS.c.key == plain(key)))
         return str(rows[0][0]) if rows else ""
 
     async def ask_cancel(self, run_id: str, why: str) -> bool:
-        """Ask for the end of a run, durably; whoever runs it looks. False when it has ended."""
+        """Request a run's end, durably; its executor polls for it. False when it has ended."""
         statement = (
             update(RUNS)
             .where(RUNS.c.run_id == run_id, RUNS.c.state != "ended")
@@ -134,12 +134,12 @@ class QueueTables(TableGroup):
         return await self._db.write("run.cancel", lambda c: c.scalar(statement)) is not None
 
     async def cancels(self) -> list[RunRow]:
-        """Runs without an outcome whose end was asked for."""
+        """Runs without an outcome whose cancel was requested."""
         statement = select(RUNS).where(RUNS.c.cancel != "", RUNS.c.state.in_(UNENDED))
         return [run_row(row) for row in await self._db.rows(statement)]
 
     async def skip(self, persona: str, key: str, reason: str) -> None:
-        """Record that something was due and does not run; the latest 10,000 are kept."""
+        """Record a skipped firing; the latest 10,000 are kept."""
         row = {"persona": plain(persona), "key": plain(key), "reason": plain(reason), "at": self._now()}
         statement = plain_insert(SKIPS).values(row).returning(SKIPS.c.skip_id)
         old = delete(SKIPS)
@@ -181,7 +181,7 @@ class QueueTables(TableGroup):
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
     async def rounds(self, persona: str) -> RoundsRow:
-        """What a continuous trigger continues from."""
+        """The state that a continuous trigger resumes from."""
         ended = (RUNS.c.persona == persona, RUNS.c.state == "ended")
         count = (await self._db.rows(select(func.count()).select_from(RUNS).where(*ended)))[0][0]
         found = exists().where(FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS))
@@ -196,11 +196,11 @@ class QueueTables(TableGroup):
             last = last or at
             if news:
                 break
-            quiet += outcome == "done"  # any other looked at too little to say that all is quiet
+            quiet += outcome == "done"  # any other outcome looked at too little to count as quiet
         return RoundsRow(count, last, quiet)
 
     async def ages(self, platform: str) -> dict[str, str]:
-        """Since when the oldest run of each state is in it: queued, running, settling; ISO."""
+        """When the oldest run in each state entered it: queued, running, settling; ISO."""
         since = func.min(RUNS.c.created)
         statement = (
             select(RUNS.c.state, since)
@@ -210,7 +210,7 @@ class QueueTables(TableGroup):
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
     async def outcomes(self) -> dict[str, int]:
-        """How many runs ended how."""
+        """Number of runs by outcome."""
         statement = (
             select(RUNS.c.outcome, func.count()).where(RUNS.c.state == "ended").group_by(RUNS.c.outcome)
         )

@@ -1,4 +1,4 @@
-"""What the journal may forget of a run that is over: its details. Its row and its findings stay for ever."""
+"""What the journal may forget about an ended run: its details. Its row and its findings are kept."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CHUNK = 500
 
 class Keep(TableGroup):
     async def over(self, run_ids: Collection[str]) -> dict[str, str]:
-        """Which of these runs are over for good, each with when it ended (ISO).
+        """Which of these runs are completely over, each with its end (ISO).
 
-        They have an outcome, nothing that they did outside is open, every name and key is given back, and
-        no finding of theirs is on the log or may still come there: its evidence is kept for as long as it.
+        They have an outcome, no open effect, all names and keys returned, and no finding that is or may still
+        come on the log: its evidence is kept as long as the finding.
         """
         found: dict[str, str] = {}
         left = iter(run_ids)
@@ -33,7 +33,7 @@ class Keep(TableGroup):
         return found
 
     async def forget(self, run_id: str) -> bool:
-        """Drop a run's effects and spending; False, and nothing dropped, unless it is `over` now."""
+        """Drop a run's effects and spending; False, changing nothing, unless it is `over` now."""
         mine = select(RUNS.c.run_id).where(RUNS.c.run_id == run_id, *_over())
 
         async def work(c: Connection) -> bool:
@@ -46,7 +46,7 @@ class Keep(TableGroup):
         return await self._db.write("run.forget", work)
 
     async def forget_before(self, day: str) -> None:
-        """Drop what days before this one (`2026-11-22`) have spent, and figures that no baseline looks at."""
+        """Drop spending of days before this one (`2026-11-22`), and figures that no baseline uses."""
         age = func.row_number().over(partition_by=HISTORY.c.metric, order_by=HISTORY.c.note_id.desc())
         ranked = select(HISTORY.c.note_id, age.label("age")).subquery()
         old = select(ranked.c.note_id).where(ranked.c.age > KEPT)

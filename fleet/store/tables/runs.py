@@ -1,4 +1,4 @@
-"""Runs: one row per firing for ever, claimed once, ended once."""
+"""Runs: one permanent row per firing, claimed once, ended once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Runs(TableGroup):
         due: str = "",
         also: Work[None] | None = None,
     ) -> bool:
-        """Queue a run; False when this key (or id) was queued before, for ever: a firing is one run.
+        """Queue a run; False when this key (or id) was ever queued before: a firing is one run.
 
         `budget` may be a text that `pack` made. `also` is done in the same transaction, for a new run only.
         """
@@ -93,7 +93,7 @@ class Runs(TableGroup):
         priority: int = 0,
         due: str = "",
     ) -> dict[str, Any]:
-        """The row of a run that waits, in plain values."""
+        """The row of a waiting run, in plain values."""
         return {
             "run_id": plain(run_id),
             "persona": plain(persona),
@@ -115,9 +115,9 @@ class Runs(TableGroup):
         return await self._db.write("run.claim", lambda c: c.scalar(_from(("queued",)), values)) is not None
 
     async def adopt(self, run_id: str, *, daemon: str) -> bool:
-        """Take over the open run of a process that is gone; should it live after all, it sees that.
+        """Take over the open run of a dead process; if it is alive after all, it will notice.
 
-        `pid` and `pid_start` go on naming the process that began it.
+        `pid` and `pid_start` still name the process that began it.
         """
         statement = (
             update(RUNS)
@@ -128,9 +128,9 @@ class Runs(TableGroup):
         return await self._db.write("run.adopt", lambda c: c.scalar(statement)) is not None
 
     async def start_settling(self, run_id: str) -> bool:
-        """Running to settling: no more acting, only looking and cleaning up. True when it is settling now.
+        """Running to settling: from now on only looks and clean-up. True when it is settling now.
 
-        LostRun when a peer keeps it, or has ended it.
+        LostRun when a peer owns it, or has ended it.
         """
 
         async def work(c: Connection) -> bool:
@@ -142,7 +142,7 @@ class Runs(TableGroup):
     async def finish(self, run_id: str, outcome: str, detail: str = "") -> bool:
         """Record the one outcome of a run.
 
-        False, and nothing changed, when it has one already, or when another daemon keeps it.
+        False, changing nothing, when it has one already, or when another daemon owns it.
         """
         values = {
             "of_run": run_id,
@@ -157,7 +157,7 @@ class Runs(TableGroup):
         return await self._db.write("run.finish", lambda c: c.scalar(statement, values)) is not None
 
     async def tend(self, run_id: str) -> None:
-        """Keep an ended run, to clean up what it left; whoever kept it before loses its writes."""
+        """Take ownership of an ended run to clean up after it; the previous owner loses its writes."""
         statement = (
             update(RUNS).where(RUNS.c.run_id == run_id, RUNS.c.state == "ended").values(daemon=self._keeper)
         )
@@ -177,7 +177,7 @@ class Runs(TableGroup):
         return [run_row(row) for row in await self._db.rows(statement)]
 
     async def queued_runs(self) -> list[RunRow]:
-        """Runs that nobody has claimed, oldest first."""
+        """Unclaimed runs, oldest first."""
         statement = select(RUNS).where(RUNS.c.state == "queued").order_by(RUNS.c.created, RUNS.c.run_id)
         return [run_row(row) for row in await self._db.rows(statement)]
 
@@ -189,7 +189,7 @@ class Runs(TableGroup):
 
 @cache
 def _from(states: tuple[RunState, ...]) -> Update:
-    """Change a run that is in one of these states; made once for each, because making it is slow."""
+    """Change a run that is in one of these states; built once per combination, because that is slow."""
     mine = (RUNS.c.run_id == bindparam("of_run"), RUNS.c.state.in_(states))
     return update(RUNS).where(*mine).returning(RUNS.c.run_id)
 
@@ -200,7 +200,7 @@ _END_OWN = _from(("queued", *OPEN_RUNS)).where(
 
 
 def run_row(row: AnyRow) -> RunRow:
-    """A row of the table as everybody else sees it."""
+    """A row of the table as a RunRow."""
     values = dict(row._mapping)
     values["budget"] = unpack(values["budget"])
     return RunRow(**values)

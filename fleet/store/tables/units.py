@@ -1,4 +1,4 @@
-"""What the ledger counts, and where: units, scopes, and money in whole micro-dollars."""
+"""What the ledger counts, and in which scopes: units, scopes, and money in whole micro-dollars."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Literal
 
 Scope = Literal["run", "persona", "fleet"]
-"""One run · all runs of one persona on one day · all runs on one day. A day is one of UTC."""
+"""One run · all runs of one persona on one day · all runs on one day. Days are in UTC."""
 SCOPES: tuple[Scope, ...] = ("run", "persona", "fleet")
 
 FLEET = ""
-"""Whose day it is when it is everybody's."""
+"""Owner of the whole fleet's day."""
 
 Limits = Mapping[Scope, Mapping[str, int]]
-"""Scope -> unit -> the most that may be spent there. A run may spend only what is listed; a day that
-lists nothing for a unit does not limit it."""
+"""Scope -> unit -> the most that may be spent there. A run may spend only listed units; a day
+does not limit an unlisted unit."""
 
 USD = "usd_micro"
 """The unit of money: millionths of a US dollar, always whole."""
 MICROS = 1_000_000
 INT_MAX = 2**63 - 1
-"""The largest integer that a column holds."""
+"""The largest integer in a column."""
 
 _EXACT = Context(prec=60, rounding=ROUND_CEILING)
 
@@ -29,7 +29,7 @@ _EXACT = Context(prec=60, rounding=ROUND_CEILING)
 def micros(usd: Decimal) -> int:
     """Dollars as whole micro-dollars, rounded up: a price is never counted lower than it is.
 
-    ValueError for what is no amount (negative, NaN, infinite), TypeError for a float: it has lost already.
+    ValueError for an invalid amount (negative, NaN, infinite), TypeError for a float: it is inexact.
     """
     if not isinstance(usd, Decimal):
         raise TypeError(f"money is a Decimal, not a {type(usd).__name__}")
@@ -51,7 +51,7 @@ def number(unit: str, count: int) -> str:
 
 
 def word(unit: str) -> str:
-    """What configuration calls a unit."""
+    """A unit's name in configuration."""
     return "usd" if unit == USD else unit
 
 

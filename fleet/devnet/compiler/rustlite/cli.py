@@ -39,7 +39,7 @@ def _defects(text: str) -> frozenset[str]:
 def _compile(source: bytes, defects: frozenset[str]) -> int:
     try:
         return _report(source, defects)
-    except ImportError as error:  # it was not installed whole: that is no answer about a source
+    except ImportError as error:  # incomplete installation: not an answer about a source
         print(f"rustlite: {error}", file=sys.stderr)
         return 127
     except Exception as error:  # a compiler's own failure is a panic, whatever it is

@@ -1,4 +1,4 @@
-"""What the compiler says when it refuses: `LH0204: message, at `source text` [s..e]`, offsets in bytes."""
+"""The compiler's error message: `LH0204: message, at `source text` [s..e]`, offsets in bytes."""
 
 from __future__ import annotations
 

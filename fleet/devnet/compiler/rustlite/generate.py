@@ -22,7 +22,7 @@ UNUSED = {
 
 
 def header() -> str:
-    """What `_parser.py` starts with: it names the grammar and the lark that it was made from.
+    """The header of `_parser.py`: it names the grammar and the lark that it was made from.
 
     Lark numbers its states in no fixed order, so the text of two runs differs and cannot be compared.
     """
