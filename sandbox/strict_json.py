@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,9 @@ MAX_DIGITS = 78
 """Digits of an integer: those of 2**256 - 1, the largest number that a chain can mean."""
 MAX_FLOAT = 1_100
 """Characters of any other number: the longest that a writer of exact doubles needs are below it."""
+MAX_FRAMES = 3_000
+"""Python's recursion limit at most. A library that computes pairings (py_ecc, which eth-account and web3
+import) raises it to 100,000 for the whole process: 100 kB of `[` then end a CPython 3.11 by SIGSEGV."""
 
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 
@@ -28,6 +32,8 @@ def loads(text: str | bytes, *, values: int = 0, pairs: Pairs | None = None) -> 
         pairs: makes an object of its members, in their order and with repeated keys.
     """
     try:
+        if sys.getrecursionlimit() > MAX_FRAMES:
+            sys.setrecursionlimit(MAX_FRAMES)
         found = json.loads(
             text if isinstance(text, str) else text.decode("utf-8-sig"),
             parse_int=_integer,

@@ -90,6 +90,7 @@ def make(
         sponsor,
         world.state,
         world.clock,
+        emit=feed.tell,
         fire_all=queue.fire_all,
         hooks=lambda: daemon.world.config.hooks,
     )

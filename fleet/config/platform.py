@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -11,11 +12,16 @@ from fleet.config.section import Address, HttpUrl, Section
 
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+_WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
 class ChainSection(Section):
     rpc: HttpUrl
     """JSON-RPC endpoint of the node."""
+    ws: str = ""
+    """WebSocket endpoint of the node, if it has one: a new block then wakes the chain triggers at once.
+
+    What happened is still read from `rpc`; while this endpoint is down, polling goes on as usual."""
     id: int = Field(gt=0)
     """Chain id; a node that answers another one is refused before anything is signed."""
     diamond: Address
@@ -30,6 +36,19 @@ class ChainSection(Section):
     At least `confirmations`: anything deeper counts as final."""
     max_gas_price_gwei: int = Field(default=50, gt=0)
     """A node that asks for more is refused (platform-facts 1.5)."""
+
+    @field_validator("ws")
+    @classmethod
+    def _websocket(cls, url: str) -> str:
+        try:
+            valid = not url or (_WS_URL.fullmatch(url) is not None and urlsplit(url).port != 0)
+        except ValueError:
+            valid = False
+        if not valid:
+            raise ValueError(
+                f"{url!r} is not a WebSocket URL: expected ws://HOST[:PORT][/PATH] or wss://HOST[:PORT][/PATH]"
+            )
+        return url
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

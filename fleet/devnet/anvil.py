@@ -95,6 +95,11 @@ class Anvil:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def ws_url(self) -> str:
+        """The same port: anvil serves WebSocket beside HTTP."""
+        return f"ws://127.0.0.1:{self.port}"
+
+    @property
     def pid(self) -> int:
         return self._running().pid
 

@@ -152,6 +152,7 @@ call_targets = ["claude", "docs"]
 
 [chain]
 rpc = "{self.chain.url}"
+ws = "{self.chain.ws_url}"
 id = {CHAIN_ID}
 diamond = "{deployment.diamond}"
 token = "{deployment.token}"

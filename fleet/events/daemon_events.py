@@ -102,6 +102,19 @@ class TriggerSkipped(_DaemonEvent):
     reason: str
 
 
+class SubscriptionOpened(_DaemonEvent):
+    """New blocks wake the chain triggers from now on."""
+
+    type: Literal["subscription.opened"] = "subscription.opened"
+
+
+class SubscriptionLost(_DaemonEvent):
+    """There is no subscription to new blocks; chain triggers fire by polling meanwhile."""
+
+    type: Literal["subscription.lost"] = "subscription.lost"
+    reason: str
+
+
 class QueuePaused(_DaemonEvent):
     type: Literal["queue.paused"] = "queue.paused"
     reason: str
@@ -172,6 +185,8 @@ DaemonEvent = Annotated[
     | PersonaRefused
     | TriggerFired
     | TriggerSkipped
+    | SubscriptionOpened
+    | SubscriptionLost
     | QueuePaused
     | QueueResumed
     | DialTurned

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from fleet.gate.model import Rung
-from fleet.service.metrics import Reading, Tally
+from fleet.service.metrics import OPEN, Reading, Tally
 
 STATES = ("queued", "running", "settling")
 
@@ -84,6 +84,11 @@ def _gauges(reading: Reading) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "fleet_beat_age_seconds", "Seconds since the work loop turned.", value=reading.beat_age_s
     )
+    if reading.subscription:
+        opened = reading.subscription == OPEN
+        yield GaugeMetricFamily(
+            "fleet_chain_subscribed", "1 while new blocks wake the triggers.", value=opened
+        )
     if reading.log_entries is not None:
         lag = max(0, reading.log_entries - reading.log_mirrored)
         yield GaugeMetricFamily("fleet_log_lag", "Entries on chain that triage has not read.", value=lag)

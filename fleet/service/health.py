@@ -71,6 +71,7 @@ class DaemonHealth:
             outbox=len(unposted),
             log_entries=await self._entries(),
             log_mirrored=(await journal.mirror_cursor())[1],
+            subscription=self._tally.subscription,
         )
 
     async def _budgets(self) -> dict[tuple[str, str], int]:

@@ -78,6 +78,8 @@ def application(
         now = await health.reading()
         facts: dict[str, Any] = {"rung": now.rung, "paused": now.paused, "degraded": now.degraded}
         facts |= {"runs": now.live, "personas": now.personas}
+        if now.subscription:
+            facts["subscription"] = now.subscription
         return answer(health.is_ready, waiting=sum(now.waiting.values()), **facts)
 
     async def metrics(request: Request) -> Response:

@@ -20,10 +20,18 @@ if TYPE_CHECKING:
     from fleet.events.model import Event
     from fleet.findings.redact import Redactor
 
-NOISY = ("httpx", "httpcore", "apscheduler", "uvicorn", "asyncio", "sqlalchemy")
+NOISY = ("httpx", "httpcore", "apscheduler", "uvicorn", "asyncio", "sqlalchemy", "web3", "websockets")
 """Libraries that log every request; only their warnings are kept."""
 WARNED = frozenset(
-    {"persona.refused", "config.refused", "trigger.skipped", "run.unsettled", "fault.met", "queue.paused"}
+    {
+        "persona.refused",
+        "config.refused",
+        "trigger.skipped",
+        "run.unsettled",
+        "fault.met",
+        "queue.paused",
+        "subscription.lost",
+    }
 )
 TOLD = frozenset({"header", "footer"})
 """Events of a run that are logged: its start and its end."""

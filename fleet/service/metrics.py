@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from fleet.events.daemon_events import DaemonEvent, PersonaRefused, TriggerSkipped
+from fleet.events.daemon_events import (
+    DaemonEvent,
+    PersonaRefused,
+    SubscriptionLost,
+    SubscriptionOpened,
+    TriggerSkipped,
+)
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
 from sandbox.tools import TOOLS
+
+OPEN = "open"
 
 
 @dataclass(slots=True)
@@ -20,6 +28,8 @@ class Tally:
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     skipped: int = 0
     refused: int = 0
+    subscription: str = ""
+    """To new blocks: `open`, or `lost: ` and why; "" where the profile has no `ws`."""
 
     def run(self, event: Event) -> None:
         if isinstance(event, ToolRequested):
@@ -32,6 +42,10 @@ class Tally:
     def daemon(self, event: DaemonEvent) -> None:
         self.skipped += isinstance(event, TriggerSkipped)
         self.refused += isinstance(event, PersonaRefused)
+        if isinstance(event, SubscriptionOpened):
+            self.subscription = OPEN
+        elif isinstance(event, SubscriptionLost):
+            self.subscription = f"lost: {event.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +70,8 @@ class Reading:
     outbox: int
     log_entries: int | None
     log_mirrored: int
+    subscription: str = ""
+    """As in `Tally`."""
 
 
 def _tool(name: str) -> str:

@@ -10,7 +10,7 @@ from fleet.clock import Clock, iso
 from fleet.errors import TryAgain
 from fleet.store.journal import Journal
 from fleet.triage.unproven import unproven
-from fleet.triggers.model import Firing, Sink
+from fleet.triggers.model import Firing, FiringSink
 
 LOOK_S = 30.0
 AFTER = timedelta(seconds=60)
@@ -26,7 +26,7 @@ class SecondChance:
     this process.
     """
 
-    def __init__(self, journal: Journal, sink: Sink, clock: Clock, platform: str) -> None:
+    def __init__(self, journal: Journal, sink: FiringSink, clock: Clock, platform: str) -> None:
         self._journal, self._sink, self._clock, self._platform = journal, sink, clock, platform
         self._offered: set[str] = set()
 

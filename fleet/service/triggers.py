@@ -15,18 +15,20 @@ import anyio
 from fleet.clock import Clock, iso
 from fleet.config import Platform
 from fleet.errors import TryAgain
+from fleet.events.daemon_events import DaemonEvent, SubscriptionLost, SubscriptionOpened
 from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
 from fleet.triggers.chain import KEY as CURSOR
 from fleet.triggers.chain import ChainWatch
-from fleet.triggers.chain_read import Node
-from fleet.triggers.clock import Clockwork
+from fleet.triggers.chain_read import ChainNode
 from fleet.triggers.continuous import Continuous, Rounds
+from fleet.triggers.deliver import tell
 from fleet.triggers.files import KEY as FILES
 from fleet.triggers.files import FileWatch
 from fleet.triggers.hook import unfired
-from fleet.triggers.model import FireAll, Sink
-from fleet.triggers.offer import tell
+from fleet.triggers.model import FireAll, FiringSink
+from fleet.triggers.schedule import Clockwork
+from fleet.triggers.subscription import HeadSubscription
 
 SEEN = "service.seen"
 """Journal key of when each persona was first seen, so that restarts do not postpone a daily one."""
@@ -41,19 +43,21 @@ Side = tuple[str, Callable[[], Awaitable[None]]]
 class Triggers:
     """Fires the planned personas. Paths of `file:` triggers are relative to `base`.
 
-    `hooks` are the names of the configured webhooks; a persona on another one is logged.
+    `hooks` are the names of the configured webhooks; a persona on another one is logged. `emit` takes the
+    events of the subscription to new blocks, which exists where the profile has `chain.ws`.
     """
 
     def __init__(
         self,
-        sink: Sink,
+        sink: FiringSink,
         journal: Journal,
-        node: Node,
+        node: ChainNode,
         platform: Platform,
         sponsor: str,
         base: Path,
         clock: Clock,
         *,
+        emit: Callable[[DaemonEvent], None],
         fire_all: FireAll | None = None,
         hooks: Callable[[], Collection[str]] = tuple,
     ) -> None:
@@ -79,19 +83,26 @@ class Triggers:
             clock=clock,
             key=CURSOR + there,
         )
+        self._emit, self._ws = emit, platform.chain.ws
         self.files = FileWatch(base, journal, sink, self._files, clock=clock, key=FILES + here)
 
     @property
     def sides(self) -> tuple[Side, ...]:
         """The tasks to run while triggers fire, by name."""
+        heads = HeadSubscription(self._ws, self.chain.wake, self._subscription, clock=self._clock)
         rounds: tuple[Side, ...] = (("the rounds of all daemons", self._count),)
+        blocks: tuple[Side, ...] = (("the subscription to new blocks", heads.run),)
         return (
             *(rounds if self._journal.shared else ()),
+            *(blocks if self._ws else ()),
             ("the clock", self.clockwork.run),
             ("continuous triggers", self.continuous.run),
             ("the chain watcher", self.chain.run),
             ("the file watcher", self.files.run),
         )
+
+    def _subscription(self, trouble: str) -> None:
+        self._emit(SubscriptionLost(reason=trouble) if trouble else SubscriptionOpened())
 
     def ended(self, persona: str, *, found: bool, well: bool) -> None:
         """A run of this persona ended here; with several daemons the journal counts instead."""

@@ -15,16 +15,18 @@ import anyio
 
 from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import TryAgain, Unreachable, UsageError
-from fleet.triggers.chain_read import Node, Reader
-from fleet.triggers.chain_state import Block, Event, Seen, advance, baseline
-from fleet.triggers.model import EVERYONE, Facts, Firing, Sink, Skip, event_key
-from fleet.triggers.offer import described, offer, tell
+from fleet.triggers.chain_read import ChainNode, DiamondReader
+from fleet.triggers.chain_state import BlockRef, ChainEvent, WatchState, advance, baseline
+from fleet.triggers.deliver import deliver, described, tell
+from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip, event_key
 
 KEY = "triggers.chain"
 """Where the cursor lies in the journal."""
 SLOWEST_S = 300.0
 FAR = 50_000
 """Blocks; after a longer absence the events before them are given up, visibly."""
+GAP_S = 1.0
+"""Between two looks at least, however often something wakes the watch."""
 CROWD = 256
 """Events of one kind in one look that fire; the rest of a flood is one Skip."""
 
@@ -33,7 +35,7 @@ Subscribers = Callable[[str], Collection[str]]
 
 
 class ChainWatch:
-    """Looks at the chain every `every_s` seconds and fires what changed since the stored cursor.
+    """Looks at the chain every `every_s` seconds or when woken; fires what changed since the stored cursor.
 
     `trouble` is "" or why the latest look failed; while there is some it looks less and less often. `run`
     raises UsageError when it runs already.
@@ -41,30 +43,33 @@ class ChainWatch:
     Args:
         confirmations: blocks on top before one counts.
         sponsor: address whose balance is watched, "" for none; below `low_wei` it is low.
+        gap_s: between two looks at least, so that a flood of wakes costs one look each `gap_s`.
         key: where the cursor lies; daemons that share it and look at the same things move it together.
     """
 
     def __init__(
         self,
-        node: Node,
+        node: ChainNode,
         diamond: str,
-        facts: Facts,
-        sink: Sink,
+        facts: FactStore,
+        sink: FiringSink,
         subscribers: Subscribers,
         *,
         confirmations: int = 0,
         sponsor: str = "",
         low_wei: int = 0,
         every_s: float = 5.0,
+        gap_s: float = GAP_S,
         clock: Clock | None = None,
         key: str = KEY,
     ) -> None:
         self._key, self._stored = key, ""
-        self._reader = Reader(node, diamond, sponsor=sponsor)
+        self._reader = DiamondReader(node, diamond, sponsor=sponsor)
         self._facts, self._sink, self._subscribers = facts, sink, subscribers
         self._confirmations, self._low_wei, self._every_s = confirmations, low_wei, every_s
         self._clock = clock or SystemClock()
         self._told: dict[str, str] = {}
+        self._gap_s, self._woken = gap_s, anyio.Event()
         self._failures = 0
         self._running = False
         self.trouble = ""
@@ -76,10 +81,23 @@ class ChainWatch:
         self._running = True
         try:
             while True:
-                pause = await self.turn()
-                await anyio.sleep(pause if self._failures else rest(pause))
+                self._woken = anyio.Event()  # a wake during the look asks for another one
+                await self._pause(await self.turn())
         finally:
             self._running = False
+
+    def wake(self) -> None:
+        """Look soon. No effect while there is trouble: a node that is ill is asked less and less."""
+        self._woken.set()
+
+    async def _pause(self, pause: float) -> None:
+        if self._failures:
+            await anyio.sleep(pause)
+            return
+        gap = min(self._gap_s, pause)
+        with anyio.move_on_after(max(rest(pause), gap)):
+            await anyio.sleep(gap)
+            await self._woken.wait()
 
     async def turn(self) -> float:
         """One look, whatever comes of it; seconds until the next one."""
@@ -125,7 +143,7 @@ class ChainWatch:
             seen = await self._give_up(seen, block.number - FAR)
         await self._keep(advance(seen, await self._reader.look(block, seen.cursor), self._low_wei))
 
-    async def _newest(self, seen: Seen | None) -> tuple[Block, Block | None]:
+    async def _newest(self, seen: WatchState | None) -> tuple[BlockRef, BlockRef | None]:
         """The first block, and the newest that counts; None while the chain is too short.
 
         While that is the one that was `seen` last, one request tells so.
@@ -140,7 +158,7 @@ class ChainWatch:
             raise Unreachable(f"the node does not have block {number}")
         return found[0], found[1] if number >= 0 else None
 
-    async def _checked(self, seen: Seen, block: Block) -> Seen:
+    async def _checked(self, seen: WatchState, block: BlockRef) -> WatchState:
         """`seen`, rewound when its blocks are not on the chain; Unreachable while the node is behind it."""
         known = [old.number for old in seen.trail if old.number <= block.number]
         latest = await self._reader.blocks(known[-1:])
@@ -150,17 +168,17 @@ class ChainWatch:
             raise Unreachable(f"the node is at block {block.number}, but has been at {seen.cursor} before")
         return seen
 
-    async def _give_up(self, seen: Seen, number: int) -> Seen:
+    async def _give_up(self, seen: WatchState, number: int) -> WatchState:
         reason = f"blocks {seen.cursor + 1} to {number} passed unseen: events in them do not fire"
         await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@registered:{seen.cursor + 1}:0", reason))
         return seen.skip_to(number)
 
-    async def _keep(self, seen: Seen) -> None:
+    async def _keep(self, seen: WatchState) -> None:
         await self._store(seen)
         if seen.outbox:
             await self._deliver(seen)
 
-    async def _deliver(self, seen: Seen) -> Seen:
+    async def _deliver(self, seen: WatchState) -> WatchState:
         """Hand over the outbox. TryAgain, and all of it stays, when the sink takes none of it."""
         counts: dict[str, int] = {}
         refused, taken = {}, 0
@@ -168,7 +186,7 @@ class ChainWatch:
             number = counts[event.name] = counts.get(event.name, 0) + 1
             for persona in sorted(self._subscribers(event.name)) if number <= CROWD else ():
                 firing = _firing(persona, event, self._clock.now())
-                if problem := await offer(self._sink, firing):
+                if problem := await deliver(self._sink, firing):
                     refused[firing.key] = Skip(persona, firing.key, problem)
                 else:
                     taken += 1
@@ -181,24 +199,24 @@ class ChainWatch:
         await self._store(seen)
         return seen
 
-    async def _store(self, seen: Seen) -> None:
+    async def _store(self, seen: WatchState) -> None:
         text = seen.dumps()
         if not await self._facts.swap(self._key, self._stored or None, text):
             raise _Overtaken
         self._stored = text
 
-    async def _crowded(self, seen: Seen, counts: dict[str, int]) -> None:
+    async def _crowded(self, seen: WatchState, counts: dict[str, int]) -> None:
         for name in [name for name, count in counts.items() if count > CROWD]:
             first = [event for event in seen.outbox if event.name == name][CROWD]
             reason = f"{counts[name]} events at once: those after the first {CROWD} do not fire"
             key = event_key(EVERYONE, name, first.block, first.mark)
             await tell(self._sink, Skip(EVERYONE, key, reason))
 
-    async def _load(self) -> Seen | None:
+    async def _load(self) -> WatchState | None:
         text = await self._facts.get(self._key)
         self._stored = text or ""
         try:
-            return Seen.loads(text) if text else None
+            return WatchState.loads(text) if text else None
         except ValueError as error:
             await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@chain:0", f"starting over: {error}"))
             return None
@@ -215,6 +233,6 @@ class _Overtaken(Exception):
     """Another daemon has moved the cursor since it was loaded."""
 
 
-def _firing(persona: str, event: Event, due: datetime) -> Firing:
+def _firing(persona: str, event: ChainEvent, due: datetime) -> Firing:
     key = event_key(persona, event.name, event.block, event.mark)
     return Firing(key, persona, f"{event.name} at block {event.block}", due)

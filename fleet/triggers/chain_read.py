@@ -10,46 +10,46 @@ from fleet.chain import abi
 from fleet.chain.facets import facets_digest
 from fleet.chain.hexes import as_bytes, as_dict, as_int
 from fleet.errors import FleetError, RpcError, Unreachable
-from fleet.triggers.chain_state import TOPICS, Block, Line, Look
+from fleet.triggers.chain_state import TOPICS, BlockRef, ChainSnapshot, DiamondLog
 
 PAGE = 2000
 """Blocks per request for events at first; nodes limit it at anything from 500 up."""
 _HASH = re.compile(r"0x[0-9a-f]{64}")
 
 
-class Node(Protocol):
+class ChainNode(Protocol):
     """The part of `fleet.chain.rpc.Rpc` that triggers use."""
 
     async def call(self, method: str, params: Sequence[Any] = ()) -> Any: ...
     async def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]: ...
 
 
-class Reader:
+class DiamondReader:
     """One diamond as one node shows it. `problems` says what the latest look could not read, by event."""
 
-    def __init__(self, node: Node, diamond: str, *, sponsor: str = "") -> None:
+    def __init__(self, node: ChainNode, diamond: str, *, sponsor: str = "") -> None:
         self._node = node
         self._diamond = diamond.lower()
         self._sponsor = sponsor
         self._page = PAGE
         self.problems: dict[str, str] = {}
 
-    async def head(self, numbers: Sequence[int]) -> tuple[int, list[Block]]:
+    async def head(self, numbers: Sequence[int]) -> tuple[int, list[BlockRef]]:
         """The number of the newest block, and those of these blocks that the node has."""
         asked = [("eth_blockNumber", []), *map(_block_call, numbers)]
         newest, *answers = await self._node.batch(asked)
         return as_int(_good(newest)), _had(answers)
 
-    async def blocks(self, numbers: Sequence[int]) -> list[Block]:
+    async def blocks(self, numbers: Sequence[int]) -> list[BlockRef]:
         """Those of these blocks that the node has."""
         return _had(await self._node.batch([_block_call(number) for number in numbers]))
 
-    async def look(self, block: Block, since: int) -> Look:
+    async def look(self, block: BlockRef, since: int) -> ChainSnapshot:
         """The state at a block and the events after block `since`.
 
         Unreachable when the block was replaced meanwhile; a part that cannot be read is None.
         """
-        lines: tuple[Line, ...] | None = None
+        lines: tuple[DiamondLog, ...] | None = None
         problems: dict[str, str] = {}
         try:
             lines = await self._lines(since + 1, block.number)
@@ -61,7 +61,7 @@ class Reader:
         facets, count, again, *balance = await self._node.batch(calls)
         if _block(again) != block:
             raise Unreachable(f"block {block.number} was replaced during a look")
-        look = Look(
+        look = ChainSnapshot(
             block,
             _part(problems, "facets-changed", lambda: facets_digest(as_bytes(_good(facets)))),
             _part(problems, "log-changed", lambda: _count(as_bytes(_good(count)))),
@@ -71,8 +71,8 @@ class Reader:
         self.problems = problems
         return look
 
-    async def _lines(self, start: int, end: int) -> tuple[Line, ...]:
-        found: list[Line] = []
+    async def _lines(self, start: int, end: int) -> tuple[DiamondLog, ...]:
+        found: list[DiamondLog] = []
         while start <= end:
             stop = min(start + self._page - 1, end)
             try:
@@ -86,7 +86,7 @@ class Reader:
             self._page = min(self._page * 2, PAGE)
         return tuple(found)
 
-    async def _range(self, start: int, end: int) -> list[Line]:
+    async def _range(self, start: int, end: int) -> list[DiamondLog]:
         query = {
             "address": self._diamond,
             "fromBlock": hex(start),
@@ -101,7 +101,7 @@ class Reader:
             raise Unreachable("the node answered with events of other blocks")
         return sorted(lines, key=lambda line: (line.block.number, line.index))
 
-    def _view(self, name: str, block: Block) -> tuple[str, list[Any]]:
+    def _view(self, name: str, block: BlockRef) -> tuple[str, list[Any]]:
         call = {"to": self._diamond, "data": "0x" + abi.FUNCTIONS[name].encode().hex()}
         return "eth_call", [call, hex(block.number)]
 
@@ -129,24 +129,24 @@ def _block_call(number: int) -> tuple[str, list[Any]]:
     return "eth_getBlockByNumber", [hex(number), False]
 
 
-def _had(answers: Iterable[Any]) -> list[Block]:
+def _had(answers: Iterable[Any]) -> list[BlockRef]:
     return [block for block in map(_block, answers) if block is not None]
 
 
-def _block(answer: Any) -> Block | None:
+def _block(answer: Any) -> BlockRef | None:
     if answer is None or isinstance(answer, RpcError):  # some nodes say an error for a block they lack
         return None
     found = as_dict(answer)
     return _numbered(found.get("number"), found.get("hash"))
 
 
-def _numbered(number: Any, digest: Any) -> Block:
+def _numbered(number: Any, digest: Any) -> BlockRef:
     if not isinstance(digest, str) or not _HASH.fullmatch(digest):
         raise Unreachable("the node answered with a block without a hash")
-    return Block(as_int(number), digest)
+    return BlockRef(as_int(number), digest)
 
 
-def _line(answer: Any) -> Line | None:
+def _line(answer: Any) -> DiamondLog | None:
     """None for an event that a reorg removed, and for one that was not asked for."""
     found = as_dict(answer)
     topics = found.get("topics")
@@ -156,4 +156,4 @@ def _line(answer: Any) -> Line | None:
         return None
     ident = as_int(topics[1]) if topics[0] == abi.REGISTERED and len(topics) > 1 else 0
     block = _numbered(found.get("blockNumber"), found.get("blockHash"))
-    return Line(topics[0], block, as_int(found.get("logIndex")), ident)
+    return DiamondLog(topics[0], block, as_int(found.get("logIndex")), ident)

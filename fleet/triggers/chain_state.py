@@ -22,17 +22,17 @@ DEEP = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockRef:
     number: int
     hash: str
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiamondLog:
     """One event of the diamond; `ident` is the id of a registration."""
 
     topic: str
-    block: Block
+    block: BlockRef
     index: int
     ident: int = 0
 
@@ -43,7 +43,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ChainEvent:
     """Something that happened, under the name that personas subscribe to. `mark` tells it from others."""
 
     name: str
@@ -52,18 +52,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ChainSnapshot:
     """The chain at one block; None is what could not be read. `lines` are those after the cursor."""
 
-    block: Block
+    block: BlockRef
     facets: str | None = None
     count: int | None = None
     balance: int | None = None
-    lines: tuple[Line, ...] | None = None
+    lines: tuple[DiamondLog, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WatchState:
     """Where the fleet stands. `cursor` is the last block whose events were read; `trail` proves the chain.
 
     `outbox` is what must still be handed over: it is stored with the cursor and before the first hand-over,
@@ -72,48 +72,48 @@ class Seen:
 
     genesis: str
     cursor: int
-    trail: tuple[Block, ...] = ()
+    trail: tuple[BlockRef, ...] = ()
     facets: str = ""
     count: int = -1
     low: bool = False
     rewound: bool = False
     ids: tuple[tuple[int, int], ...] = ()  # (block, id) of registrations that fired
-    outbox: tuple[Event, ...] = ()
+    outbox: tuple[ChainEvent, ...] = ()
 
     def dumps(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
-    def loads(cls, text: str) -> Seen:
+    def loads(cls, text: str) -> WatchState:
         """ValueError when it is not what `dumps` wrote."""
         try:
             raw: dict[str, Any] = json.loads(text)
-            raw["trail"] = tuple(Block(**block) for block in raw["trail"])
-            raw["outbox"] = tuple(Event(**event) for event in raw["outbox"])
+            raw["trail"] = tuple(BlockRef(**block) for block in raw["trail"])
+            raw["outbox"] = tuple(ChainEvent(**event) for event in raw["outbox"])
             raw["ids"] = tuple((block, ident) for block, ident in raw["ids"])
             return cls(**raw)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a cursor: {error}") from None
 
-    def rewind(self, true: Sequence[Block]) -> Seen:
+    def rewind(self, true: Sequence[BlockRef]) -> WatchState:
         """After a reorg: back to the last block of the trail that is still on the chain (in `true`)."""
         common = [block for block in self.trail if block in true]
         oldest = self.trail[0].number if self.trail else self.cursor
         cursor = common[-1].number if common else max(oldest - DEEP, 0)
         return replace(self, trail=tuple(common), cursor=cursor, rewound=True)
 
-    def skip_to(self, number: int) -> Seen:
+    def skip_to(self, number: int) -> WatchState:
         """Give up on the events up to this block."""
         return replace(self, cursor=max(number, self.cursor))
 
 
-def baseline(genesis: str, look: Look, low_wei: int) -> Seen:
+def baseline(genesis: str, look: ChainSnapshot, low_wei: int) -> WatchState:
     """The first look: what is there is not news, except that the sponsor is poor."""
-    start = Seen(genesis, look.block.number)
+    start = WatchState(genesis, look.block.number)
     return advance(start, replace(look, lines=()), low_wei)
 
 
-def advance(seen: Seen, look: Look, low_wei: int) -> Seen:
+def advance(seen: WatchState, look: ChainSnapshot, low_wei: int) -> WatchState:
     """What is seen after one more look, with its events in the outbox."""
     events = [
         *_facets(seen, look),
@@ -141,28 +141,28 @@ def advance(seen: Seen, look: Look, low_wei: int) -> Seen:
     )
 
 
-def _facets(seen: Seen, look: Look) -> list[Event]:
+def _facets(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
     if not seen.facets or look.facets is None or look.facets == seen.facets:
         return []
     cuts = _lines(look, DIAMOND_CUT)  # where there are none, the look is the best that can be said
-    return [Event("facets-changed", (cuts[-1].block if cuts else look.block).number, look.facets[:12])]
+    return [ChainEvent("facets-changed", (cuts[-1].block if cuts else look.block).number, look.facets[:12])]
 
 
-def _registered(seen: Seen, look: Look) -> list[Event]:
-    return [Event("registered", line.block.number, line.mark) for line in _fresh(seen, look)]
+def _registered(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
+    return [ChainEvent("registered", line.block.number, line.mark) for line in _fresh(seen, look)]
 
 
-def _fresh(seen: Seen, look: Look) -> list[Line]:
+def _fresh(seen: WatchState, look: ChainSnapshot) -> list[DiamondLog]:
     """Registrations that did not fire yet; an id that a reorg moved to another block did."""
     known = {ident for _, ident in seen.ids}
-    found: dict[int, Line] = {}
+    found: dict[int, DiamondLog] = {}
     for line in _lines(look, REGISTERED):
         if line.ident not in known:
             found.setdefault(line.ident, line)
     return list(found.values())
 
 
-def _log(seen: Seen, look: Look) -> list[Event]:
+def _log(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
     """Growth and clearing by the count; the events show a log that was cleared and has filled up again."""
     if seen.count < 0 or look.count is None:
         return []
@@ -173,20 +173,20 @@ def _log(seen: Seen, look: Look) -> list[Event]:
     happened = {"log-grew": grew, "log-cleared": cleared, "log-changed": grew or cleared or moved}
     last = max((*clears, *posts), key=lambda line: (line.block.number, line.index), default=None)
     block, mark = (last.block.number, last.mark) if last else (look.block.number, f"count{look.count}")
-    return [Event(name, block, mark) for name, true in happened.items() if true]
+    return [ChainEvent(name, block, mark) for name, true in happened.items() if true]
 
 
-def _sponsor(seen: Seen, look: Look, low_wei: int) -> list[Event]:
+def _sponsor(seen: WatchState, look: ChainSnapshot, low_wei: int) -> list[ChainEvent]:
     if look.balance is None or seen.low or look.balance >= low_wei:
         return []
-    return [Event("sponsor-low", look.block.number, look.block.hash.removeprefix("0x")[:12])]
+    return [ChainEvent("sponsor-low", look.block.number, look.block.hash.removeprefix("0x")[:12])]
 
 
-def _lines(look: Look, topic: str) -> list[Line]:
+def _lines(look: ChainSnapshot, topic: str) -> list[DiamondLog]:
     return [line for line in look.lines or () if line.topic == topic]
 
 
-def _thinned(trail: tuple[Block, ...]) -> tuple[Block, ...]:
+def _thinned(trail: tuple[BlockRef, ...]) -> tuple[BlockRef, ...]:
     """Every second one of the older half goes when there are too many; the oldest stays."""
     if len(trail) <= TRAIL:
         return trail

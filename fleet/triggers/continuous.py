@@ -12,8 +12,8 @@ from fleet.clock import Clock, SystemClock
 from fleet.errors import UsageError
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import Trigger
-from fleet.triggers.model import Firing, Sink, Skip, round_key
-from fleet.triggers.offer import offer, tell
+from fleet.triggers.deliver import deliver, tell
+from fleet.triggers.model import Firing, FiringSink, Skip, round_key
 
 AGAIN_S = 300.0
 """A firing of which nobody heard again is offered again. Its key is the same, so it starts nothing twice."""
@@ -77,7 +77,7 @@ class Continuous:
     `run` raises UsageError when it runs already.
     """
 
-    def __init__(self, sink: Sink, *, clock: Clock | None = None) -> None:
+    def __init__(self, sink: FiringSink, *, clock: Clock | None = None) -> None:
         self._sink = sink
         self._clock = clock or SystemClock()
         self._turns: dict[str, _Turn] = {}
@@ -135,7 +135,7 @@ class Continuous:
         rounds = turn.rounds
         why = f"continuous, pause {turn.pace.pause(rounds.quiet):g} s"
         firing = Firing(round_key(persona, rounds.count), persona, why, self._clock.now())
-        if problem := await offer(self._sink, firing):
+        if problem := await deliver(self._sink, firing):
             turn.at = self._clock.monotonic() + turn.pace.pause(rounds.quiet)
             await tell(self._sink, Skip(persona, firing.key, problem))
 

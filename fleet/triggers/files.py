@@ -21,8 +21,8 @@ from anyio import to_thread
 from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import UsageError
 from fleet.personas.load import IGNORED
-from fleet.triggers.model import EVERYONE, Facts, Firing, Sink, Skip, file_key
-from fleet.triggers.offer import described, offer, tell
+from fleet.triggers.deliver import deliver, described, tell
+from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip, file_key
 
 KEY = "triggers.files"
 """Where the last known content of each file lies in the journal."""
@@ -122,8 +122,8 @@ class FileWatch:
     def __init__(
         self,
         base: Path,
-        facts: Facts,
-        sink: Sink,
+        facts: FactStore,
+        sink: FiringSink,
         watchers: Watchers,
         *,
         every_s: float = 2.0,
@@ -186,7 +186,7 @@ class FileWatch:
         for persona in sorted(personas):
             key = file_key(persona, hashlib.sha256(f"{path}\0{digest}".encode()).hexdigest(), count)
             firing = Firing(key, persona, f"file {path}", self._clock.now())
-            if problem := await offer(self._sink, firing):
+            if problem := await deliver(self._sink, firing):
                 refused.append(Skip(persona, firing.key, problem))
         for skip in refused:
             await tell(self._sink, skip)

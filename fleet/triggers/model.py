@@ -38,8 +38,8 @@ class Skip:
     reason: str
 
 
-class Sink(Protocol):
-    """Takes what the triggers say: the journal and the queue in the daemon, `Recorder` in tests.
+class FiringSink(Protocol):
+    """Takes what the triggers say: the journal and the queue in the daemon, `FiringRecorder` in tests.
 
     Both methods return when it is recorded, and never wait for a run. What they raise costs that one firing
     (a Skip says so), never the schedule.
@@ -58,7 +58,7 @@ class FireAll(Protocol):
     async def __call__(self, firings: Sequence[Firing], /) -> None: ...
 
 
-class Facts(Protocol):
+class FactStore(Protocol):
     """Small durable facts by key; the journal is one."""
 
     async def get(self, key: str) -> str | None: ...
@@ -67,8 +67,8 @@ class Facts(Protocol):
 
 
 @dataclass
-class Recorder:
-    """A Sink that keeps what it is told, each key once, as the journal does."""
+class FiringRecorder:
+    """A sink that keeps what it is told, each key once, as the journal does."""
 
     fired: list[Firing] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)

@@ -60,7 +60,7 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TickSpan:
     """Ticks that this process fired one after the other, none left out between them."""
 
     first: datetime
@@ -69,14 +69,14 @@ class Span:
     def __contains__(self, tick: datetime) -> bool:
         return self.first <= tick <= self.last
 
-    def grown(self, tick: datetime, *, missed: bool) -> Span:
+    def grown(self, tick: datetime, *, missed: bool) -> TickSpan:
         """With one more tick. After a gap it starts anew, because what lies in the gap never fired.
 
         A tick before it changes nothing: the clock was set back, and only the journal guards that far.
         """
         if tick < self.first:
             return self
-        return Span(tick if missed else self.first, max(tick, self.last))
+        return TickSpan(tick if missed else self.first, max(tick, self.last))
 
 
 def following(ticks: Ticks, previous: datetime, now: datetime) -> datetime:
@@ -89,19 +89,19 @@ def following(ticks: Ticks, previous: datetime, now: datetime) -> datetime:
 
 
 @dataclass(slots=True)
-class Course:
+class Schedule:
     """One schedule under way: the tick that is next, and what fired."""
 
     ticks: Ticks
     next: datetime
-    span: Span | None = None
+    span: TickSpan | None = None
 
     def take(self, tick: datetime) -> datetime | None:
         """Move past `tick`, which is due; the first tick that fires with it, None when it fired before."""
         first, missed = self.next, self.next < tick
         again = self.span is not None and tick in self.span
         self.next = self.ticks.after(tick)
-        self.span = self.span.grown(tick, missed=missed) if self.span else Span(tick, tick)
+        self.span = self.span.grown(tick, missed=missed) if self.span else TickSpan(tick, tick)
         return None if again else first
 
     def reset(self, now: datetime) -> None:

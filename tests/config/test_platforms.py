@@ -52,3 +52,35 @@ def test_finality_is_no_less_than_confirmations() -> None:
     assert parse(Platform, text, file="x").chain.finality_blocks == 64
     with pytest.raises(ConfigError, match=r"x: chain: .*finality_blocks = 0 is less than confirmations = 1"):
         parse(Platform, text.replace("finality_blocks = 64", "finality_blocks = 0"), file="x")
+
+
+CHAIN = 'name = "x"\n[chain]\nrpc = "http://127.0.0.1:1"\nid = 1\ndiamond = "0x' + "0" * 39 + '1"\n'
+
+
+@pytest.mark.parametrize("url", ["ws://127.0.0.1:8545", "wss://node.example.org/v3", "ws://[::1]:8545", ""])
+def test_a_websocket_endpoint_is_taken(url: str) -> None:
+    assert parse(Platform, CHAIN + f'ws = "{url}"\n', file="x.toml").chain.ws == url
+    assert parse(Platform, CHAIN, file="x.toml").chain.ws == ""
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:8545",
+        "https://x",
+        "ws:/x",
+        "ws://",
+        "127.0.0.1:8545",
+        "ws://u:p@x",
+        "ws://x:99999",
+        "ws://x:0",
+        "ws://x:ten",
+        "wss://x/?key=1",
+        "WS://x",
+        "ws://a b",
+        "ws://x\\n",
+    ],
+)
+def test_an_endpoint_that_is_not_a_websocket_url_is_refused_with_the_form(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"x\.toml: chain\.ws: .* expected ws://HOST\[:PORT\]"):
+        parse(Platform, CHAIN + f'ws = "{url}"\n', file="x.toml")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -77,3 +79,15 @@ def test_members_are_counted_at_every_depth(text: str) -> None:
 
 def test_repeated_keys_are_the_callers_to_judge() -> None:
     assert loads('{"a": 1, "a": 2}', pairs=list) == [("a", 1), ("a", 2)]
+
+
+def test_a_library_that_raised_the_recursion_limit_does_not_let_a_stranger_end_the_process() -> None:
+    """eth-account and web3 do it at their import: CPython 3.11 then dies of a deep document."""
+    code = (
+        "import sys; sys.setrecursionlimit(100_000)\n"
+        "from sandbox import strict_json\n"
+        "try: strict_json.loads('[' * 1_000_000)\n"
+        "except ValueError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "nested too deeply")

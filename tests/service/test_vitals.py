@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from fleet.app.options import GRACE_S
 from fleet.errors import ConfigError
-from fleet.events.daemon_events import PersonaRefused
+from fleet.events.daemon_events import PersonaRefused, SubscriptionLost, SubscriptionOpened
 from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
 from fleet.service.daemon import LEAVE_S
@@ -126,6 +126,27 @@ def test_metrics_say_what_is_asked_of_them() -> None:
         "fleet_triggers_skipped_total 0.0",
     } <= lines
     assert not any("evil" in line for line in lines)
+
+
+def test_the_subscription_to_new_blocks_is_shown_where_there_is_one() -> None:
+    tally = Tally()
+    gauges = []
+    for event in (None, SubscriptionOpened(), SubscriptionLost(reason="cut"), SubscriptionOpened()):
+        if event is not None:
+            tally.daemon(event)
+        page = exposition(replace(READING, subscription=tally.subscription), tally).decode().splitlines()
+        gauges.append([line[-3:] for line in page if line.startswith("fleet_chain_subscribed")])
+    assert gauges == [[], ["1.0"], ["0.0"], ["1.0"]]
+
+
+@pytest.mark.anyio
+async def test_a_lost_subscription_is_told_and_leaves_the_daemon_ready() -> None:
+    class Lost(Well):
+        async def reading(self) -> Reading:
+            return replace(READING, subscription="lost: cut")
+
+    found = await ask(Lost(), "/readyz")
+    assert (found.status_code, found.json()["subscription"]) == (200, "lost: cut")
 
 
 def test_an_unanswering_chain_leaves_the_lag_out_rather_than_at_zero() -> None:

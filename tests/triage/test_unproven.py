@@ -13,7 +13,7 @@ from fleet.service.second_chance import AFTER, TIMES, SecondChance
 from fleet.store.rows import FindingRow
 from fleet.triage.unproven import unproven
 from fleet.triage.worklist import to_json, to_markdown
-from fleet.triggers.model import Recorder
+from fleet.triggers.model import FiringRecorder
 from tests.triggers.conftest import FakeClock
 
 AT = "2026-11-21T10:00:00Z"
@@ -59,7 +59,7 @@ class Journal:
         return SimpleNamespace(platform=self.platform)
 
 
-async def looked(sink: Recorder, *rows: FindingRow, times: int = 1, platform: str = "devnet") -> None:
+async def looked(sink: FiringRecorder, *rows: FindingRow, times: int = 1, platform: str = "devnet") -> None:
     again = SecondChance(cast(Any, Journal(*rows, platform=platform)), sink, FakeClock(), "devnet")
     for _ in range(times):
         await again.look()
@@ -67,7 +67,7 @@ async def looked(sink: Recorder, *rows: FindingRow, times: int = 1, platform: st
 
 @pytest.mark.anyio
 async def test_it_is_looked_at_again_soon_and_a_few_times() -> None:
-    sink, runs = Recorder(), [row(str(number)) for number in range(TIMES + 1)]
+    sink, runs = FiringRecorder(), [row(str(number)) for number in range(TIMES + 1)]
     just = (FakeClock().now() - AFTER + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     for rows in (runs[:1], runs[:2], runs, [row("1", at=just)], [row("1", state="posted")]):
         await looked(sink, *rows)
@@ -77,7 +77,7 @@ async def test_it_is_looked_at_again_soon_and_a_few_times() -> None:
 
 @pytest.mark.anyio
 async def test_a_chance_is_offered_once_and_only_on_its_own_platform() -> None:
-    sink = Recorder()
+    sink = FiringRecorder()
     await looked(sink, row("1"), times=3)
     await looked(sink, row("1", "a" * 12), platform="other")
     assert (sink.keys, sink.repeats) == ([f"qa-x@unproven:{'f' * 12}:1"], [])

@@ -13,8 +13,8 @@ import anyio.lowlevel
 import pytest
 
 from fleet.personas.model import Trigger
-from fleet.triggers.clock import Clockwork
-from fleet.triggers.model import Firing, Recorder
+from fleet.triggers.model import Firing, FiringRecorder
+from fleet.triggers.schedule import Clockwork
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -46,15 +46,15 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def sink() -> Recorder:
-    return Recorder()
+def sink() -> FiringRecorder:
+    return FiringRecorder()
 
 
 def every(period: str) -> Trigger:
     return Trigger(every=period)
 
 
-def ticks_of(sink: Recorder, persona: str) -> list[datetime]:
+def ticks_of(sink: FiringRecorder, persona: str) -> list[datetime]:
     return [firing.due for firing in sink.fired if firing.persona == persona]
 
 
@@ -80,7 +80,7 @@ class Ticking:
     """A running clockwork on a fake clock."""
 
     clock: FakeClock
-    sink: Recorder
+    sink: FiringRecorder
     work: Clockwork
 
     async def pass_time(self, seconds: float) -> list[str]:
@@ -97,13 +97,13 @@ class Ticking:
 
 
 @pytest.fixture
-async def ticking(clock: FakeClock, sink: Recorder, anyio_backend: str) -> AsyncIterator[Ticking]:
+async def ticking(clock: FakeClock, sink: FiringRecorder, anyio_backend: str) -> AsyncIterator[Ticking]:
     work = Clockwork(sink, clock=clock)
     async with running(work.run):
         yield Ticking(clock, sink, work)
 
 
-class Refusing(Recorder):
+class Refusing(FiringRecorder):
     """Raises for the personas it is told to."""
 
     def __init__(self, *personas: str) -> None:

@@ -16,7 +16,7 @@ from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy
 from fleet.personas.model import EVENTS
 from fleet.triggers.chain import ChainWatch
-from fleet.triggers.model import MemoryFacts, Recorder
+from fleet.triggers.model import FiringRecorder, MemoryFacts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 
@@ -32,7 +32,7 @@ class World:
     rpc: Rpc
     at: Deployment
     facts: MemoryFacts = field(default_factory=MemoryFacts)
-    sink: Recorder = field(default_factory=Recorder)
+    sink: FiringRecorder = field(default_factory=FiringRecorder)
 
     def __post_init__(self) -> None:
         self.watch = self.again()

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from fleet.chain.abi import FEEDBACK_CLEARED, FEEDBACK_SUBMITTED, REGISTERED
 from fleet.chain.codec import Malformed
 from fleet.chain.facets import facets_digest
-from fleet.triggers.chain_state import DIAMOND_CUT, TRAIL, Block, Event, Line, Look, Seen, advance, baseline
+from fleet.triggers.chain_state import (
+    DIAMOND_CUT,
+    TRAIL,
+    BlockRef,
+    ChainEvent,
+    ChainSnapshot,
+    DiamondLog,
+    WatchState,
+    advance,
+    baseline,
+)
 
 SELECTORS = st.lists(st.binary(min_size=4, max_size=4), max_size=5, unique=True)
 FACETS = st.lists(
@@ -21,8 +31,8 @@ FACETS = st.lists(
 )
 HASH = "0x" + "ab" * 32
 LOW = 100
-AT = Seen("0xg", 10, (Block(10, HASH),), facets="f" * 64, count=3)
-BLOCK = Block(12, HASH)
+AT = WatchState("0xg", 10, (BlockRef(10, HASH),), facets="f" * 64, count=3)
+BLOCK = BlockRef(12, HASH)
 
 
 def coded(facets: list[tuple[bytes, list[bytes]]]) -> bytes:
@@ -72,14 +82,14 @@ def test_an_answer_that_counts_its_parts_twice_is_refused() -> None:
         facets_digest(coded([(bytes(20), [b"abcd"])])[:-1] + b"\1")
 
 
-def line(topic: str, index: int, ident: int = 0, block: int = 11) -> Line:
-    return Line(topic, Block(block, HASH), index, ident)
+def line(topic: str, index: int, ident: int = 0, block: int = 11) -> DiamondLog:
+    return DiamondLog(topic, BlockRef(block, HASH), index, ident)
 
 
 def look(
-    count: int | None = 3, *lines: Line, facets: str | None = "f" * 64, balance: int | None = None
-) -> Look:
-    return Look(BLOCK, facets, count, balance, lines)
+    count: int | None = 3, *lines: DiamondLog, facets: str | None = "f" * 64, balance: int | None = None
+) -> ChainSnapshot:
+    return ChainSnapshot(BLOCK, facets, count, balance, lines)
 
 
 POST, CLEAR = line(FEEDBACK_SUBMITTED, 4), line(FEEDBACK_CLEARED, 2)
@@ -104,7 +114,7 @@ POST, CLEAR = line(FEEDBACK_SUBMITTED, 4), line(FEEDBACK_CLEARED, 2)
         (look(balance=99), ["sponsor-low:12:abababababab"]),
     ],
 )
-def test_events_of_a_look(found: Look, events: list[str]) -> None:
+def test_events_of_a_look(found: ChainSnapshot, events: list[str]) -> None:
     after = advance(AT, found, LOW)
     marks = [event.mark.removesuffix("-abababab") for event in after.outbox]
     named = [f"{event.name}:{event.block}" for event in after.outbox]
@@ -114,9 +124,11 @@ def test_events_of_a_look(found: Look, events: list[str]) -> None:
 
 
 def test_what_could_not_be_read_changes_nothing() -> None:
-    after = advance(AT, Look(BLOCK), LOW)
+    after = advance(AT, ChainSnapshot(BLOCK), LOW)
     assert after == AT
-    assert advance(AT, Look(BLOCK, lines=()), LOW) == replace(AT, cursor=12, trail=(*AT.trail, BLOCK))
+    assert advance(AT, ChainSnapshot(BLOCK, lines=()), LOW) == replace(
+        AT, cursor=12, trail=(*AT.trail, BLOCK)
+    )
 
 
 def test_the_first_look_is_no_news_but_poverty_is() -> None:
@@ -134,11 +146,11 @@ def test_poverty_is_told_once_until_it_ends() -> None:
 
 
 def test_a_reorg_goes_back_to_the_last_common_block() -> None:
-    trail = tuple(Block(number, f"0x{number}") for number in (2, 5, 9))
+    trail = tuple(BlockRef(number, f"0x{number}") for number in (2, 5, 9))
     seen = replace(AT, trail=trail, cursor=9, ids=((4, 1), (9, 2)))
-    back = seen.rewind([Block(2, "0x2"), Block(5, "0x5"), Block(9, "0xother")])
+    back = seen.rewind([BlockRef(2, "0x2"), BlockRef(5, "0x5"), BlockRef(9, "0xother")])
     assert (back.cursor, back.trail, back.rewound, back.ids) == (5, trail[:2], True, seen.ids)
-    lost = replace(seen, trail=(Block(5000, "0x1"),), cursor=5000).rewind([Block(5000, "0x2")])
+    lost = replace(seen, trail=(BlockRef(5000, "0x1"),), cursor=5000).rewind([BlockRef(5000, "0x2")])
     assert (lost.cursor, lost.trail) == (4000, ())
 
 
@@ -157,7 +169,7 @@ def test_the_trail_is_short_ascending_and_reaches_back(gaps: list[int]) -> None:
     seen, number = AT, 10
     for gap in gaps:
         number += gap
-        seen = advance(seen, Look(Block(number, HASH), lines=()), LOW)
+        seen = advance(seen, ChainSnapshot(BlockRef(number, HASH), lines=()), LOW)
     numbers = [block.number for block in seen.trail]
     assert numbers == sorted(set(numbers))
     assert len(numbers) <= TRAIL
@@ -165,8 +177,8 @@ def test_the_trail_is_short_ascending_and_reaches_back(gaps: list[int]) -> None:
 
 
 def test_what_is_stored_comes_back_and_nonsense_does_not() -> None:
-    seen = replace(AT, ids=((1, 2**200),), outbox=(Event("registered", 1, "0"),), low=True)
-    assert Seen.loads(seen.dumps()) == seen
+    seen = replace(AT, ids=((1, 2**200),), outbox=(ChainEvent("registered", 1, "0"),), low=True)
+    assert WatchState.loads(seen.dumps()) == seen
     for text in (
         "",
         "[]",
@@ -177,4 +189,4 @@ def test_what_is_stored_comes_back_and_nonsense_does_not() -> None:
         seen.dumps().replace("mark", "m"),
     ):
         with pytest.raises(ValueError, match=r".*"):
-            Seen.loads(text)
+            WatchState.loads(text)

@@ -12,8 +12,8 @@ from fleet.errors import RpcError, Unreachable, UsageError
 from fleet.personas.model import EVENTS
 from fleet.triggers import chain
 from fleet.triggers.chain import KEY, ChainWatch
-from fleet.triggers.model import EVERYONE, Firing, MemoryFacts, Recorder
-from tests.triggers.conftest import FakeClock, Refusing, running, until
+from fleet.triggers.model import EVERYONE, Firing, FiringRecorder, MemoryFacts
+from tests.triggers.conftest import FakeClock, Refusing, running, turns, until
 from tests.triggers.fakenode import DIAMOND, FACETS, SPONSOR, FakeNode
 
 pytestmark = pytest.mark.anyio
@@ -24,9 +24,11 @@ ALL: Mapping[str, Collection[str]] = dict.fromkeys(EVENTS, ("qa-a",))
 class Watched:
     """A watch with everything around it; `again` is a restart."""
 
-    def __init__(self, sink: Recorder | None = None, subscribed: Mapping[str, Collection[str]] = ALL) -> None:
+    def __init__(
+        self, sink: FiringRecorder | None = None, subscribed: Mapping[str, Collection[str]] = ALL
+    ) -> None:
         self.node, self.facts = FakeNode(), MemoryFacts()
-        self.sink = sink or Recorder()
+        self.sink = sink or FiringRecorder()
         self.subscribed = subscribed
         self.watch = self.again()
 
@@ -323,7 +325,7 @@ async def test_an_event_that_a_reorg_removed_is_no_event(watched: Watched) -> No
     assert await watched.fires() == []
 
 
-class Dying(Recorder):
+class Dying(FiringRecorder):
     """Ends the process, as far as the watch can tell, before or after it recorded a firing."""
 
     def __init__(self) -> None:
@@ -414,3 +416,57 @@ async def test_it_runs_once_and_until_cancelled(watched: Watched) -> None:
         watched.node.register(1)
         await until(lambda: watched.sink.fired)
     assert watched.sink.keys == ["qa-a@registered:1:0-00000001"]
+
+
+NEVER_S = 1e9
+
+
+async def test_a_wake_is_a_look_before_its_time(watched: Watched) -> None:
+    watch = watched.again(every_s=NEVER_S, gap_s=0.001)
+    async with running(watch.run):
+        await until(lambda: watched.node.asked)
+        watched.node.register(1)
+        watch.wake()
+        await until(lambda: watched.sink.fired)
+    assert watched.sink.keys == ["qa-a@registered:1:0-00000001"]
+
+
+async def test_a_flood_of_wakes_is_one_look_in_each_gap(watched: Watched) -> None:
+    watch = watched.again(every_s=NEVER_S, gap_s=NEVER_S)
+    async with running(watch.run):
+        await turns()
+        watched.node.asked.clear()
+        for _ in range(1000):
+            watch.wake()
+            await turns(1)
+    assert watched.node.asked == []  # the gap after the first look is not over
+
+
+async def test_a_wake_during_a_look_is_not_lost(watched: Watched) -> None:
+    watch = watched.again(every_s=NEVER_S, gap_s=0.001)
+    answer = watched.node.batch
+    late: list[Callable[[], None]] = [watch.wake, lambda: watched.node.register(1)]
+
+    async def slow(calls: Any) -> list[Any]:
+        found = await answer(calls)
+        while late:
+            late.pop()()  # a block that this look does not see
+        return found
+
+    watched.node.batch = slow  # type: ignore[method-assign]
+    async with running(watch.run):
+        await until(lambda: watched.sink.fired)
+    assert watched.sink.keys == ["qa-a@registered:1:0-00000001"]
+
+
+async def test_a_node_in_trouble_is_not_asked_more_often_for_being_woken(watched: Watched) -> None:
+    watched.node.broken["eth_blockNumber"] = Unreachable("too many requests")
+    watch = watched.again(every_s=NEVER_S, gap_s=0.0)
+    watched.node.asked.clear()
+    async with running(watch.run):
+        await turns()
+        asked = len(watched.node.asked)
+        for _ in range(20):
+            watch.wake()
+            await turns(2)
+    assert (asked, len(watched.node.asked)) == (1, 1)

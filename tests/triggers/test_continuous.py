@@ -12,7 +12,7 @@ from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.personas.model import Trigger
 from fleet.triggers.continuous import AGAIN_S, Continuous, Pace, Rounds
-from fleet.triggers.model import Recorder
+from fleet.triggers.model import FiringRecorder
 from tests.triggers.conftest import START, FakeClock, Refusing, running, until
 
 TRIGGER = Trigger(continuous="30s", backoff="2h")
@@ -47,7 +47,9 @@ def test_without_a_backoff_it_does_not_back_off() -> None:
 
 
 @pytest.mark.anyio
-async def test_it_starts_again_after_the_run_ended_and_not_before(clock: FakeClock, sink: Recorder) -> None:
+async def test_it_starts_again_after_the_run_ended_and_not_before(
+    clock: FakeClock, sink: FiringRecorder
+) -> None:
     loop = Continuous(sink, clock=clock)
     loop.plan("qa-a", TRIGGER, Rounds())
     assert await loop.fire_due() == 30
@@ -71,7 +73,7 @@ async def test_it_starts_again_after_the_run_ended_and_not_before(clock: FakeClo
 
 @pytest.mark.anyio
 async def test_a_firing_that_nobody_heard_of_is_offered_again_under_its_key(
-    clock: FakeClock, sink: Recorder
+    clock: FakeClock, sink: FiringRecorder
 ) -> None:
     loop = Continuous(sink, clock=clock)
     loop.plan("qa-a", Trigger(continuous="1s"), Rounds(4, 0, START))
@@ -82,7 +84,7 @@ async def test_a_firing_that_nobody_heard_of_is_offered_again_under_its_key(
 
 
 @pytest.mark.anyio
-async def test_a_restart_waits_for_what_is_left_of_the_pause(clock: FakeClock, sink: Recorder) -> None:
+async def test_a_restart_waits_for_what_is_left_of_the_pause(clock: FakeClock, sink: FiringRecorder) -> None:
     loop = Continuous(sink, clock=clock)
     loop.plan("qa-a", TRIGGER, Rounds(9, 2, START - timedelta(seconds=100)))
     loop.plan("qa-b", TRIGGER, Rounds(1, 0, START - timedelta(days=1)))
@@ -92,7 +94,7 @@ async def test_a_restart_waits_for_what_is_left_of_the_pause(clock: FakeClock, s
 
 
 @pytest.mark.anyio
-async def test_plans_change_without_losing_count(clock: FakeClock, sink: Recorder) -> None:
+async def test_plans_change_without_losing_count(clock: FakeClock, sink: FiringRecorder) -> None:
     loop = Continuous(sink, clock=clock)
     loop.plan("qa-a", TRIGGER, Rounds(3))
     clock.advance(20)
@@ -124,7 +126,7 @@ async def test_a_sink_that_raises_is_tried_again_and_disturbs_no_other(clock: Fa
 
 
 @pytest.mark.anyio
-async def test_the_loop_wakes_for_plans_and_ends(sink: Recorder) -> None:
+async def test_the_loop_wakes_for_plans_and_ends(sink: FiringRecorder) -> None:
     loop = Continuous(sink, clock=SystemClock())
     async with running(loop.run):
         with pytest.raises(UsageError, match="started already"):
@@ -137,7 +139,9 @@ async def test_the_loop_wakes_for_plans_and_ends(sink: Recorder) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_the_journal_counts_is_what_it_goes_on_from(clock: FakeClock, sink: Recorder) -> None:
+async def test_what_the_journal_counts_is_what_it_goes_on_from(
+    clock: FakeClock, sink: FiringRecorder
+) -> None:
     """A round that another daemon ended moves this one's next start; one that is known moves nothing."""
     loop = Continuous(sink, clock=clock)
     loop.plan("qa-a", TRIGGER, Rounds(3, 0, START))

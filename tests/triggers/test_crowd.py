@@ -8,14 +8,14 @@ import anyio
 import pytest
 
 from fleet.errors import TryAgain
-from fleet.triggers.clock import CROWD, Clockwork
-from fleet.triggers.model import Firing, Recorder
+from fleet.triggers.model import Firing, FiringRecorder
+from fleet.triggers.schedule import CROWD, Clockwork
 from tests.triggers.conftest import FakeClock, every, running, turns
 
 pytestmark = pytest.mark.anyio
 
 
-class Crowd(Recorder):
+class Crowd(FiringRecorder):
     """Takes many at once. `trouble` is what the first time brings: an error, or a wait without end."""
 
     def __init__(self, trouble: str = "") -> None:

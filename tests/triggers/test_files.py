@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fleet.errors import TryAgain, UsageError
 from fleet.triggers.files import GONE, KEY, NO_FILE, Change, FileWatch, Settling, Stat, watch_personas
-from fleet.triggers.model import MemoryFacts, Recorder
+from fleet.triggers.model import FiringRecorder, MemoryFacts
 from tests.triggers.conftest import Refusing, running, until
 
 STATS: st.SearchStrategy[Stat] = st.tuples(st.integers(1, 2), st.integers(0, 1), st.just(1), st.just(1))
@@ -43,8 +43,8 @@ def test_what_is_named_adds_up_to_what_is_there(looks: list[dict[str, Stat]]) ->
 class Folder:
     """A folder with a watch on two files in it; `looks` looks as often as a change needs."""
 
-    def __init__(self, path: Path, sink: Recorder | None = None) -> None:
-        self.path, self.facts, self.sink = path, MemoryFacts(), sink or Recorder()
+    def __init__(self, path: Path, sink: FiringRecorder | None = None) -> None:
+        self.path, self.facts, self.sink = path, MemoryFacts(), sink or FiringRecorder()
         self.watched: Mapping[str, tuple[str, ...]] = {"a.txt": ("qa-a", "qa-b"), "b.txt": ("qa-a",)}
         self.watch = self.again()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fleet.clock import iso, rest
 from fleet.triggers.scheduler import Cron
-from fleet.triggers.ticks import EPOCH, SECOND, Course, Every, Span, Ticks, following, named
+from fleet.triggers.ticks import EPOCH, SECOND, Every, Schedule, Ticks, TickSpan, following, named
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))
 EVERY = st.builds(Every, st.integers(1, 90_000), st.integers(0, 80_000))
@@ -86,43 +86,43 @@ def test_following_is_one_step_to_the_latest_due(ticks: Ticks, moment: datetime,
 def test_whatever_the_clock_is_set_to_no_tick_of_the_span_fires_again(
     ticks: Ticks, moment: datetime, steps: list[int]
 ) -> None:
-    now, course = moment, Course(ticks, ticks.first(moment))
+    now, schedule = moment, Schedule(ticks, ticks.first(moment))
     for step in steps:
         now += timedelta(seconds=step)
-        course.reset(now)
-        span = course.span
-        if course.next <= now:
-            tick = max(course.next, ticks.latest(now))
-            first = course.take(tick)
+        schedule.reset(now)
+        span = schedule.span
+        if schedule.next <= now:
+            tick = max(schedule.next, ticks.latest(now))
+            first = schedule.take(tick)
             assert (first is None) == (span is not None and tick in span)
-            assert course.next == ticks.after(tick)
+            assert schedule.next == ticks.after(tick)
         elif span is None:
-            assert course.next <= ticks.first(now)
+            assert schedule.next <= ticks.first(now)
         else:
-            before = ticks.latest(course.next - SECOND)  # nothing is passed over but what fired
+            before = ticks.latest(schedule.next - SECOND)  # nothing is passed over but what fired
             assert before <= now or before in span
 
 
 def test_set_back_into_what_fired_waits_for_the_end_of_it() -> None:
     hour, noon = timedelta(hours=1), datetime(2026, 11, 21, 12, tzinfo=UTC)
 
-    def course(span: Span | None, hours: int) -> datetime:
-        found = Course(Every(3600), noon + hour, span)
+    def schedule(span: TickSpan | None, hours: int) -> datetime:
+        found = Schedule(Every(3600), noon + hour, span)
         found.reset(noon + hours * hour)
         return found.next
 
-    fired = Span(noon - 5 * hour, noon)
-    assert course(fired, -2) == noon + hour
-    assert course(fired, -9) == noon - 8 * hour
-    assert course(fired, 9) == noon + hour
-    assert course(None, -9) == noon - 8 * hour
+    fired = TickSpan(noon - 5 * hour, noon)
+    assert schedule(fired, -2) == noon + hour
+    assert schedule(fired, -9) == noon - 8 * hour
+    assert schedule(fired, 9) == noon + hour
+    assert schedule(None, -9) == noon - 8 * hour
 
 
 def test_a_span_with_a_gap_starts_anew() -> None:
     hour, noon = timedelta(hours=1), datetime(2026, 11, 21, 12, tzinfo=UTC)
-    span = Span(noon, noon + hour)
-    assert span.grown(noon + 2 * hour, missed=False) == Span(noon, noon + 2 * hour)
-    assert span.grown(noon + 9 * hour, missed=True) == Span(noon + 9 * hour, noon + 9 * hour)
+    span = TickSpan(noon, noon + hour)
+    assert span.grown(noon + 2 * hour, missed=False) == TickSpan(noon, noon + 2 * hour)
+    assert span.grown(noon + 9 * hour, missed=True) == TickSpan(noon + 9 * hour, noon + 9 * hour)
     assert span.grown(noon - hour, missed=False) == span
     assert noon in span
     assert noon + 2 * hour not in span

@@ -21,10 +21,10 @@ from fleet.clock import Clock, SystemClock, iso
 from fleet.errors import UsageError
 from fleet.personas.duration import parse_duration
 from fleet.personas.model import Trigger
-from fleet.triggers.model import EVERYONE, FireAll, Firing, Sink, Skip, tick_key
-from fleet.triggers.offer import SINK_S, TOO_LONG, attempt, described, tell
+from fleet.triggers.deliver import SINK_S, TOO_LONG, attempt, described, tell
+from fleet.triggers.model import EVERYONE, FireAll, Firing, FiringSink, Skip, tick_key
 from fleet.triggers.scheduler import Alarm, Cron
-from fleet.triggers.ticks import Course, Every, Ticks, named
+from fleet.triggers.ticks import Every, Schedule, Ticks, named
 
 WAKE_S = 30.0
 """The longest sleep: how late a step of the wall clock is noticed."""
@@ -42,7 +42,7 @@ class _Planned:
 
     persona: str
     why: str
-    course: Course
+    schedule: Schedule
 
 
 class Clockwork:
@@ -53,7 +53,7 @@ class Clockwork:
 
     def __init__(
         self,
-        sink: Sink,
+        sink: FiringSink,
         *,
         fire_all: FireAll | None = None,
         clock: Clock | None = None,
@@ -87,7 +87,7 @@ class Clockwork:
                 self._remove(job)
         for job, (why, ticks) in wanted.items():
             if job not in self._planned:
-                self._planned[job] = _Planned(persona, why, Course(ticks, ticks.first(since)))
+                self._planned[job] = _Planned(persona, why, Schedule(ticks, ticks.first(since)))
                 self._add(job)
         if wanted:
             self._jobs[persona] = list(wanted)
@@ -100,7 +100,7 @@ class Clockwork:
         """The next tick of each persona."""
         found: dict[str, datetime] = {}
         for planned in self._planned.values():
-            tick = planned.course.next
+            tick = planned.schedule.next
             found[planned.persona] = min(tick, found.get(planned.persona, tick))
         return found
 
@@ -153,15 +153,15 @@ class Clockwork:
 
     def _replan(self, now: datetime) -> None:
         for job, planned in self._planned.items():
-            before = planned.course.next
-            planned.course.reset(now)
-            if self._alarm is not None and planned.course.next != before:
-                self._alarm.move(job, planned.course.next)
+            before = planned.schedule.next
+            planned.schedule.reset(now)
+            if self._alarm is not None and planned.schedule.next != before:
+                self._alarm.move(job, planned.schedule.next)
 
     def _add(self, job: str) -> None:
         if self._alarm is not None:
-            course = self._planned[job].course
-            self._alarm.add(job, course.ticks, course.next)
+            schedule = self._planned[job].schedule
+            self._alarm.add(job, schedule.ticks, schedule.next)
 
     def _remove(self, job: str) -> None:
         del self._planned[job]
@@ -171,7 +171,7 @@ class Clockwork:
     def _on_tick(self, job: str, tick: datetime) -> None:
         """Keep what is due until the sink has time; of a trigger that still waits there, the latest tick."""
         self._notice()
-        first = self._planned[job].course.take(tick)
+        first = self._planned[job].schedule.take(tick)
         if first is None:
             return
         waiting = self._due.get(job)
@@ -212,7 +212,7 @@ class Clockwork:
             planned = self._planned.get(job)
             if planned is None:
                 continue
-            persona, ticks = planned.persona, planned.course.ticks
+            persona, ticks = planned.persona, planned.schedule.ticks
             due[job] = Firing(tick_key(persona, tick), persona, planned.why, tick)
             if first < tick:
                 late = f"missed {named(ticks, first, tick)}: the clock or the machine stood still"

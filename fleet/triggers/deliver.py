@@ -6,7 +6,7 @@ import logging
 
 import anyio
 
-from fleet.triggers.model import Firing, Sink, Skip
+from fleet.triggers.model import Firing, FiringSink, Skip
 
 SINK_S = 10.0
 """A sink only records; one that takes longer is broken, and others are waiting."""
@@ -16,14 +16,14 @@ TOO_LONG = "it could not be recorded: the sink took too long"
 _LOG = logging.getLogger("fleet.triggers")
 
 
-async def offer(sink: Sink, firing: Firing) -> str:
+async def deliver(sink: FiringSink, firing: Firing) -> str:
     """Fire; "" when the sink took it in time, else why it did not."""
     with anyio.move_on_after(SINK_S):
         return await attempt(sink, firing)
     return TOO_LONG
 
 
-async def attempt(sink: Sink, firing: Firing) -> str:
+async def attempt(sink: FiringSink, firing: Firing) -> str:
     """Fire; "" when the sink took it, else why it did not. The caller holds the clock."""
     try:
         await sink.fire(firing)
@@ -32,7 +32,7 @@ async def attempt(sink: Sink, firing: Firing) -> str:
     return ""
 
 
-async def tell(sink: Sink, skip: Skip) -> None:
+async def tell(sink: FiringSink, skip: Skip) -> None:
     """Skip; when even that fails, the log of the process is the last place left."""
     try:
         with anyio.fail_after(SINK_S):

@@ -11,8 +11,8 @@ import pytest
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
 from fleet.personas.model import Trigger
-from fleet.triggers.clock import Clockwork
-from fleet.triggers.model import EVERYONE, Firing, Recorder, Skip
+from fleet.triggers.model import EVERYONE, Firing, FiringRecorder, Skip
+from fleet.triggers.schedule import Clockwork
 from fleet.triggers.ticks import Every
 from tests.triggers.conftest import (
     START,
@@ -90,7 +90,7 @@ async def test_cron_fires_at_its_minute(ticking: Ticking) -> None:
 
 
 async def test_two_schedulers_write_the_same_keys(clock: FakeClock) -> None:
-    first, second = Recorder(), Recorder()
+    first, second = FiringRecorder(), FiringRecorder()
     works = [Clockwork(first, clock=clock), Clockwork(second, clock=clock)]
     personas = [f"qa-{number}" for number in range(20)]
     async with running(works[0].run):
@@ -129,7 +129,7 @@ async def test_plans_change_while_it_runs_and_others_are_not_disturbed(ticking: 
     assert {firing.persona for firing in ticking.sink.fired[1:]} == {"qa-a", "qa-b", "qa-c"}
 
 
-async def test_a_restart_goes_on_where_the_journal_stands(clock: FakeClock, sink: Recorder) -> None:
+async def test_a_restart_goes_on_where_the_journal_stands(clock: FakeClock, sink: FiringRecorder) -> None:
     daily = Every.of(86_400, "qa-a")
     work = Clockwork(sink, clock=clock)
     work.plan("qa-a", [every("24h")], since=daily.latest(START))
@@ -233,7 +233,7 @@ async def test_a_sink_that_raises_for_one_persona_disturbs_no_other(clock: FakeC
         assert len(await ticking.pass_time(1)) == 2
 
 
-class Stuck(Recorder):
+class Stuck(FiringRecorder):
     """Takes an hour over everything that concerns one persona."""
 
     async def fire(self, firing: Firing) -> bool:
@@ -258,7 +258,7 @@ async def test_each_due_trigger_runs_or_has_a_skip_within_the_tick(clock: FakeCl
     ].reason == "it could not be recorded: the sink took too long"
 
 
-class Slow(Recorder):
+class Slow(FiringRecorder):
     """Waits at a gate before it takes anything."""
 
     def __init__(self) -> None:
@@ -286,7 +286,7 @@ async def test_ticks_that_come_while_the_sink_is_busy_become_one(clock: FakeCloc
     assert [skip.key for skip in sink.skips] == ["qa-b@2026-11-21T12:00:01Z", "qa-a@2026-11-21T12:00:02Z"]
 
 
-async def test_it_starts_once_and_again_after_it_stopped(clock: FakeClock, sink: Recorder) -> None:
+async def test_it_starts_once_and_again_after_it_stopped(clock: FakeClock, sink: FiringRecorder) -> None:
     work = Clockwork(sink, clock=clock)
     work.plan("qa-a", [every("1s")])
     for second in (1, 2):
@@ -303,7 +303,7 @@ async def test_it_starts_once_and_again_after_it_stopped(clock: FakeClock, sink:
         clock.wall, clock.mono = START + timedelta(seconds=second), 1000.0 + second
 
 
-async def test_real_time_needs_no_help(sink: Recorder) -> None:
+async def test_real_time_needs_no_help(sink: FiringRecorder) -> None:
     clock = SystemClock()
     work = Clockwork(sink, clock=clock)
     async with running(work.run):

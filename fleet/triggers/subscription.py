@@ -1,0 +1,86 @@
+"""A subscription to new blocks that only wakes the watch over the chain, and is made again when it is lost.
+
+What fires is read over HTTP from the durable cursor, as without it (chain.py). So a subscription that lies,
+repeats itself, floods, falls silent or goes away changes when the next look is, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NoReturn, Protocol
+
+import anyio
+from anyio import to_thread
+
+from fleet.clock import Clock, SystemClock
+from fleet.errors import Unreachable
+
+FIRST_S, SLOWEST_S = 1.0, 300.0
+"""Seconds before a lost subscription is made again; doubles with each loss in a row."""
+STEADY_S = 60.0
+"""A subscription that held for so long was a good one: the next loss is the first in a row."""
+
+
+class FollowHeads(Protocol):
+    """Subscribes and calls `head` at each new block until the subscription is lost: Unreachable, and why."""
+
+    async def __call__(
+        self, url: str, *, subscribed: Callable[[], None], head: Callable[[], None]
+    ) -> NoReturn: ...
+
+
+class HeadSubscription:
+    """Calls `wake` at each new block, and when a subscription begins: blocks may have come before it.
+
+    `report` gets "" when a subscription begins, and why there is none when one is lost or cannot be made,
+    each once and not at every attempt.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        wake: Callable[[], None],
+        report: Callable[[str], None],
+        *,
+        follow: FollowHeads | None = None,
+        clock: Clock | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self._url, self._wake, self._report = url, wake, report
+        self._follow, self._sleep = follow, sleep
+        self._clock = clock or SystemClock()
+        self._reported: str | None = None
+        self._began: float | None = None
+
+    async def run(self) -> NoReturn:
+        """Subscribe, and again after each loss, until cancelled."""
+        follow = self._follow
+        if follow is None:
+            follow = await to_thread.run_sync(_over_websocket)
+        losses = 0
+        while True:
+            self._began = None
+            try:
+                await follow(self._url, subscribed=self._subscribed, head=self._wake)
+            except Unreachable as error:
+                self._say(str(error))
+            if self._began is not None and self._clock.monotonic() - self._began >= STEADY_S:
+                losses = 0
+            await self._sleep(min(FIRST_S * 2.0 ** min(losses, 30), SLOWEST_S))
+            losses += 1
+
+    def _subscribed(self) -> None:
+        self._began = self._clock.monotonic()
+        self._say("")
+        self._wake()
+
+    def _say(self, trouble: str) -> None:
+        if trouble != self._reported:
+            self._reported = trouble
+            self._report(trouble)
+
+
+def _over_websocket() -> FollowHeads:
+    from fleet.triggers.websocket import follow_heads  # web3 takes a second, and most profiles have no `ws`
+
+    return follow_heads

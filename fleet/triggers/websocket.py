@@ -1,0 +1,134 @@
+"""New blocks over web3's persistent WebSocket provider, from a server that is not trusted.
+
+That provider runs on asyncio, with a task of its own that reads the socket: nothing of either leaves this
+file. Bounded are the time to connect and to be answered, the size of a message and how fast messages are
+read. Neither a proxy of the environment nor a redirect to another host is followed, as over HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn, cast
+from urllib.parse import urlsplit
+
+import anyio
+from web3 import AsyncWeb3, WebSocketProvider
+from web3.exceptions import ProviderConnectionError
+from web3.types import RPCRequest, RPCResponse
+from websockets.exceptions import ConnectionClosed
+
+from fleet.errors import Unreachable
+from fleet.text import clean
+from fleet.unanswered import unanswered
+from sandbox import strict_json
+
+ANSWER_S = 10.0
+"""For the connection, and again for the answer to the subscription."""
+ALIVE_S = 20.0
+"""Between two pings; a server that leaves one unanswered for as long is gone."""
+CLOSE_S = 2.0
+LARGEST = 256 * 1024
+"""Bytes of a message; that of a head has one or two thousand."""
+PACE_S = 0.005
+"""After each message: a flood is read at 200 a second, and waits in the sender's buffers, not in ours."""
+
+
+async def follow_heads(
+    url: str, *, subscribed: Callable[[], None], head: Callable[[], None], answer_s: float = ANSWER_S
+) -> NoReturn:
+    """Call `subscribed` once, then `head` at each message; Unreachable says why the subscription was lost."""
+    provider = _Provider(url, answer_s)
+    try:
+        web3: AsyncWeb3[Any] = AsyncWeb3(provider, middleware=[])
+        await provider.connect()
+        await web3.eth.subscribe("newHeads")
+        subscribed()
+        async for _ in web3.socket.process_subscriptions():
+            head()
+    except Unreachable:
+        raise
+    except Exception as error:  # what a hostile answer makes of web3 has no common type
+        raise Unreachable(_words(error)) from None
+    finally:
+        await _close(provider)
+    raise Unreachable("the server closed the connection")
+
+
+class _Provider(WebSocketProvider):
+    """web3's provider for one subscription: one request, one answer, then messages of the subscription."""
+
+    def __init__(self, url: str, answer_s: float) -> None:
+        place = urlsplit(url)
+        bounds = {
+            "open_timeout": answer_s,
+            "close_timeout": CLOSE_S / 2,
+            "ping_interval": ALIVE_S,
+            "ping_timeout": ALIVE_S,
+            "max_size": LARGEST,
+            "compression": None,
+            "proxy": None,
+            "host": place.hostname,  # with these two a redirect to another origin is an error
+            "port": place.port or (443 if place.scheme == "wss" else 80),
+        }
+        super().__init__(url, bounds, request_timeout=answer_s, max_connection_retries=1)
+        self._answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    async def socket_recv(self) -> RPCResponse:
+        """The next message of the subscription; Unreachable ends web3's task that reads."""
+        try:
+            return cast(RPCResponse, await self._next())
+        except Unreachable as error:
+            if not self._answer.done():
+                self._answer.set_exception(error)
+                self._answer.exception()  # asyncio complains of one that nothing looked at
+            raise
+
+    async def recv_for_request(self, rpc_request: RPCRequest) -> RPCResponse:
+        """The answer to the one request. web3 itself would look for it with every turn of the event loop."""
+        await asyncio.wait({self._answer}, timeout=self.request_timeout)
+        if not self._answer.done():
+            raise Unreachable(f"the server did not answer the subscription within {self.request_timeout:g} s")
+        answer = self._answer.result()
+        if answer.get("id") != rpc_request["id"]:
+            raise Unreachable("the server answered with another id than the request")
+        return cast(RPCResponse, answer)
+
+    async def _next(self) -> dict[str, Any]:
+        while True:
+            message = await self._message()
+            if message.get("method") != "eth_subscription":
+                if self._answer.done():
+                    raise Unreachable("the server answered what was not asked")
+                self._answer.set_result(message)
+                continue
+            await asyncio.sleep(PACE_S)
+            if self._answer.done():  # before, nothing takes them, and they would pile up
+                return message
+
+    async def _message(self) -> dict[str, Any]:
+        assert self._ws is not None
+        try:
+            message: Any = strict_json.loads(await self._ws.recv())
+        except ConnectionClosed as error:
+            raise Unreachable(_words(error)) from None
+        except ValueError:
+            raise Unreachable("the server sent a message that is not JSON") from None
+        if not isinstance(message, dict):
+            raise Unreachable("the server sent a message that is not a JSON object")
+        return message
+
+
+async def _close(provider: _Provider) -> None:
+    with anyio.move_on_after(CLOSE_S, shield=True):
+        for _ in range(2):  # the first passes on what ended the task that reads, and leaves the socket open
+            with suppress(Exception):
+                await provider.disconnect()
+
+
+def _words(error: Exception) -> str:
+    """Why, without the URL, whose path may hold a key."""
+    cause = error.__cause__ or error if isinstance(error, ProviderConnectionError) else error
+    said = unanswered(error) or f"{type(cause).__name__}: {cause}".rstrip(": ")
+    return clean(said, 200)
