@@ -20,8 +20,8 @@ from fleet.clock import SystemClock
 from fleet.errors import TryAgain
 from fleet.events.daemon_events import Feed, QueuePaused
 from fleet.events.trajectory import TrajectoryFile
-from fleet.findings.files import write_atomic
-from fleet.gate.dial import read_dial, write_dial, write_whole
+from fleet.files import write_atomic
+from fleet.gate.dial import read_dial, write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.runs.call.decision_file import Decision, DecisionFile
@@ -113,7 +113,7 @@ def test_evidence_is_on_the_disk_before_it_has_its_name(disk: Disk, here: Path) 
 
 
 def test_a_file_whose_name_may_be_lost_is_still_never_half_there(disk: Disk, here: Path) -> None:
-    write_whole(here / "PLAN.md", b"plan", named=False)
+    write_atomic(here / "PLAN.md", b"plan", sync_name=False)
     assert disk.drain() == replaced("PLAN.md", "plan")[:2]
 
 
@@ -185,6 +185,6 @@ def test_a_dial_that_could_not_be_made_durable_is_not_turned(
     with monkeypatch.context() as bad:
         bad.setattr(os, at, fails)
         with pytest.raises(OSError, match="Input/output error"):
-            write_whole(here / "autonomy", b"exercise\n")
+            write_atomic(here / "autonomy", b"exercise\n")
     assert read_dial(here / "autonomy").rung is Rung.OBSERVE
     assert sorted(os.listdir(here)) == ["autonomy", "autonomy.json"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -33,12 +33,20 @@ async def known_journal(state: Path) -> Journal | None:
 
 @asynccontextmanager
 async def at_work(
-    place: Path | str, platform: str, *, stalled_s: float, clock: Clock | None = None
+    place: Path | str,
+    platform: str,
+    *,
+    stalled_s: float,
+    clock: Clock | None = None,
+    rung: Callable[[], str] = str,
 ) -> AsyncIterator[tuple[Journal, Source]]:
-    """The journal of a process that executes runs, and the source of its runs."""
+    """The journal of a process that executes runs, and the source of its runs.
+
+    `rung` is asked at each claim.
+    """
     if isinstance(place, Path):
         async with await Journal.open(place, clock=clock, keeper="") as journal:
-            yield journal, Embedded(journal, platform, Owner(os.getpid(), own_start()))
+            yield journal, Embedded(journal, platform, Owner(os.getpid(), own_start()), rung=rung)
         return
     owner = Owner(os.getpid(), own_start(), f"{socket.gethostname()}-{secrets.token_hex(4)}")
     async with await Journal.open(place, clock=clock, busy_s=PATIENCE_S, keeper=owner.daemon) as journal:
@@ -46,5 +54,6 @@ async def at_work(
             Dispatcher,  # of the extra `postgres`, which the journal asked for
         )
 
-        async with Dispatcher(place, journal, platform, owner, stalled_s=stalled_s).open() as source:
+        queue = Dispatcher(place, journal, platform, owner, stalled_s=stalled_s, rung=rung)
+        async with queue.open() as source:
             yield journal, source

@@ -125,7 +125,13 @@ async def wired(
         await _target(rpc, profile, patient=patient)
         place = state / "fleet.db" if alone else store_place(config.store, state)
         journal, source = await stack.enter_async_context(
-            at_work(place, profile.name, stalled_s=config.store.stalled_s, clock=clock)
+            at_work(
+                place,
+                profile.name,
+                stalled_s=config.store.stalled_s,
+                clock=clock,
+                rung=lambda: read_dial(state / DIAL).rung.value,
+            )
         )
         tier = await fence.proven()
         signer = Signer(

@@ -3,7 +3,7 @@
     POST /rpc                      JSON-RPC, single or batch: reads on the list, written anew (rpc_policy.py)
     POST /tx, POST /auth           a transaction or a call token under a throwaway key, by label (services.py)
     GET http(s)://host[:port]/…    a listed host; POST only under the proxy's base URL (forward.py)
-    CONNECT host:port              off unless the policy says so
+    CONNECT host:port              never: inside a tunnel no rule could be held
 
 Policy is enforced here, on the trusted side, on every request of a jail. Every refusal is an answer with its
 rule, so that the caller can read the reason: `{"error", "error_class", "rule"}`.

@@ -78,8 +78,6 @@ class EgressPolicy:
     never: Container[bytes] = frozenset()
     """Selectors that no transaction may use; read anew for each one."""
     max_log_range: int = 10_000
-    tunnels: bool = False
-    """CONNECT: off, since inside a tunnel only the host could be checked; the broker does TLS itself."""
     max_head: int = 32 << 10
     max_body: int = 1 << 20
     max_response: int = 16 << 20

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import ssl
 from collections.abc import Callable, Coroutine
 
 import h11
@@ -10,7 +12,6 @@ import h11
 from fleet.broker.connection import MARK, JailConnection, header
 from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin, addresses
 from fleet.broker.rpc_policy import Denied
-from fleet.broker.upstream import tls
 from fleet.unanswered import RESET, unanswered
 
 Meter = Callable[[int], None]
@@ -37,6 +38,12 @@ _NOT_SENT_ON = frozenset(
     )
 )
 """Hop-by-hop fields, and those that the broker sets itself."""
+
+
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """The machine's trust store, loaded once and only when something speaks https."""
+    return ssl.create_default_context()
 
 
 class Broke(Exception):
@@ -68,25 +75,10 @@ async def relay(
         writer.transport.abort()
 
 
-async def tunnel(wire: JailConnection, origin: Origin, policy: EgressPolicy, meter: Meter) -> None:
-    """Opaque bytes both ways, counted together."""
-    reader, writer = await dial(origin, policy, plain=True)
-    try:
-        wire.relayed = True
-        wire.writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(_pump(b"", reader, wire.writer, meter), _pump(b"", wire.reader, writer, meter))
-    except OSError:
-        raise Broke from None
-    finally:
-        writer.transport.abort()
-
-
-async def dial(
-    origin: Origin, policy: EgressPolicy, *, plain: bool = False
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def dial(origin: Origin, policy: EgressPolicy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to an address that was resolved once and checked; exactly that one is dialled."""
     found = await addresses(origin, private=policy.may_be_private(origin), resolve=policy.resolve)
-    secure, why = origin.scheme == "https" and not plain, ""
+    secure, why = origin.scheme == "https", ""
     for address in found:
         try:
             async with asyncio.timeout(_DIAL_S):

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from coincurve import PrivateKey, PublicKey
 
+from fleet import files
 from fleet.chain.digest import keccak256
 from fleet.errors import ConfigError
 
@@ -118,19 +119,9 @@ def create_key(path: Path) -> str:
 
 def write_new(path: Path, content: bytes) -> None:
     """A 0600 file that is there whole, on disk, or not at all; ConfigError when the name is taken."""
-    part = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         _judge_folders(path)
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(fd, "wb") as handle:
-                handle.write(content)
-                handle.flush()
-                os.fsync(handle.fileno())
-            os.link(part, path, follow_symlinks=False)
-        finally:
-            os.unlink(part)
-        sync_dir(path.parent)
+        files.write_new(path, content)
     except FileExistsError:
         raise ConfigError(
             f"{path}: already exists", remedy="keys are never overwritten; move it away"
@@ -141,44 +132,27 @@ def write_new(path: Path, content: bytes) -> None:
         ) from None
 
 
-def sync_dir(path: Path) -> None:
-    """Make the names in a folder durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def read_private(path: Path) -> bytes:
     """The content of a private file, judged on the opened descriptor; ConfigError names what to fix."""
+    # systemd 257 hands credentials out as 0440 root with an ACL (security.md C2)
+    credential = _is_credential(path)
     try:
-        # O_NONBLOCK: opening a FIFO must fail the check below, not wait for a writer
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise _bad(path, error.strerror or "cannot be opened") from None
-    try:
-        _judge(path, os.fstat(fd))
-        content = os.read(fd, MAX_KEY_FILE + 1)
+        content = files.read_owned(
+            path, MAX_KEY_FILE, owner=not credential, mode=0 if credential else 0o077, alone=False
+        )
+        if not credential:
+            _judge_folders(path)
+    except files.UnfitFile as unfit:
+        if unfit.rule == "owner":
+            raise _bad(
+                path, "owned by another user", remedy=f"chown it to the fleet's user: {path}"
+            ) from None
+        raise _bad(
+            path, unfit.strerror, remedy=f"chmod 0600 {path}" if unfit.rule == "mode" else ""
+        ) from None
     except OSError as error:
         raise _bad(path, error.strerror or "cannot be read") from None
-    finally:
-        os.close(fd)
-    if len(content) > MAX_KEY_FILE:
-        raise _bad(path, f"larger than {MAX_KEY_FILE} bytes")
     return content
-
-
-def _judge(path: Path, info: os.stat_result) -> None:
-    if not stat.S_ISREG(info.st_mode):
-        raise _bad(path, "not a regular file")
-    if _is_credential(path):
-        return  # systemd 257 hands these out as 0440 root with an ACL (security.md C2)
-    if info.st_uid not in (0, os.geteuid()):
-        raise _bad(path, "owned by another user", remedy=f"chown it to the fleet's user: {path}")
-    if info.st_mode & 0o077:
-        raise _bad(path, f"mode {stat.S_IMODE(info.st_mode):04o} lets others in", remedy=f"chmod 0600 {path}")
-    _judge_folders(path)
 
 
 def _judge_folders(path: Path) -> None:

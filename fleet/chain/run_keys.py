@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from fleet.chain.keys import Secret, address_of, fresh, load_key, sync_dir, write_new
+from fleet.chain.keys import Secret, address_of, fresh, load_key, write_new
 from fleet.errors import ConfigError, Refused
+from fleet.files import sync_folder
 
 _LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
@@ -33,7 +34,7 @@ class RunKeys:
         path = self._path(label)
         with suppress(FileExistsError):
             self.folder.mkdir(mode=0o700, parents=True)
-            sync_dir(self.folder.parent)
+            sync_folder(self.folder.parent)
         info = self.folder.lstat()
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
             raise ConfigError(f"{self.folder}: not a private folder", remedy=f"remove {self.folder}")
@@ -70,7 +71,7 @@ class RunKeys:
             _shred(self.folder / name)
         if not keep:
             self.folder.rmdir()
-        sync_dir(self.folder.parent)
+        sync_folder(self.folder.parent)
         return len(names)
 
     def _each(self) -> Iterator[tuple[str, Secret | ConfigError]]:

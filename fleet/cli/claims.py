@@ -15,7 +15,7 @@ from fleet.app.persona_sets import load
 from fleet.cli.console import who
 from fleet.clock import SystemClock
 from fleet.errors import FleetError, UsageError
-from fleet.findings.files import write_atomic
+from fleet.files import disk_errors, write_atomic
 from fleet.personas.frontmatter import FENCE
 from fleet.personas.model import Probe
 from fleet.runs.call.decision_file import Decision, DecisionFile
@@ -77,8 +77,8 @@ def adopt(claim: Claim, path: Path, state: Path, reason: str) -> None:
         draft = Path(room, path.name)  # a persona is named after its file
         draft.write_bytes(text)
         load(draft)
-    write_atomic(path, text)
-    path.chmod(stat.S_IMODE(before.st_mode))
+    with disk_errors(path):
+        write_atomic(path, text, mode=stat.S_IMODE(before.st_mode))
     if os.geteuid() == 0:  # the service's own user may have to read it
         os.chown(path, before.st_uid, before.st_gid)
     how = f"as probe {claim.probe.id} of {path.name}"

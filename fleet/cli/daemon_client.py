@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
+import anyio
+from anyio.from_thread import start_blocking_portal
+
 from fleet.app.lock import holder
 from fleet.errors import FleetError, Refused, TryAgain, UsageError
+from fleet.http_client import HttpFailure, open_client, post
 from fleet.service.http_server import SOCKET
 
 PATIENCE_S = 30.0
@@ -47,15 +49,13 @@ def ask(state: Path, path: str, body: bytes, headers: Mapping[str, str] | None =
     """POST to the daemon; TryAgain when none is running, or it is starting or stopping."""
     folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     # through the folder's descriptor: a socket address has no room for a longer path
-    line = _Line(f"/proc/self/fd/{folder}/{SOCKET}")
+    line = f"/proc/self/fd/{folder}/{SOCKET}"
     try:
-        line.request("POST", path, body, dict(headers or {}))
-        answer = line.getresponse()
-        status, data = answer.status, answer.read(LARGEST)
-    except (OSError, HTTPException) as error:
-        raise TryAgain(f"no daemon answers in {state}", remedy="fleet up") from error
+        with start_blocking_portal() as portal:
+            status, data = portal.call(_post, line, f"http://fleet{path}", body, headers or {})
+    except (HttpFailure, TimeoutError) as failure:
+        raise TryAgain(f"no daemon answers in {state}", remedy="fleet up") from failure
     finally:
-        line.close()
         os.close(folder)
     try:
         found = json.loads(data)
@@ -64,14 +64,7 @@ def ask(state: Path, path: str, body: bytes, headers: Mapping[str, str] | None =
     return DaemonReply(status, found if isinstance(found, dict) else {})
 
 
-class _Line(HTTPConnection):
-    """HTTP over a unix socket. The Host header is one that the daemon accepts."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("fleet", timeout=PATIENCE_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+async def _post(line: str, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    with anyio.fail_after(PATIENCE_S):
+        async with open_client(url, socket=line) as client:
+            return await post(client, url, body, headers, limit=LARGEST)

@@ -17,8 +17,6 @@ from fleet.events.model import Footer
 from fleet.events.recorded import Recording, UnknownRecord
 from fleet.text import clean
 
-LOOK_S = 0.2
-
 
 def as_line(record: Record) -> str:
     """One JSON line."""
@@ -69,21 +67,9 @@ async def followed(*, as_json: bool) -> AsyncIterator[LiveReader]:
 
 async def tail(path: Path, *, as_json: bool, still: anyio.Event) -> bool:
     """Show a file as it grows, until its footer or until its writer is gone; whether a footer came."""
-    offset = 0
-    while True:
-        over = still.is_set()
-        found, offset, ended = await to_thread.run_sync(lambda: _look(path, offset, as_json))  # noqa: B023
-        if ended or (over and not found):
-            return ended
-        if not found:
-            with anyio.move_on_after(LOOK_S):
-                await still.wait()
-
-
-def _look(path: Path, start: int, as_json: bool) -> tuple[int, int, bool]:
-    """Show new records; return their number, the next offset, and whether the footer was among them."""
-    recording, count, ended = Recording(path, start=start), 0, False
-    for record in recording:
-        show(record, as_json=as_json, to_stdout=True)
-        count, ended = count + 1, isinstance(record, Footer)
-    return count, recording.offset, ended
+    ended = False
+    async with aclosing(Recording(path).follow(still)) as records:
+        async for record in records:
+            await to_thread.run_sync(lambda: show(record, as_json=as_json, to_stdout=True))  # noqa: B023
+            ended = isinstance(record, Footer)
+    return ended

@@ -43,12 +43,14 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
 
     TryAgain when the daemon stops meanwhile: the next one takes the run over.
     """
-    follow, told = _Follow(state / "runs" / run / "trajectory.jsonl"), False
+    recording, tell, told = Recording(state / "runs" / run / "trajectory.jsonl"), Progress(), False
     async with await open_journal(state) as journal:
         while True:
             daemon = daemon_of(state)  # read before the row: its last action may be to end this run
             row = await journal.run(run)
-            await to_thread.run_sync(follow.look)
+            for record in await to_thread.run_sync(recording.new):
+                if not isinstance(record, UnknownRecord):
+                    tell(record)
             if row.state == "ended":
                 break
             if not daemon:
@@ -71,21 +73,6 @@ async def outcome(state: Path, run: str) -> dict[str, Any]:
         "settled": True,
         "coverage": coverage(state / "runs" / run, run, row.outcome),
     }
-
-
-class _Follow:
-    """Follows a run's trajectory: each poll reads the new records."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._offset = path, 0
-        self._tell = Progress()
-
-    def look(self) -> None:
-        recording = Recording(self._path, start=self._offset)
-        for record in recording:
-            if not isinstance(record, UnknownRecord):
-                self._tell(record)
-        self._offset = recording.offset
 
 
 def _seconds(row: RunRow) -> float:

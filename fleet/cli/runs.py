@@ -13,12 +13,12 @@ import typer
 
 from fleet.app.journal import known_journal
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
-from fleet.cli.follow import LOOK_S, tail
+from fleet.cli.follow import tail
 from fleet.cli.timeline import used, words
 from fleet.config import load_fleet
 from fleet.errors import UsageError
 from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
-from fleet.events.recorded import Recording, UnknownRecord
+from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
 from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
 from fleet.text import clean

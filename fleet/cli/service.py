@@ -14,10 +14,10 @@ from typing import Annotated
 
 import typer
 
-from fleet.chain.keys import sync_dir
 from fleet.cli.console import DryRun, Json, make_app, note, put
 from fleet.cli.unit import MARK, Installation, installation
 from fleet.errors import Refused, UsageError
+from fleet.files import sync_folder, write_atomic
 
 app = make_app(group=True)
 
@@ -70,7 +70,7 @@ def uninstall(
         may_replace(chosen)
         for path in there:
             path.unlink()
-            sync_dir(path.parent)
+            sync_folder(path.parent)
     data = {
         "files": [str(path) for path in there],
         "removed": not dry_run,
@@ -129,17 +129,9 @@ def _content(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write atomically, world-readable: a unit holds no secret."""
+    """World-readable: a unit holds no secret."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), "w") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fchmod(handle.fileno(), 0o644)
-        os.fsync(handle.fileno())
-    part.replace(path)
-    sync_dir(path.parent)
+    write_atomic(path, text.encode(), mode=0o644)
 
 
 def _tell_install(chosen: Installation, dry_run: bool) -> None:

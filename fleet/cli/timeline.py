@@ -7,7 +7,6 @@ from typing import Any
 
 from fleet.events.live import Lagged
 from fleet.events.model import (
-    BudgetSpent,
     CheckFailed,
     DialDistrusted,
     DriverChanged,
@@ -109,8 +108,6 @@ def _facts(record: Event) -> str:
             return f"posted {record.fingerprint} as log entry {record.index}"
         case FindingRepeated():
             return f"{record.fingerprint} is already on the log, entry {record.index}"
-        case BudgetSpent():
-            return f"spent {record.amount} {record.unit}, {record.left} left"
         case ResourceReleased():
             return f"released {record.kind} {record.ref}"
         case ExtensionDisabled():

@@ -16,6 +16,7 @@ import typer
 from fleet import disk_reserve
 from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.app.options import GRACE_S, Options
+from fleet.backoff import Backoff
 from fleet.cli import at_once
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.config import ROOT, load_fleet, load_platform
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 app = make_app()
 _LOG = logging.getLogger("fleet.service")
 FOLDER = ROOT / "personas"
-FIRST_S, LONGEST_S = 1.0, 60.0
+AGAIN = Backoff(1.0, 60.0)
 """Pauses between attempts to reach a chain that does not answer at start-up."""
 Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[None]]
 
@@ -96,7 +97,7 @@ def _print(plan: dict[str, Any]) -> None:
 async def stay(options: Options) -> None:
     """Start as soon as chain and disk allow it: a node that is down at boot does not end the start."""
     signal.signal(signal.SIGHUP, lambda *_: None)  # each attempt reads the configuration anew
-    notifier, pause = Notifier(), FIRST_S
+    notifier, failures = Notifier(), 0
     while True:
         opened = anyio.Event()
         try:
@@ -107,10 +108,10 @@ async def stay(options: Options) -> None:
             if not waits:
                 raise
             _LOG.warning("waiting for %s: %s", waits, error)
-            notifier.say(f"EXTEND_TIMEOUT_USEC={int((LONGEST_S + 60) * 1e6)}")
+            notifier.say(f"EXTEND_TIMEOUT_USEC={int((AGAIN.longest + 60) * 1e6)}")
             notifier.status(f"waiting for {waits}")
-            await anyio.sleep(pause)
-            pause = min(pause * 2, LONGEST_S)
+            await anyio.sleep(AGAIN.pause(failures))
+            failures += 1
         else:
             return
 

@@ -15,6 +15,7 @@ from fleet.config.fleet import FleetConfig
 from fleet.config.platform import Platform
 from fleet.config.section import Section
 from fleet.errors import ConfigError, UsageError
+from fleet.files import UnfitFile, read_bounded
 
 Model = TypeVar("Model", bound=Section)
 ENVIRONMENT = "QA_FLEET_"
@@ -31,6 +32,10 @@ def _toml(text: str, file: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: not TOML: {error}", remedy="fix the syntax at that line") from None
+    except ValueError:  # of int(), for thousands of digits
+        raise ConfigError(f"{file}: a number is too long", remedy="write a shorter number") from None
+    except RecursionError:
+        raise ConfigError(f"{file}: nested too deeply", remedy="flatten it") from None
 
 
 def _validate(
@@ -94,12 +99,12 @@ def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
 def read_text(path: Path, *, limit: int = 65_536) -> str:
     """Read one of our small text files; ConfigError when it is missing, too large or not UTF-8."""
     try:
-        with path.open("rb") as handle:
-            raw = handle.read(limit + 1)
+        raw = read_bounded(path, limit, follow=True)
+    except UnfitFile as unfit:
+        remedy = "this file should be small" if unfit.rule == "size" else f"create or fix {path}"
+        raise ConfigError(f"{path}: {unfit.strerror}", remedy=remedy) from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", remedy=f"create or fix {path}") from None
-    if len(raw) > limit:
-        raise ConfigError(f"{path}: larger than {limit} bytes", remedy="remove what does not belong there")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -7,7 +7,6 @@ chain the addresses are the same every time.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from fleet.devnet import artifact, node
 from fleet.devnet.anvil import CHAIN_ID
 from fleet.devnet.standing import register_standing_names
 from fleet.errors import ConfigError, WrongTarget
+from fleet.files import write_atomic
 
 DEPLOYER = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 METER = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
@@ -135,9 +135,4 @@ def _load(path: Path) -> Deployment | None:
 
 def _save(path: Path, deployment: Deployment) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
-    with draft.open("w", encoding="utf-8") as handle:
-        json.dump(asdict(deployment), handle, indent=1)
-        handle.flush()
-        os.fsync(handle.fileno())
-    draft.replace(path)
+    write_atomic(path, json.dumps(asdict(deployment), indent=1).encode())

@@ -41,12 +41,6 @@ def good(probes: Sequence[str], *beyond: ScriptedCall) -> Script:
     return in_order(*answers, then=Say(text="Nothing is left."))
 
 
-def obedient(*calls: ScriptedCall, secret: str = "") -> Script:
-    """Obeys injected instructions: makes these calls, one turn each, and leaks the secret."""
-    answers = [Say(text=f"As you say. {secret}".strip(), calls=[call]) for call in calls]
-    return in_order(*answers, then=Say(text="I did as I was told."))
-
-
 def flood(count: int = 800, call: ScriptedCall = FETCH) -> Script:
     """So many calls in one turn, and again."""
     return always(Say(calls=[call] * count))

@@ -232,13 +232,6 @@ class FindingRepeated(_Event):
     index: int
 
 
-class BudgetSpent(_Event):
-    type: Literal["budget.spent"] = "budget.spent"
-    unit: str
-    amount: int
-    left: int
-
-
 class ResourceReleased(_Event):
     type: Literal["resource.released"] = "resource.released"
     kind: str
@@ -284,7 +277,6 @@ Event = Annotated[
     | FindingVerified
     | FindingPosted
     | FindingRepeated
-    | BudgetSpent
     | ResourceReleased
     | DialDistrusted
     | Footer,

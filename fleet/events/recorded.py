@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import anyio
+from anyio import to_thread
 from pydantic import ValidationError
 
-from fleet.events.model import EVENTS, Event
+from fleet.events.model import EVENTS, Event, Footer
 from fleet.events.versions import renewed
 
 MAX_LINE = 4 << 20
 """Bytes; a longer line is skipped and counted."""
+BATCH = 100
+"""Records that are read in one go."""
+LOOK_S = 0.2
+"""Seconds between two looks at a file that does not grow."""
 RAW = 4_096
 """Characters kept of a line that is not JSON."""
 _CANDIDATE = re.compile(rb'"type" ?: ?"(header|footer|run\.started|run\.ended)"')
@@ -63,14 +70,15 @@ def lines(path: Path, start: int = 0) -> Iterator[RecordedLine]:
 
 
 class Recording:
-    """A trajectory that can be iterated repeatedly; the flags describe the last pass.
+    """A trajectory that can be iterated repeatedly, or followed; the flags describe what was read so far.
 
     Yields every whole record, known ones as events (older versions converted), others as UnknownRecord. Blank
-    lines are skipped.
+    lines are skipped. Iterating begins at `start` each time; `new` and `follow` continue behind `offset`.
+    With `end` nothing is read that begins at that offset or behind it.
     """
 
-    def __init__(self, path: Path, *, start: int = 0) -> None:
-        self._path, self._start = path, start
+    def __init__(self, path: Path, *, start: int = 0, end: int | None = None) -> None:
+        self._path, self._start, self._end = path, start, end
         self.torn = False
         """The last line is incomplete: its writer was killed, or is still writing."""
         self.too_long = 0
@@ -81,7 +89,37 @@ class Recording:
 
     def __iter__(self) -> Iterator[Event | UnknownRecord]:
         self.torn, self.too_long, self.unknown, self.offset = False, 0, 0, self._start
-        for line in lines(self._path, self._start):
+        return self._rest()
+
+    def new(self, most: int | None = None) -> list[Event | UnknownRecord]:
+        """What has been written since the last call, at most so many records of it."""
+        return list(islice(self._rest(), most))
+
+    async def follow(
+        self, still: anyio.Event, *, pause_s: float = LOOK_S
+    ) -> AsyncGenerator[Event | UnknownRecord, None]:
+        """Records as they are written: until a footer is the last, or `still` is set and nothing more comes.
+
+        The file may not be there yet. It is read by a thread, so the loop never waits for the disk.
+        """
+        closed = False
+        while True:
+            over = still.is_set()
+            found = await to_thread.run_sync(self.new, BATCH)
+            for record in found:
+                yield record
+                closed = isinstance(record, Footer)
+            if (closed and len(found) < BATCH) or (over and not found):
+                return
+            if not found:
+                with anyio.move_on_after(pause_s):
+                    await still.wait()
+
+    def _rest(self) -> Iterator[Event | UnknownRecord]:
+        self.torn = False
+        if self._end is not None and self.offset >= self._end:
+            return
+        for line in lines(self._path, self.offset):
             if line.torn:
                 self.torn = True
                 return
@@ -92,6 +130,8 @@ class Recording:
                 record = parse(line.text)
                 self.unknown += isinstance(record, UnknownRecord)
                 yield record
+            if self._end is not None and self.offset >= self._end:
+                return
 
 
 def parse(text: bytes) -> Event | UnknownRecord:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import anyio
-import httpcore
 
+from fleet.http_client import HttpFailure, open_client, post
 from fleet.text import line
 
 ROOM = 512
@@ -82,13 +82,12 @@ class Outbox:
     def __init__(
         self, name: str, url: str, seal: Seal, *, room: int = ROOM, deadline_s: float = DEADLINE_S
     ) -> None:
-        self._name, self._url, self._seal = name, url.encode("utf-8"), seal
+        self._name, self._url, self._seal = name, url, seal
         self._room, self._deadline_s = room, deadline_s
         self._into, self._out = anyio.create_memory_object_stream[QueuedDelivery](room + ENDS)
         self._closing = anyio.Event()
         self._told = set[str]()
-        tls = httpcore.default_ssl_context() if url.startswith("https:") else None
-        self._pool = httpcore.AsyncConnectionPool(ssl_context=tls)
+        self._client = open_client(url)
         self.taken = self.arrived = 0
 
     def put(self, sender: Sender, pack: Callable[[], bytes], *, is_end: bool = False) -> None:
@@ -103,7 +102,7 @@ class Outbox:
 
     async def run(self) -> None:
         """Post until `close`, and until everything queued by then has been tried."""
-        async with self._out, self._pool:
+        async with self._out, self._client:
             async for first in self._out:
                 with anyio.move_on_after(LINGER_S):
                     await self._closing.wait()
@@ -138,23 +137,19 @@ class Outbox:
         """Why this body did not arrive; "" when it did."""
         try:
             with anyio.fail_after(self._deadline_s):
-                status = await self._exchange(content)
+                headers = {"content-type": "application/json", **self._seal(content)}
+                # Nothing of an answer is read but its status, which ends the connection too: one that was
+                # kept could be closed by the sink at the wrong moment, and lose a batch.
+                status, _ = await post(self._client, self._url, content, headers, limit=0)
         except TimeoutError:
             return f"no answer within {self._deadline_s:g} s"
+        except HttpFailure as failure:
+            return line(str(failure), 200)
         except Exception as error:  # any failure of a sink or its network is only logged
             return f"{type(error).__name__}: {line(str(error), 200)}"
         if 300 <= status < 400:
             return f"HTTP {status}: redirects are not followed"
         return "" if 200 <= status < 300 else f"HTTP {status}"
-
-    async def _exchange(self, content: bytes) -> int:
-        headers = {"content-type": "application/json", **self._seal(content)}
-        async with self._pool.stream(
-            "POST", self._url, headers=list(headers.items()), content=content
-        ) as answer:
-            # The rest of the answer is not read, which also closes the connection: the sink could close a
-            # kept one at the wrong moment and lose a batch.
-            return answer.status
 
     def _tell(self, why: str) -> None:
         """Log once per reason: the part before a colon, which outsiders cannot influence."""

@@ -22,7 +22,7 @@ from fleet.events.model import (
 )
 from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
 from fleet.events.truncate import fit
-from fleet.findings.files import sync_folder
+from fleet.files import sync_folder
 
 MAX_FILE = 50_000_000
 """Most bytes of one file (harness-facts 2.2), for a run of half an hour."""

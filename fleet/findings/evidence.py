@@ -18,7 +18,7 @@ from typing import Any
 import rfc8785
 
 from fleet.errors import FleetError, UsageError
-from fleet.findings.files import read_bounded, write_atomic
+from fleet.files import disk_errors, read_bounded, write_atomic
 from fleet.findings.redact import Redactor
 
 SCHEMA = 1
@@ -126,7 +126,9 @@ def save(folder: Path, sealed: SealedEvidence) -> Path:
             return path
     except OSError:
         pass  # missing or damaged: write it
-    write_atomic(path, sealed.data)
+    with disk_errors(path):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomic(path, sealed.data)
     return path
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from fleet.clock import Clock, iso
 from fleet.errors import ConfigError
-from fleet.gate.dial import write_whole
+from fleet.files import read_bounded, write_atomic
 
 STOP = "STOP"
 
@@ -30,12 +29,12 @@ def stopped(state: Path) -> StopReading | None:
     """
     path = state / STOP
     try:
-        found = os.lstat(path)
+        os.lstat(path)
     except FileNotFoundError:
         return None if os.path.isdir(state) else StopReading("the state directory is missing")
     except (OSError, ValueError) as error:
         return StopReading(f"the state directory cannot be searched: {error}")
-    return StopReading(f"STOP is set{_reason(path, found)}")
+    return StopReading(f"STOP is set{_reason(path)}")
 
 
 def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
@@ -45,7 +44,7 @@ def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
     text = json.dumps({"who": who, "when": iso(clock.now()), "why": why})
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(state / STOP, text.encode() + b"\n")
+        write_atomic(state / STOP, text.encode() + b"\n")
     except OSError as error:
         raise ConfigError(
             f"{state / STOP}: cannot be written: {error.strerror}",
@@ -66,17 +65,13 @@ def resume(state: Path) -> bool:
     return True
 
 
-def _reason(path: Path, found: os.stat_result) -> str:
+def _reason(path: Path) -> str:
     """The reason in the file, if it is a small regular file; it does not affect the decision."""
-    if not stat.S_ISREG(found.st_mode) or not 0 < found.st_size <= 4096:
-        return ""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            text = os.read(descriptor, 4096).decode("utf-8", "replace").strip()
-        finally:
-            os.close(descriptor)
+        text = read_bounded(path, 4096).decode("utf-8", "replace").strip()
     except OSError:
+        return ""
+    if not text:
         return ""
     try:
         note = json.loads(text)

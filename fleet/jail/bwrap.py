@@ -22,7 +22,7 @@ class BwrapJail:
 
     `pool` jails wait with their imports done. `spool` is our directory with one file per live jail.
     `work`, if given, is a host directory that becomes `/box` instead of a single-use tmpfs; its content is
-    then hostile: read it with `fleet.jail.collect`, remove it with `fleet.jail.rmtree`. It is not pooled.
+    then hostile: remove it with `fleet.jail.rmtree`, and read nothing in it by name. It is not pooled.
     A jail ends with this process, however it dies: its first process watches the control socket.
     """
 

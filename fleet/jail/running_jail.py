@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 import subprocess
@@ -16,6 +15,7 @@ import anyio
 from fleet.jail.model import End, Limits, Outcome
 from fleet.jail.process import is_running, kill
 from fleet.jail.streams import BoundedReader, feed, readable
+from sandbox import strict_json
 
 _GO, _HERE = b"G", b"A"
 _WAKE_S = 5.0
@@ -96,7 +96,7 @@ class RunningJail:
     def _verdict(self) -> tuple[End, int]:
         """Trust PID 1's report only if bubblewrap's exit status agrees."""
         try:
-            word = json.loads(self.control.recv(4096, socket.MSG_DONTWAIT))
+            word = strict_json.loads(self.control.recv(4096, socket.MSG_DONTWAIT))
         except (OSError, ValueError):
             return End.LOST, 0
         match word:

@@ -25,6 +25,7 @@ from fleet.jail.model import Egress, End, Image, Outcome, Tier
 from fleet.jail.reap import leftover_prefix
 from fleet.jail.running_jail import RunningJail
 from fleet.jail.spawn import spawn
+from sandbox import strict_json
 
 Line = tuple[str, bool, str]
 """Name, passed, observation or remedy."""
@@ -165,7 +166,7 @@ def require(tier: Tier) -> None:
 async def _facts(plan: _Plan) -> list[Line]:
     outcome, _ = await _run(plan, "facts", egress=_refuse_everything)
     try:
-        facts = json.loads(outcome.stdout)
+        facts = strict_json.loads(outcome.stdout)
         return [_line(check, facts) for check in _FACTS]
     except (ValueError, KeyError, TypeError):
         said = outcome.stderr.decode(errors="replace").strip()[-200:]

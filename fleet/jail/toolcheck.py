@@ -12,6 +12,7 @@ from fleet.errors import JailError
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import End, Image
 from fleet.text import line
+from sandbox import strict_json
 
 _DEADLINE_S = 45.0
 _PROGRAMS = ("compiler", "loader")
@@ -73,7 +74,7 @@ async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str
         await jail.aclose()
     try:
         if outcome.end is End.EXITED and outcome.code == 0:
-            answer: dict[str, Any] = json.loads(outcome.stdout)
+            answer: dict[str, Any] = strict_json.loads(outcome.stdout)
             return answer
     except ValueError:
         pass

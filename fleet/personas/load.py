@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from fleet.errors import PersonaError
+from fleet.files import UnfitFile, read_bounded
 from fleet.personas.check import ACTS, BadArgs, BadExpectation, Complaint, Rules, complaints, suggestion
 from fleet.personas.frontmatter import FrontMatter, Loc, split
 from fleet.personas.model import Persona
@@ -90,20 +90,14 @@ def load_all(
 def _read(path: Path, file: str) -> bytes:
     """The bytes of a regular file; a link, a pipe or a folder is refused without blocking."""
     try:
-        with open(path, "rb", opener=_careful) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise PersonaError("is not a regular file", file=file, remedy=REGULAR)
-            raw = stream.read(LIMIT + 1)
+        return read_bounded(path, LIMIT)
+    except UnfitFile as unfit:
+        remedy = "shorten the prompt" if unfit.rule == "size" else REGULAR
+        reason = "cannot be read: Is a directory" if path.is_dir() else f"is {unfit.strerror}"
+        raise PersonaError(reason, file=file, remedy=remedy) from None
     except (OSError, ValueError) as error:
         reason = "is a symbolic link" if path.is_symlink() else getattr(error, "strerror", None) or "bad path"
         raise PersonaError(f"cannot be read: {reason}", file=file, remedy=REGULAR) from None
-    if len(raw) > LIMIT:
-        raise PersonaError(f"is larger than {LIMIT} bytes", file=file, remedy="shorten the prompt")
-    return raw
-
-
-def _careful(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _text(raw: bytes, file: str) -> str:

@@ -12,6 +12,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from fleet.backoff import Backoff
 from fleet.clock import Clock, rest
 from fleet.errors import FleetError, LostRun, TryAgain
 from fleet.events.daemon_events import FaultMet, Feed, QueuePaused, QueueResumed
@@ -23,8 +24,8 @@ from fleet.store.rows import NEWS, RunRow
 
 POLL_S = 1.0
 """Longest delay until a request of another process (cancel, STOP, queue) is seen, in seconds."""
-PATIENCE_S = 30.0
-"""Longest pause while the journal refuses."""
+AGAIN = Backoff(POLL_S, 30.0)
+"""Pauses while the journal refuses."""
 NO_THREAD = "can't start new thread"
 """CPython's message: every later run would fail too, while the daemon looks alive."""
 
@@ -119,7 +120,7 @@ class Executor:
             if not error.retryable:
                 raise
             self._failures += 1
-            pause = min(POLL_S * 2.0 ** min(self._failures, 10), PATIENCE_S)
+            pause = AGAIN.pause(self._failures)
             _LOG.warning("the queue waits %.0f s: %s", pause, error)
             return min(pause, POLL_S if self._deadline is not None else pause)
         self._failures = 0

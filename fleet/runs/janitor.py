@@ -8,6 +8,7 @@ from functools import partial
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.errors import FleetError, LostRun
 from fleet.events.daemon_events import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
@@ -24,9 +25,8 @@ from fleet.runs.settlement.settle import release_left, transactions
 from fleet.store.rows import NEWS, EffectRow, RunRow
 
 TICK_S = 60.0
-SOON_S = 5.0
-"""First pause before a failed clean-up is retried; it doubles up to LATE_S."""
-LATE_S = 300.0
+AGAIN = Backoff(5.0, 300.0)
+"""Pauses before a failed clean-up is retried."""
 LOOK_S = 1.0
 """Longest delay until the end of a STOP is seen."""
 
@@ -155,7 +155,7 @@ class Janitor:
             expected = isinstance(error, FleetError)
             if not expected:
                 _LOG.exception("clean-up met a fault: %s", run)
-            self._failed[run] = (failures + 1, now + min(SOON_S * 2.0 ** min(failures, 10), LATE_S))
+            self._failed[run] = (failures + 1, now + AGAIN.pause(failures))
             await self._complain(
                 run, str(error) if expected else f"{type(error).__name__}: {error}", expected
             )

@@ -8,11 +8,10 @@ after STAY_S, or when the client falls behind, and the client reconnects. 204 me
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import anyio
@@ -23,13 +22,12 @@ from starlette.types import Receive, Scope, Send
 
 from fleet.events.live import Hub, Lagged, LiveReader
 from fleet.events.model import LIVE, Event
-from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
+from fleet.events.recorded import BATCH, Recording, UnknownRecord, kind_of, lines
 
 STAY_S = 20.0
 """Shorter than the longest life of a connection."""
 CROWD = 16
 AGAIN_MS = 500
-BATCH = 100
 _RUN = re.compile(r"[a-z0-9]{1,64}")
 
 
@@ -89,8 +87,8 @@ async def _events(
 ) -> AsyncGenerator[str, None]:
     try:
         yield f"retry: {AGAIN_MS}\n\n"
-        count, records = 0, _until(path, size)
-        while batch := await to_thread.run_sync(lambda: list(islice(records, BATCH))):
+        count, recording = 0, Recording(path, end=size)  # what comes after them is told live
+        while batch := await to_thread.run_sync(recording.new, BATCH):
             for record in batch:
                 count += 1
                 if count > seen:
@@ -101,15 +99,6 @@ async def _events(
     finally:
         if live is not None:
             live.close()
-
-
-def _until(path: Path, size: int) -> Iterator[Event | UnknownRecord]:
-    """The records in the first `size` bytes; later ones are sent live."""
-    recording = Recording(path)
-    for record in recording if size else ():
-        yield record
-        if recording.offset >= size:
-            return
 
 
 async def _live(live: LiveReader, count: int, stay_s: float) -> AsyncIterator[str]:

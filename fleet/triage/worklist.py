@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fleet.findings.files import write_atomic
+from fleet.files import disk_errors, write_atomic
 from fleet.text import markdown, markdown_code
 from fleet.triage.unproven import UnprovenCandidate
 
@@ -135,5 +135,9 @@ def save(
     folder: Path, items: Sequence[WorklistItem], changed_at: str, left: Sequence[UnprovenCandidate] = ()
 ) -> None:
     """Write both files, each atomically; raises TryAgain when the disk is full."""
-    write_atomic(folder / "worklist.json", to_json(items, changed_at, left))
-    write_atomic(folder / "worklist.md", to_markdown(items, changed_at, left))
+    texts = {"json": to_json(items, changed_at, left), "md": to_markdown(items, changed_at, left)}
+    for kind, text in texts.items():
+        path = folder / f"worklist.{kind}"
+        with disk_errors(path):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomic(path, text)

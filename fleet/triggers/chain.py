@@ -13,6 +13,7 @@ from datetime import datetime
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import TryAgain, Unreachable, UsageError
 from fleet.triggers.chain_read import ChainNode, DiamondReader
@@ -110,7 +111,7 @@ class ChainWatch:
         else:
             self._failures, self.trouble = 0, ""
             await self._say(self._reader.problems)
-        return min(self._every_s * 2.0 ** min(self._failures, 30), max(SLOWEST_S, self._every_s))
+        return Backoff(self._every_s, max(SLOWEST_S, self._every_s)).pause(self._failures)
 
     async def look(self) -> None:
         """Hand over what an earlier look left, then look once. Raises what node and journal raise.

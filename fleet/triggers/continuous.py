@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.clock import Clock, SystemClock
 from fleet.errors import UsageError
 from fleet.personas.duration import parse_duration
@@ -51,7 +52,7 @@ class Pace:
 
     def pause(self, quiet: int) -> float:
         """Doubles with every run in a row that found nothing new."""
-        return min(self.longest, self.shortest * 2.0 ** min(quiet, 40))
+        return Backoff(self.shortest, self.longest).pause(quiet)
 
     def wait(self, rounds: Rounds, now: datetime) -> float:
         """Seconds from now to the next start; a first run waits the shortest pause.

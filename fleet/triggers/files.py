@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from anyio import to_thread
 
 from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import UsageError
+from fleet.files import open_regular
 from fleet.personas.load import IGNORED
 from fleet.triggers.deliver import deliver, described, tell
 from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip, file_key
@@ -97,7 +97,7 @@ async def watch_personas(
     while True:
         now = await to_thread.run_sync(_listed, folder)
         for name in settling.look(now) if now is not None else ():
-            digest = await to_thread.run_sync(_digest, name, os.O_NOFOLLOW)
+            digest = await to_thread.run_sync(_digest, name, False)
             before = digests.pop(name, GONE)
             if digest != GONE:
                 digests[name] = digest
@@ -171,7 +171,7 @@ class FileWatch:
         for path in [path for path in watched if path not in now and path not in self._known]:
             await self._know(path, GONE, 0)
         for path in [path for path in self._settling.look(now) if path in watched]:
-            digest = await to_thread.run_sync(_digest, str(self._base / path), 0)
+            digest = await to_thread.run_sync(_digest, str(self._base / path), True)
             before, count = self._known.get(path, (digest, -1))
             if count >= 0 and digest == before:
                 continue
@@ -234,24 +234,22 @@ def _stat(found: os.stat_result) -> Stat:
     return found.st_ino, found.st_mtime_ns, found.st_size, found.st_ctime_ns
 
 
-def _digest(path: str, flags: int) -> str:
+def _digest(path: str, follow: bool) -> str:
     """SHA-256 of a regular file; never waits on a pipe."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+        handle = open_regular(path, follow=follow)
     except FileNotFoundError:
         return GONE
     except (OSError, ValueError):
         return NO_FILE
     try:
-        whole = os.fstat(handle)
-        if not stat.S_ISREG(whole.st_mode):
-            return NO_FILE
+        size = os.fstat(handle).st_size
         found, left = hashlib.sha256(), LARGEST
         while left > 0 and (chunk := os.read(handle, min(left, 1 << 20))):
             found.update(chunk)
             left -= len(chunk)
         if not left:
-            found.update(b"%d" % whole.st_size)
+            found.update(b"%d" % size)
         return found.hexdigest()
     finally:
         os.close(handle)

@@ -41,6 +41,21 @@ def test_a_text_is_taken_as_it_is_and_the_rest_as_toml() -> None:
     assert (got.platform, got.trusted) == ('a "quoted" # name', (ADDRESS,))
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("concurrency = " + "9" * 5_000, "a number is too long"),
+        ("never = " + "[" * 5_000, "nested too deeply"),
+    ],
+)
+def test_a_file_that_no_parser_takes_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=rf"fleet\.toml: {complaint}") as caught:
+        load_fleet(path, {})
+    assert caught.value.remedy
+
+
 @pytest.mark.parametrize("name", ["QA_FLEET_CONCURENCY", "QA_FLEET_", "QA_FLEET_concurrency"])
 def test_an_unknown_variable_names_the_valid_ones(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"{name}: unknown variable; valid ones: .*QA_FLEET_CONCURRENCY"):
@@ -54,6 +69,8 @@ def test_an_unknown_variable_names_the_valid_ones(name: str) -> None:
         ("many", "not TOML"),
         ("", "not TOML"),
         ("4\nnever = []", "more than one value"),
+        ("9" * 5_000, "a number is too long"),
+        ("[" * 5_000, "nested too deeply"),
         ("[4]", "valid integer"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from fleet.config import PricesSection
 from fleet.drivers.desk import Brief, Reply
 from fleet.drivers.model.driver import arguments
-from fleet.drivers.model.prices import ceiling, cost
+from fleet.drivers.model.prices import MICRO, MILLION, cost
 from fleet.drivers.model.talk import MAX_DATA, Talk, data, size, trimmed
 from fleet.events.model import TurnUsage
 
@@ -134,7 +134,8 @@ def test_cost_is_exact_and_unknown_where_a_number_is() -> None:
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**8))
-def test_no_call_costs_more_than_its_ceiling(read: int, written: int, cached: int) -> None:
+def test_no_call_costs_more_than_the_dearest_price(read: int, written: int, cached: int) -> None:
     found = cost(PRICES, TurnUsage(input_tokens=read, output_tokens=written, cached_tokens=cached))
     assert found is not None
-    assert 0 <= found <= ceiling(PRICES, read + written)
+    dearest = max(PRICES.input, PRICES.output, PRICES.cached or Decimal(0))
+    assert 0 <= found <= (dearest * (read + written) / MILLION).quantize(MICRO, rounding=ROUND_UP)

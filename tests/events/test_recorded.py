@@ -7,12 +7,13 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.events.model import Event, ExtensionDisabled, Footer, Header, TurnEnded
-from fleet.events.recorded import MAX_LINE, Recording, UnknownRecord, parse
+from fleet.events.recorded import BATCH, MAX_LINE, Recording, UnknownRecord, parse
 from fleet.events.trajectory import TrajectoryFile, read
 from tests.events.samples import FOOTER, HEADER, answers, asks
 
@@ -219,3 +220,57 @@ def test_memory_stays_flat_over_50_megabytes(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_what_is_new_comes_once_and_in_parts(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "t")
+    assert recording.new() == []
+    sink = TrajectoryFile(tmp_path / "t")
+    for event in (HEADER, asks(1), asks(2)):
+        sink.write(event)
+    assert recording.new(2) == [HEADER, asks(1)]
+    with (tmp_path / "t").open("ab") as handle:
+        handle.write(b'{"type":"to')
+    assert (recording.new(), recording.torn) == ([asks(2)], True)
+    with (tmp_path / "t").open("ab") as handle:
+        handle.write(b'rn"}\n')
+    assert (recording.new(), recording.torn) == ([UnknownRecord("torn", {"type": "torn"})], False)
+    assert recording.new() == []
+    assert len(list(recording)) == 4
+
+
+def test_nothing_comes_that_begins_at_the_end_or_behind_it(tmp_path: Path) -> None:
+    first, second = HEADER.model_dump_json(), FOOTER.model_dump_json()
+    written(tmp_path / "t", first, second)
+    for end, count in ((0, 0), (1, 1), (len(first) + 1, 1), (len(first) + 2, 2), (1 << 20, 2)):
+        recording = Recording(tmp_path / "t", end=end)
+        assert len(recording.new()) == count
+        assert recording.new() == []
+        assert len(list(recording)) == count
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("count", [BATCH - 2, BATCH - 1, BATCH, 2 * BATCH])
+async def test_a_file_is_followed_past_a_footer_that_is_not_the_last(tmp_path: Path, count: int) -> None:
+    path, still = tmp_path / "t", anyio.Event()
+    events: list[Event] = [HEADER, *[asks(n) for n in range(count)], FOOTER, asks(1), FOOTER]
+    path.write_text("".join(f"{event.model_dump_json()}\n" for event in events))
+    with anyio.fail_after(60):
+        assert [record async for record in Recording(path).follow(still)] == events
+
+
+@pytest.mark.anyio
+async def test_what_is_written_just_before_the_end_still_comes(tmp_path: Path) -> None:
+    path, still, came = tmp_path / "t", anyio.Event(), list[object]()
+
+    async def follow() -> None:
+        async for record in Recording(path).follow(still, pause_s=60):
+            came.append(record)
+
+    with anyio.fail_after(50):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(follow)
+            await anyio.sleep(0.05)
+            path.write_text(HEADER.model_dump_json() + "\n")
+            still.set()
+    assert came == [HEADER]

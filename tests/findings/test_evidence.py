@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.errors import FleetError, TryAgain, UsageError
+from fleet.files import disk_errors, read_bounded, write_atomic
 from fleet.findings.evidence import Bundle, EvidenceStep, load, path_of, save, seal
-from fleet.findings.files import read_bounded, write_atomic
 from fleet.findings.redact import Redactor
 
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
@@ -137,7 +137,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> Non
     write_atomic(target, b"old")
     blocked = tmp_path / "folder"
     (blocked / "inner").mkdir(parents=True)
-    with pytest.raises(FleetError):
+    with pytest.raises(FleetError), disk_errors(blocked):
         write_atomic(blocked, b"new")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]
     assert read_bounded(target, 3) == b"old"
@@ -151,7 +151,7 @@ def test_a_full_disk_says_so_and_keeps_the_old_file(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))  # stands in for a full disk: EFBIG
     try:
-        with pytest.raises(TryAgain, match="no space left"):
+        with pytest.raises(TryAgain, match="no space left"), disk_errors(target):
             write_atomic(target, b"x" * 5_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from fleet.errors import JailError
-from fleet.jail.collect import collect
 from fleet.jail.model import Egress, End
 from fleet.jail.process import proc_stat
 from fleet.jail.rmtree import rmtree
@@ -39,7 +38,7 @@ async def planted_way_out(yard: Yard) -> Verdict:
 
 
 async def wrecked(yard: Yard) -> Verdict:
-    """F05, F14: everything that makes collecting and removing hard."""
+    """F05, F14: everything that makes removing hard."""
     with tempfile.TemporaryDirectory(dir=yard.spool) as base:
         work, outside = Path(base, "work"), Path(base, "outside")
         work.mkdir()
@@ -53,43 +52,14 @@ async def wrecked(yard: Yard) -> Verdict:
             return False, f"{done.end} {done.code} {done.stderr[-300:]!r}"
         os.mkfifo(work / "fifo")
         started = time.monotonic()
-        good = collect(work, "report", cap=100)
-        taken = [name for name in _HOSTILE if _can_take(work, name)]
         rmtree(Path(base), "work")
         gone = not work.exists() and (outside / "precious").read_text() == "precious"
         seconds = time.monotonic() - started
-        return gone and good == b"report" and not taken and seconds < 8, f"taken {taken}, {seconds:.1f}s"
-
-
-_HOSTILE = (
-    "link",
-    "environ",
-    "way-out/precious",
-    "fifo",
-    "sparse",
-    "setuid",
-    "good",
-    "second-name",
-    "many",
-    "closed/inner",
-    "missing",
-    "../outside/precious",
-    "/etc/passwd",
-    "report\0",
-    "",
-)
-
-
-def _can_take(work: Path, name: str) -> bool:
-    try:
-        collect(work, name, cap=4096)
-    except JailError:
-        return False
-    return True
+        return gone and seconds < 8, f"gone {gone}, {seconds:.1f}s"
 
 
 async def exchanged(yard: Yard) -> Verdict:
-    """F13: a directory that becomes a link and back while we read and remove."""
+    """F13: a directory that becomes a link and back while we remove."""
     with tempfile.TemporaryDirectory(dir=yard.spool) as base:
         work, outside = Path(base, "work"), Path(base, "outside")
         work.mkdir()
@@ -101,18 +71,17 @@ async def exchanged(yard: Yard) -> Verdict:
         attack = asyncio.ensure_future(
             yard.act("exchange", work=work, outside=str(outside), deadline_s=1.5, limits=limits)
         )
-        read, rounds = 0, 0
+        rounds = 0
         while not attack.done():
             await asyncio.sleep(0.01)
             rounds += 1
-            read += await asyncio.to_thread(_can_take, work, "tree/a/5")
             await asyncio.to_thread(_try_remove, work, "tree")
         outcome = await attack
         _try_remove(Path(base), "work")
         left = len(os.listdir(outside))
         return (
-            left == 300 and not read and rounds > 3 and not work.exists(),
-            f"{outcome.end} {left} {read} {rounds}",
+            left == 300 and rounds > 3 and not work.exists(),
+            f"{outcome.end} {left} {rounds}",
         )
 
 

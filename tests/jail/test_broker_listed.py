@@ -1,4 +1,4 @@
-"""A listed host is not enough: no tunnel to it while tunnels are off, no name that leads back to us."""
+"""A listed host is not enough: no tunnel to it, no name that leads back to us."""
 
 from __future__ import annotations
 

@@ -82,6 +82,16 @@ def _made(journal: Journal, place: str, me: str, *, stalled_s: float = 1.0) -> D
     return Dispatcher(place, journal, "d", Owner(1, 1, me), stalled_s=stalled_s)
 
 
+async def test_several_daemons_write_down_their_own_dial(journal: Journal, place: str) -> None:
+    source = Dispatcher(place, journal, "d", Owner(1, 1, "one"), rung=lambda: "propose")
+    async with source.open():
+        assert await _queue(source, "by hand", "q", hand=True)
+        assert await source.begin("by hand")
+        assert await _queue(source, "r1")
+        assert (await _until_taken(source)).rung == "propose"
+    assert (await journal.run("by hand")).rung == "propose"
+
+
 async def _until_taken(source: Dispatcher) -> RunRow:
     with anyio.fail_after(20):
         while True:

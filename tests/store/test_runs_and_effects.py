@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from fleet.errors import UsageError
+from fleet.store.dispatch.source import Embedded, Owner
 from fleet.store.journal import Journal
 from fleet.store.rows import EFFECT_MOVES, EffectState, FindingRow
 from fleet.store.tables.base import pack, plain
@@ -92,6 +93,20 @@ async def test_a_run_row_says_everything(journal: Journal, queue: Queue) -> None
     assert (row.state, row.pid, row.pid_start, row.outcome, row.ended) == ("running", 41, 99, "", "")
     assert row.created.endswith("Z")
     assert row.started >= row.created
+
+
+async def test_the_row_of_a_run_says_where_the_dial_stood_when_it_was_claimed(
+    journal: Journal,
+) -> None:
+    dial = iter(["exercise", "propose", "exercise"])
+    source = Embedded(journal, "devnet", Owner(1, 1), rung=lambda: next(dial))
+    await journal.trigger_all([made(1, rung=""), made(2, rung="")])
+    assert await source.begin("r1")
+    taken = await source.take({"qa-2": 1}, ())
+    assert taken is not None
+    assert (taken.run_id, taken.rung, (await journal.run("r1")).rung) == ("r2", "propose", "exercise")
+    assert not await source.begin("r1")
+    assert (await journal.run("r1")).rung == "exercise"
 
 
 async def test_one_of_many_claims_wins(journal: Journal, queue: Queue) -> None:

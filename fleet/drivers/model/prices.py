@@ -21,9 +21,3 @@ def cost(prices: PricesSection | None, usage: TurnUsage) -> Decimal | None:
         prices.input * (usage.input_tokens - cached) + cheap * cached + prices.output * usage.output_tokens
     )
     return (total / MILLION).quantize(MICRO, rounding=ROUND_UP)
-
-
-def ceiling(prices: PricesSection, tokens: int) -> Decimal:
-    """The highest possible cost of this number of tokens, of any kind."""
-    dearest = max(prices.input, prices.output, prices.cached or Decimal(0))
-    return (dearest * tokens / MILLION).quantize(MICRO, rounding=ROUND_UP)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from fleet.clock import Clock, iso
+from fleet.files import open_regular
 from fleet.text import line
 
 NAME, OLDER = "DECISIONS.md", "DECISIONS.1.md"
@@ -110,7 +111,7 @@ class DecisionFile:
     def _before(self) -> int:
         """The last number of the rotated file; 0 without one."""
         try:
-            descriptor = os.open(self._older, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = open_regular(self._older)
         except FileNotFoundError:
             return 0
         try:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from fleet.backoff import Backoff
 from fleet.clock import Clock
 from fleet.drivers.desk import FINISH, REPORT_FINDING, RUN_PROBE
 from fleet.drivers.session import cause_of
@@ -33,6 +34,7 @@ PATIENCE_S = 15.0
 """Longest wait for a silent target within one run, from its first failure in a row."""
 RETRY_S = 5.0
 """Delay before a withdrawn target gets another call, doubled each time: it may be back."""
+AGAIN = Backoff(RETRY_S, RETRY_S * 1_024)
 FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full", "cannot_start"})
 """error_class values of a tool or a target that is broken itself. A refusal, a bad argument, an error of the
 platform and an empty answer count as answers."""
@@ -99,7 +101,7 @@ class CircuitBreaker:
         rows = self._rows.get(target, {}).values()
         last = max((row.last for row in rows), default=0.0)
         failures = max((row.count for row in rows), default=STRIKES)
-        return self._clock.monotonic() - last >= RETRY_S * 2.0 ** min(failures - STRIKES, 10)
+        return self._clock.monotonic() - last >= AGAIN.pause(failures - STRIKES)
 
     def waits(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether it is too early to withdraw this call's target; then one more call is permitted."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
 from fleet.errors import FleetError, JailError
@@ -33,8 +34,8 @@ MARGIN_S = 2.0
 MAX_RETRIES = 5
 WRITES = frozenset({"qa_create", "qa_publish"})
 """Tools that may have sent a transaction when they fail: settling looks at it, and they are never retried."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 4.0
-"""Back-off before another call to a silent target, doubled each time."""
+AGAIN = Backoff(0.5, 4.0)
+"""Back-off before another call to a silent target."""
 RETRIES = 2
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 
@@ -114,7 +115,7 @@ class RunSession:
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
         if tries >= MAX_RETRIES or tool in WRITES or not self.strikes.waits(tool, args):
             return False
-        await anyio.sleep(min(FIRST_PAUSE_S * 2**tries, LONGEST_PAUSE_S))
+        await anyio.sleep(AGAIN.pause(tries))
         return True
 
     async def look(self, tool: str, args: Mapping[str, Any], *, probe: str, deadline_s: float) -> Answer:

@@ -7,14 +7,12 @@ operator's words, never the platform's.
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fleet.config import Platform
+from fleet.files import read_bounded, write_atomic
 from fleet.gate.budget import Budget
-from fleet.gate.dial import write_whole
 from fleet.gate.rules import LOWEST, NEVER
 from fleet.gate.scope import Scope
 from fleet.personas.load import LoadedPersona
@@ -66,15 +64,14 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = folder / name
         if not path.exists():
-            write_whole(path, text.encode())
-            path.chmod(0o400)
+            write_atomic(path, text.encode(), mode=0o400)
 
 
 def check(folder: Path, expected: Mapping[str, str]) -> None:
     """RunOver `state_invalid` unless the files on disk have these digests (keys as in `digests`)."""
     for name in FILES:
         try:
-            found = hashlib.sha256(_read(folder / name)).hexdigest()
+            found = hashlib.sha256(read_bounded(folder / name, MAX_BYTES)).hexdigest()
         except (OSError, ValueError) as error:
             raise invalid(f"{name}: {getattr(error, 'strerror', None) or error}", name) from None
         if found != expected.get(name.removesuffix(".md")):
@@ -147,13 +144,3 @@ def _guardrails(platform: Platform, scope: Scope, never: Iterable[str]) -> str:
 
 def _line(text: str) -> str:
     return clean(text, 300).strip()
-
-
-def _read(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("not a regular file")
-        return os.read(descriptor, MAX_BYTES)
-    finally:
-        os.close(descriptor)

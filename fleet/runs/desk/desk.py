@@ -19,8 +19,9 @@ from fleet.drivers.desk import Brief, Offer, Reply, Turn
 from fleet.drivers.session import RunOver
 from fleet.events.model import Event, TurnStarted, TurnUsage
 from fleet.events.usage import total
+from fleet.files import write_atomic
 from fleet.gate.budget import Ledger
-from fleet.gate.dial import DIAL, read_dial, write_whole
+from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.model import PolicySection
 from fleet.runs.call.decision_file import Decision
@@ -227,7 +228,7 @@ class RunDesk:
             raise self.end(invalid(f"cannot be written: {error.strerror}")) from None
         try:  # for people only: after a loss of power it may be older than the state
             if (shown := self._rendered()) != self._shown:
-                write_whole(self._folder / PLAN, shown.encode(), named=False)
+                write_atomic(self._folder / PLAN, shown.encode(), sync_name=False)
                 self._shown = shown
         except OSError as error:
             _LOG.warning("%s of run %s: not written: %s", PLAN, self._run, error.strerror)

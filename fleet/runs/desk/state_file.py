@@ -7,8 +7,6 @@ wrote last. Anything else ends the run as `state_invalid`.
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleet.drivers.session import RunOver
 from fleet.events.model import TurnUsage
-from fleet.gate.dial import write_whole
+from fleet.files import UnfitFile, read_bounded, write_atomic
 from fleet.gate.model import Rung
 from fleet.runs.desk.plan import Plan, PlanItem, State
 
@@ -88,7 +86,7 @@ class StateFile:
 
     def save(self, state: RunState) -> None:
         """Replace the file in one step: a crash leaves the old state or the new one. Raises OSError."""
-        write_whole(self.path, state.model_dump_json().encode() + b"\n")
+        write_atomic(self.path, state.model_dump_json().encode() + b"\n")
         self._last = state
 
     def adopt(self, state: RunState) -> None:
@@ -116,15 +114,10 @@ class StateFile:
             raise invalid("another process changed it")
 
     def _read(self) -> bytes:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        descriptor = os.open(self.path, flags)
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
-                raise ValueError("not a small regular file")
-            raw = os.read(descriptor, MAX_BYTES + 1)
-        finally:
-            os.close(descriptor)
+            raw = read_bounded(self.path, MAX_BYTES)
+        except UnfitFile:
+            raise ValueError("not a small regular file") from None
         json.loads(raw, object_pairs_hook=_unique)  # a duplicate key would be ambiguous
         return raw
 

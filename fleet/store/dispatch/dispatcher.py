@@ -42,14 +42,21 @@ class Dispatcher:
     """
 
     def __init__(
-        self, url: str, journal: Journal, platform: str, owner: Owner, *, stalled_s: float = STALLED_S
+        self,
+        url: str,
+        journal: Journal,
+        platform: str,
+        owner: Owner,
+        *,
+        stalled_s: float = STALLED_S,
+        rung: Callable[[], str] = str,
     ) -> None:
         if not journal.shared:
             raise ConfigError(
                 "a queue for several daemons needs the journal on PostgreSQL", remedy="store.url"
             )
         self._journal, self._platform, self._owner = journal, platform, owner
-        self._stalled_s = stalled_s
+        self._stalled_s, self._rung = stalled_s, rung
         self._jobs = Jobs(url, platform)
         self._keeper: asyncio.Task[None] | None = None
         self._fetching = anyio.Lock()
@@ -141,7 +148,7 @@ class Dispatcher:
     async def _judged(self, job: Job) -> RunRow | None:
         """The run of a job if it is to begin; the job is held from now on, unless the run has ended."""
         run_id = run_of(job)
-        fresh = await self._journal.claim(run_id, **self._owner._asdict())
+        fresh = await self._journal.claim(run_id, **self._owner._asdict(), rung=self._rung())
         if not fresh and not await self._journal.adopt(run_id, daemon=self._owner.daemon):
             self._over.append(job)
             await self._finish_jobs()

@@ -56,8 +56,10 @@ class Source(Protocol):
 class Embedded:
     """The journal is the queue: one process holds it, so every open run that it does not handle is dead."""
 
-    def __init__(self, journal: Journal, platform: str, owner: Owner) -> None:
-        self._journal, self._platform, self._owner = journal, platform, owner
+    def __init__(
+        self, journal: Journal, platform: str, owner: Owner, *, rung: Callable[[], str] = str
+    ) -> None:
+        self._journal, self._platform, self._owner, self._rung = journal, platform, owner, rung
         self.found = nobody
 
     async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
@@ -67,14 +69,15 @@ class Embedded:
         return await self._journal.trigger_all(runs)
 
     async def begin(self, run_id: str) -> bool:
-        return await self._journal.claim(run_id, **self._owner._asdict())
+        return await self._journal.claim(run_id, **self._owner._asdict(), rung=self._rung())
 
     async def take(
         self, waiting: Mapping[str, int], busy: Collection[str], at_work: Collection[str] = ()
     ) -> RunRow | None:
         if not waiting.keys() - set(busy):
             return None
-        return await self._journal.claim_next(self._platform, **self._owner._asdict(), apart=busy)
+        owner = self._owner._asdict()
+        return await self._journal.claim_next(self._platform, **owner, rung=self._rung(), apart=busy)
 
     async def left(self) -> list[RunRow]:
         return [row for row in await self._journal.open_runs() if row.platform == self._platform]

@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from fleet.backoff import Backoff
 from fleet.errors import ConfigError, FleetError, TryAgain
 from fleet.store.sql import commit_receipts
 from fleet.store.sql.database import BUSY_S, AnyRow, Database, Work
@@ -30,6 +31,8 @@ from fleet.store.sql.server_session import SESSION, link
 
 T = TypeVar("T")
 
+AGAIN = Backoff(0.002, 0.25, jitter=0.5)
+"""Pauses before a transaction that lost against another is started over."""
 CONNECTIONS = 5
 """Most connections that one daemon keeps; further requests wait for one."""
 
@@ -132,17 +135,17 @@ class PostgresDatabase(Database):
 
     async def _insist(self, engine: AsyncEngine, work: Work[T]) -> T:
         """Start over while the failure may pass and time is left."""
-        pause, doubt = 0.002, False
+        failures, doubt = 0, False
         until = anyio.current_time() + self._busy_s
         while True:
             try:
                 return await self._once(engine, work)
             except _Passing as failure:
                 doubt = doubt or failure.doubt
-                if anyio.current_time() + pause > until:
+                if not AGAIN.fits(failures, until - anyio.current_time()):
                     raise (self._doubt() if doubt else failure.error) from failure.__cause__
-            await anyio.sleep(pause * random.uniform(0.5, 1.5))
-            pause = min(pause * 2, 0.25)
+            await anyio.sleep(AGAIN.pause(failures, random.random()))
+            failures += 1
 
     async def _once(self, engine: AsyncEngine, work: Work[T]) -> T:
         committing = False

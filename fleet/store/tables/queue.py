@@ -56,15 +56,23 @@ def _at_hand(platform: str) -> Select[tuple[str, str, bool, int]]:
 
 class QueueTables(TableGroup):
     async def claim_next(
-        self, platform: str, *, pid: int, pid_start: int, daemon: str = "", apart: Collection[str] = ()
+        self,
+        platform: str,
+        *,
+        pid: int,
+        pid_start: int,
+        daemon: str = "",
+        rung: str = "",
+        apart: Collection[str] = (),
     ) -> RunRow | None:
         """Take the next run that may start, in one statement: a persona has at most one run at a time.
 
         Highest priority first, then the longest due. `apart` are personas that are busy in a way that the
-        journal does not show: this process is cleaning up one of their runs.
+        journal does not show: this process is cleaning up one of their runs. `rung` as in `claim`.
         """
         asked = {"of_platform": platform, "apart": list(apart)}
         values = {"pid": pid, "pid_start": pid_start, "daemon": daemon, "started": self._now()}
+        values |= {"rung": rung} if rung else {}
 
         async def work(c: Connection) -> AnyRow | None:
             found: AnyRow | None = (await c.execute(_CLAIM, asked | values)).first()

@@ -108,10 +108,13 @@ class Runs(TableGroup):
             "due": plain(due) or now,
         }
 
-    async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "") -> bool:
-        """Queued to running, by compare-and-set: exactly one caller gets True, ever."""
-        owner = {"pid": pid, "pid_start": pid_start, "daemon": daemon}
-        values = {"of_run": run_id, "state": "running", **owner, "started": self._now()}
+    async def claim(self, run_id: str, *, pid: int, pid_start: int, daemon: str = "", rung: str = "") -> bool:
+        """Queued to running, by compare-and-set: exactly one caller gets True, ever.
+
+        `rung` is where the dial stands at this moment; "" leaves what is there.
+        """
+        values = {"pid": pid, "pid_start": pid_start, "daemon": daemon, "started": self._now()}
+        values |= {"of_run": run_id, "state": "running"} | ({"rung": plain(rung)} if rung else {})
         return await self._db.write("run.claim", lambda c: c.scalar(_from(("queued",)), values)) is not None
 
     async def adopt(self, run_id: str, *, daemon: str) -> bool:

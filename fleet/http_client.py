@@ -1,0 +1,91 @@
+"""HTTP outside jails, by httpx: nothing of the environment, no redirect, no cookie, bounded answers.
+
+httpx is imported when a client is made: it takes 0.1 s, and most commands make none.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from collections.abc import Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import httpx
+
+_HEADERS = {"user-agent": "qa-fleet/1", "accept-encoding": "identity"}
+
+
+class HttpFailure(Exception):
+    """There was no whole HTTP answer; the text names httpx's reason. `reached`: a connection was made."""
+
+    def __init__(self, why: str, *, reached: bool = True) -> None:
+        super().__init__(why)
+        self.reached = reached
+
+
+class AnswerTooLarge(HttpFailure):
+    """The body went on past the limit, and was not read further."""
+
+
+@functools.cache
+def trust_store() -> ssl.SSLContext:
+    """The machine's authorities and httpx's own, loaded once."""
+    import httpx
+
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_default_certs()
+    return context
+
+
+def open_client(url: str, *, socket: str = "") -> httpx.AsyncClient:
+    """A client for one URL, by a Unix socket when one is named. It sets no time limit: its user does.
+
+    A deadline belongs to the whole exchange; a limit for each read would never end a slow drip.
+    """
+    import httpx
+
+    line = httpx.AsyncHTTPTransport(verify=_context(url), trust_env=False, uds=socket or None)
+    return httpx.AsyncClient(
+        transport=line,
+        headers=_HEADERS,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # takes none
+        timeout=None,
+        trust_env=False,
+        follow_redirects=False,
+    )
+
+
+async def post(
+    client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str], *, limit: int
+) -> tuple[int, bytes]:
+    """Status and body as it was sent. With limit 0 no body is read, and the connection is not kept.
+
+    Raises AnswerTooLarge past `limit` bytes, and HttpFailure for everything that httpx raises.
+    """
+    import httpx
+
+    try:
+        async with client.stream("POST", url, content=content, headers=headers) as answer:
+            body = bytearray()
+            if limit:
+                async for part in answer.aiter_raw():
+                    body += part
+                    if len(body) > limit:
+                        raise AnswerTooLarge(f"more than {limit} bytes")
+            return answer.status_code, bytes(body)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _failure(error) from error
+
+
+def _context(url: str) -> ssl.SSLContext:
+    """For plain HTTP one that trusts no authority: it costs nothing, and a stray https:// fails."""
+    return trust_store() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _failure(error: Exception) -> HttpFailure:
+    import httpx
+
+    reached = not isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol | httpx.InvalidURL)
+    return HttpFailure(f"{type(error).__name__}: {error}", reached=reached)

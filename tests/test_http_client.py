@@ -1,0 +1,182 @@
+"""httpx as the fleet uses it: fenced against the environment, the far end, and its own conveniences."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fleet.broker.upstream import RpcUpstream
+from fleet.cli.daemon_client import ask
+from fleet.errors import TryAgain
+from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, post, trust_store
+from tests.sandbox.doubles import Server, http_answer
+
+pytestmark = pytest.mark.anyio
+ROOM = Path(__file__).resolve().parents[1] / "fleet"
+
+
+async def exchange(url: str, limit: int = 100) -> tuple[int, bytes]:
+    async with open_client(url) as client:
+        return await post(client, url, b"{}", {"x-own": "1"}, limit=limit)
+
+
+async def test_only_what_was_asked_for_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with Server() as proxy, Server() as site:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        assert await exchange(f"{site.url}/a?b=c") == (200, b"ok")
+        (got,) = site.got
+        assert (proxy.dials, got.method, got.path, got.body) == (0, "POST", "/a?b=c", b"{}")
+        assert got.headers == {
+            "host": f"127.0.0.1:{site.port}",
+            "accept": "*/*",
+            "accept-encoding": "identity",
+            "connection": "keep-alive",
+            "user-agent": "qa-fleet/1",
+            "x-own": "1",
+            "content-length": "2",
+        }
+
+
+async def test_a_redirect_is_an_answer_and_no_cookie_comes_back() -> None:
+    async with Server() as other, Server() as site:
+        site.answer = lambda _: http_answer(307, b"", f"location: {other.url}/", "set-cookie: a=1; path=/")
+        async with open_client(site.url) as client:
+            said = [await post(client, site.url, b"", {}, limit=9) for _ in range(2)]
+        assert said == [(307, b""), (307, b"")]
+        assert other.dials == 0
+        assert ["cookie" in got.headers for got in site.got] == [False, False]
+
+
+async def test_a_body_ends_at_the_limit_and_is_never_unpacked() -> None:
+    async with Server(lambda _: http_answer(200, b"x" * 100)) as site:
+        assert await exchange(site.url) == (200, b"x" * 100)
+        with pytest.raises(AnswerTooLarge):
+            await exchange(site.url, limit=99)
+        assert await exchange(site.url, limit=0) == (200, b"")
+        site.answer = lambda _: http_answer(200, b"not gzip", "content-encoding: gzip")
+        assert await exchange(site.url) == (200, b"not gzip")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"no http at all\r\n\r\n", "RemoteProtocolError"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", "RemoteProtocolError"),
+        (b"", "RemoteProtocolError"),
+    ],
+)
+async def test_nonsense_is_a_failure_that_names_its_kind(answer: bytes, why: str) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+
+    async with Server(raw=say) as site:
+        with pytest.raises(HttpFailure, match=f"^{why}: ") as caught:
+            await exchange(site.url)
+        assert caught.value.reached
+        await site.__aexit__()
+        with pytest.raises(HttpFailure, match=r"^ConnectError: ") as caught:
+            await exchange(site.url)
+        assert not caught.value.reached
+    for url in ("gopher://x/", "http://[::1/", "http://x:99999/"):
+        with pytest.raises(HttpFailure):
+            await exchange(url)
+
+
+async def test_a_client_of_plain_http_trusts_nobody() -> None:
+    transport = open_client("http://a.test")._transport
+    assert transport._pool._ssl_context.cert_store_stats()["x509_ca"] == 0  # type: ignore[attr-defined]
+    assert trust_store().cert_store_stats()["x509_ca"] > 0
+    assert trust_store().check_hostname
+
+
+async def test_a_kept_connection_that_was_closed_is_made_again_once() -> None:
+    closed = asyncio.Event()
+
+    async def once_each(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not closed.is_set():
+            await reader.readuntil(b"{}")
+            if closed.is_set():
+                return  # as when the node's limit for idle connections is met at that very moment
+            writer.write(http_answer(200, b"1"))
+
+    async with Server(raw=once_each) as node:
+        upstream = RpcUpstream(node.url, max_response=9)
+        assert await upstream.post(b"{}") == (200, b"1")
+        closed.set()
+        node._raw = None
+        assert await upstream.post(b"{}") == (200, b"ok")
+        assert node.dials == 2
+        await upstream.aclose()
+
+
+async def test_a_unix_socket_is_asked_under_the_name_in_the_url(tmp_path: Path) -> None:
+    heads: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(http_answer(202, b"{}"))
+        writer.close()
+
+    path = str(tmp_path / "x.sock")
+    async with (
+        await asyncio.start_unix_server(serve, path),
+        open_client("http://fleet", socket=path) as client,
+    ):
+        assert await post(client, "http://fleet/runs", b"{}", {}, limit=9) == (202, b"{}")
+    assert heads[0].startswith(b"POST /runs HTTP/1.1\r\nHost: fleet\r\n")
+    async with open_client("http://fleet", socket=str(tmp_path / "none")) as client:
+        with pytest.raises(HttpFailure, match=r"^ConnectError: ") as caught:
+            await post(client, "http://fleet/", b"", {}, limit=9)
+    assert not caught.value.reached
+
+
+def test_a_daemon_that_never_ends_its_answer_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The deadline is one for all of it: each byte of the drip comes long before it."""
+    monkeypatch.setattr("fleet.cli.daemon_client.PATIENCE_S", 0.4)
+    ready, stop = threading.Event(), threading.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError), contextlib.closing(writer):
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            while not stop.is_set():
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0.02)
+
+    async def serve() -> None:
+        async with await asyncio.start_unix_server(drip, str(tmp_path / "fleet.sock")):
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    server = threading.Thread(target=asyncio.run, args=(serve(),))
+    server.start()
+    try:
+        assert ready.wait(30)
+        with pytest.raises(TryAgain, match="no daemon answers"):
+            ask(tmp_path, "/runs", b"{}")
+    finally:
+        stop.set()
+        server.join()
+
+
+def test_httpx_has_one_importer_outside_the_chain() -> None:
+    files = [path for path in ROOM.rglob("*.py") if path.parent.name != "chain"]
+    assert [path.name for path in files if "import httpx\n" in path.read_text()] == ["http_client.py"]
+
+
+@pytest.mark.parametrize("command", ["status", "dial", "worklist", "personas", "hook", "findings", "runs"])
+def test_a_command_that_asks_nobody_does_not_load_it(command: str) -> None:
+    script = f"import sys, fleet.cli.{command}; print('httpx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
