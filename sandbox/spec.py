@@ -7,7 +7,7 @@ jail prints is a claim until it has passed them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -47,8 +47,13 @@ class Context:
     token: str = ""  # ERC-20 that registration is paid in; "" when it is free
     site: str = ""
     proxy: str = ""
-    model: str = ""
-    auth_scope: str = ""  # first part of the signed call token, e.g. "localharness-proxy"
+    call_url: str = ""  # where a call is posted
+    stream_url: str = ""  # where a call is posted that is answered in an event stream
+    token_header: str = ""
+    route: str = ""  # what a call token names last
+    metadata: dict[str, str] = field(default_factory=dict)  # key by role and by name, 0x hex
+    face_app: str = "app"  # what the metadata key `face` holds of a name that shows its app
+    codes: dict[str, str] = field(default_factory=dict)  # the platform's words for no_entry and too_large
     keys: dict[str, str] = field(default_factory=dict)  # label -> address; "caller" and one per minted name
     compiler: tuple[str, ...] = ()  # argv inside the jail; source on stdin, wasm on stdout
     loader: tuple[str, ...] = ()  # argv inside the jail; module on stdin, entry name on stdout
@@ -59,13 +64,33 @@ class Context:
     sample: str = ""  # a source that the compiler is known to accept: the control of a hang
 
 
+class Points(StrEnum):
+    """What an argument of a tool may point at; the gate refuses one that points elsewhere."""
+
+    AGENT = "agent"  # an agent that the profile lists, or a name of this run
+    PAGE = "page"  # a URL of the platform
+    PAGE_OR_NONE = "page or none"  # a URL of the platform, or ""
+    VIEW = "view"  # a view of contract.py
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One of the things that a tool does: the one of a call that gives the argument `given`, or, with
+    `given` left out, of every other call."""
+
+    label: str
+    given: str = ""
+    needs: tuple[str, ...] = ()
+    asks: str = ""
+
+
 class Mistake(Exception):
     """The caller's mistake: goes back to the caller as `error_class="bad_request"`, ends nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool: a name, typed arguments, a typed result, an effect class, a cost and the code.
+    """All that is known of one tool; nothing else in the house is tabulated by a tool's name.
 
     `run(args, ctx)` is called inside the jail; it is None for tools of the trusted side.
     """
@@ -79,3 +104,48 @@ class ToolSpec:
     run: Callable[[Any, Context], Any] | None = None
     needs: tuple[str, ...] = ()
     """What every call presupposes of a platform, in the words of a probe's `needs`."""
+    group: str = ""
+    """Tools that fail together are left alone together; "core" is never left alone."""
+    modes: tuple[Mode, ...] = ()
+    """Of a tool that does several things, the one for every other call last."""
+
+    acts_on: str | None = None
+    """The argument with the run's own name that an act changes by transactions; "" for an act that changes
+    none. The gate refuses an act of a tool that leaves it out."""
+    points_at: Mapping[str, Points] | None = None
+    """By argument; {} for a tool that points at nothing. The gate refuses a tool that leaves it out."""
+    reaches: str = ""
+    """The part of the platform that every call goes to, `node` or `proxy`; a page says it itself."""
+    mints: str = ""
+    """The argument with the name that a call mints: its throwaway key is made before the call."""
+    needs_key: str = ""
+    """Label of a throwaway key that is made before the first call."""
+
+    asks: tuple[str, ...] = ()
+    """What was asked, in a finding's words, with `{argument}`; a part after the first is left out where an
+    argument of it is empty."""
+    ends_in: str = ""
+    """The field of the result that says how the call ended; "": `ok`, or its error."""
+    error_varies: bool = False
+    """The error's text differs between two looks at one defect: no part of a signature."""
+    judged_as: tuple[str, ...] = ()
+    """What its answers are to the oracles, in the words of fleet/oracles/answers.py."""
+
+    public: frozenset[str] = frozenset()
+    """Arguments and fields of the result that may be kept, their values masked; any other is left out."""
+    volatile: frozenset[str] = frozenset()
+    """Fields of the result that differ between two runs of a healthy platform: times, hashes, keys."""
+
+    def mode(self, args: Mapping[str, Any]) -> Mode | None:
+        """What a call does, of a tool that does several things."""
+        return next((one for one in self.modes if not one.given or args.get(one.given)), None)
+
+    def argument(self, what: Points) -> str:
+        """The first argument that points at this; "" when none does."""
+        return next((name for name, points in (self.points_at or {}).items() if points is what), "")
+
+    @property
+    def starts_programs(self) -> bool:
+        """Whether it starts the platform's compiler or loader."""
+        needs = (*self.needs, *(need for mode in self.modes for need in mode.needs))
+        return any(need.partition(".")[0] == "compiler" for need in needs)

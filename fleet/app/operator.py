@@ -10,8 +10,9 @@ from pathlib import Path
 from fleet.app.journal import open_journal
 from fleet.app.lock import only_one
 from fleet.app.wiring import JournalledTx, fences
-from fleet.chain.abi import FUNCTIONS, METADATA_KEYS
+from fleet.chain.abi import FUNCTIONS
 from fleet.chain.keys import load_key
+from fleet.chain.metadata import metadata_key
 from fleet.chain.names import Names
 from fleet.chain.policy import NeverList
 from fleet.chain.ports import Role, TxRequest
@@ -42,13 +43,13 @@ class Operator:
             await self._sign(self.platform.chain.diamond, "register", name, gas=gas)
         return await names.id_of_name(name)
 
-    async def set_metadata(self, token_id: int, label: str, value: bytes) -> str:
+    async def set_metadata(self, token_id: int, name: str, value: bytes) -> str:
         """Write one metadata key and read it back; return the transaction's hash."""
-        diamond, key, gas = self.platform.chain.diamond, METADATA_KEYS[label], self.platform.gas
+        diamond, key, gas = self.platform.chain.diamond, metadata_key(name), self.platform.gas
         limit = gas.publish_base + gas.publish_per_byte * len(value)
         tx = await self._sign(diamond, "setMetadata", token_id, key, value, gas=limit)
         if await self.rpc.view(diamond, "metadata", token_id, key) != value:
-            raise TxFailed(f"{label} of agent {token_id} does not read back", kind="read_back", tx=tx)
+            raise TxFailed(f"{name} of agent {token_id} does not read back", kind="read_back", tx=tx)
         return tx
 
     async def _sign(self, to: str, function: str, *args: object, gas: int = 0) -> str:

@@ -150,19 +150,6 @@ FEEDBACK_SUBMITTED = "0xc7e666f164da054d2ca2bd712fb261158473066d414c8cfc33a1b9c7
 FEEDBACK_CLEARED = "0xd152b1cd3646070da50e66ed2a625bd222cc2516cd14779b3fb4c1a9aef9d091"
 """topic0 of `FeedbackCleared(uint256 cleared)`."""
 
-METADATA_KEYS: dict[str, bytes] = {
-    label: bytes.fromhex(key)
-    for label, key in (
-        ("localharness.persona", "c0dfa2291f9cb027836bd08c8e3129b679261fb145ef87957cfce36e9b4d27b8"),
-        ("localharness.app.wasm", "ba56d1cecaaa93eccb4b8a2f96e46ac7aa4a94876b0460c28fe97a584dd717fb"),
-        ("localharness.public_face", "d67419b52f5e7b77a7500271a54db3e615d9edf77362dd8891a80980bd88edeb"),
-        ("localharness.public.html", "9570b8cd077cb5e764b2e22602be50d7bbc99d6eb316a6af48bbed5f9accbf8f"),
-        ("localharness.gemini_key.enc", "4d55fa261f38f590e4a9e929dee22b1ae04e0ff785b90e637901bf6106a9bb6a"),
-        ("localharness.capability", "703eb9edcb823b7146ff433a6db09cb3bcc7ee4c8870f8914e0dae67cedd5c6d"),
-        ("localharness.lessons", "08564cae936ec460c48a23578c7df5665bad18fe42f3c5dbde517ad67a9d9c89"),
-    )
-}
-
 
 def describe_revert(data: bytes) -> str:
     """`InvalidName("x")`, the bare text of `Error(string)`, `Panic(0x11)`, or "" when there is no reason."""

@@ -34,6 +34,7 @@ COMMANDS = {
     "devnet": "Start, stop or describe the bundled local chain and platform.",
     "doctor": "Check this machine: jail, compiler, target, keys, personas, state.",
     "config": "Check the configuration.",
+    "platform": "Look at what a platform offers, and what can run there.",
     "service": "Write, remove or show the systemd unit.",
     "version": "Print the version.",
 }

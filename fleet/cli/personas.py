@@ -10,7 +10,7 @@ import typer
 from fleet.app.operator import open_operator
 from fleet.app.persona_sets import FOLDER, one, roster
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
-from fleet.errors import PersonaError, Refused, UsageError
+from fleet.errors import ConfigError, PersonaError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 
@@ -131,8 +131,13 @@ def publish(
 
 async def _publish(name: str, text: str, platform: str | None) -> dict[str, Any]:
     async with open_operator(state(), platform=platform) as operator:
+        if not (key := operator.platform.metadata.persona):
+            raise ConfigError(
+                f"platform {operator.platform.name}: metadata.persona is not stated",
+                remedy="name the metadata key that holds an agent's persona in the profile's [metadata]",
+            )
         token_id = await operator.own(name)
-        tx = await operator.set_metadata(token_id, "localharness.persona", text.encode())
+        tx = await operator.set_metadata(token_id, key, text.encode())
     return {"tx": tx, "bytes": len(text.encode()), "id": token_id}
 
 

@@ -11,6 +11,8 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator, 
 from fleet.config.section import Address, HttpUrl, Section
 
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+UrlPath = Annotated[str, StringConstraints(pattern=r"^/[!-~]{0,500}$")]
+MetadataName = Annotated[str, StringConstraints(pattern=r"^[!-~]{0,100}$")]
 Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
 
@@ -69,16 +71,31 @@ class WebSection(Section):
     """URL of a name's public face, with `{name}` where the name goes."""
     proxy: HttpUrl | Literal[""] = ""
     """Base URL of the agent-call proxy."""
-    model: str = "gemini-flash"
-    """Model segment of the proxy path."""
-    auth_scope: str = "localharness-proxy"
-    """First part of the message that a call token signs."""
+    model: str = ""
+    """What `{model}` of the call paths is; agents cannot be called without it."""
+    auth_scope: str = ""
+    """First part of the message that a call token signs; agents cannot be called without it."""
+    route: str | None = None
+    """Last part of that message; "" where it has none. Agents cannot be called while it is left out."""
+    call_path: UrlPath = "/v1beta/models/{model}:generateContent"
+    """Path below `proxy` that a call is posted to, in the Gemini API's words unless it says otherwise."""
+    stream_path: UrlPath = "/v1beta/models/{model}:streamGenerateContent?alt=sse"
+    """The same for a call that is answered in an event stream."""
+    token_header: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,63}$")] = "x-goog-api-key"
+    """Header that carries the call token."""
     hosts: tuple[str, ...] = ()
     """More `host:port` pairs that tools may fetch; site, face and proxy are always included."""
     controls: tuple[HttpUrl, ...] = ()
     """Pages of other hosts: one must answer before this platform is reported down. No findings about them."""
     patience_s: float = Field(default=7.0, ge=0.1, le=600)
     """Seconds without an answer before a target is reported down."""
+
+    @property
+    def unstated(self) -> tuple[str, ...]:
+        """Keys without which agents cannot be called, and which this profile leaves out."""
+        stated = {"web.model": self.model or "{model}" not in self.call_path + self.stream_path}
+        stated |= {"web.auth_scope": self.auth_scope, "web.route": self.route is not None}
+        return tuple(key for key, there in stated.items() if not there)
 
     @field_validator("controls")
     @classmethod
@@ -104,6 +121,31 @@ class CompilerSection(Section):
     before each run. Without it the check only starts the programs."""
     publish_cap: int = Field(default=16_384, gt=0)
     """Largest module the platform publishes, in bytes."""
+    no_entry_code: str = Field(default="", max_length=40)
+    """The platform's word for a module that has no entry point."""
+    too_large_code: str = Field(default="", max_length=40)
+    """The platform's word for a module over the cap."""
+
+
+class MetadataSection(Section):
+    """Names of the metadata keys; the key itself is the keccak-256 of its name."""
+
+    app: MetadataName = ""
+    """Holds a name's published module; without it nothing is published."""
+    face: MetadataName = ""
+    """Holds which face a name shows; without it nothing is published."""
+    face_app: str = Field(default="app", min_length=1, max_length=64)
+    """What `face` holds of a name that shows its app."""
+    persona: MetadataName = ""
+    """Holds what an agent is told to be; `fleet personas publish` writes it."""
+    others: tuple[Annotated[str, StringConstraints(pattern=r"^[!-~]{1,100}$")], ...] = ()
+    """More names that reads of the chain may use in place of a key."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What may stand for a key in a call, and the name it stands for: a role of this table, or a name."""
+        roles = {role: name for role in ("app", "face", "persona") if (name := getattr(self, role))}
+        return roles | {name: name for name in (*roles.values(), *self.others)}
 
 
 class GasSection(Section):
@@ -143,6 +185,8 @@ class Platform(Section):
     """Its public documents, faces and proxy."""
     compiler: CompilerSection = CompilerSection()
     """Its compiler, if it has one that runs here."""
+    metadata: MetadataSection = MetadataSection()
+    """Names of the metadata keys."""
     gas: GasSection = GasSection()
     """Gas limits."""
     sponsor: SponsorSection = SponsorSection()

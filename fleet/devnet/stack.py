@@ -34,7 +34,14 @@ STANDING_WEI = 1000 * 10**18
 """Initial funds of identity and sponsor."""
 READY_WAIT_S = 20.0
 STOP_WAIT_S = 5.0
-STATED = """[targets]
+CALLED = {"model": "gemini-flash", "auth_scope": "localharness-proxy", "route": "gemini"}
+"""What a call of an agent here is made of, as a profile's `[web]` says it."""
+STATED = """[metadata]
+app = "localharness.app.wasm"
+face = "localharness.public_face"
+persona = "localharness.persona"
+
+[targets]
 agent = "claude"
 assistant = "docs"
 page = "docs"
@@ -147,6 +154,7 @@ class Devnet:
         """The profile of this devnet, as `config/platforms/*.toml` are written."""
         tool = '"{python}", "-I", "-S", "-B", "/opt/tc/rustlite"'
         defects = ",".join(sorted(self.defects & COMPILER_IDS))
+        called = "\n".join(f'{key} = "{value}"' for key, value in CALLED.items())
         return f"""name = "devnet"
 call_targets = ["claude", "docs"]
 
@@ -161,6 +169,7 @@ token = "{deployment.token}"
 site = "{self.url}"
 face = "{self.url}/face/{{name}}/"
 proxy = "{self.url}"
+{called}
 
 [compiler]
 root = "{COMPILER}"
@@ -168,6 +177,8 @@ command = [{tool}, "--defects", "{defects}"]
 loader = [{tool}, "--defects", "{defects}", "--entry"]
 language = "rustlite"
 sample = "{SAMPLE}"
+no_entry_code = "LH0302"
+too_large_code = "LH0303"
 
 {STATED}"""
 

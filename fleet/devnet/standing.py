@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet.chain.abi import METADATA_KEYS
 from fleet.chain.digest import ZERO_ADDRESS
+from fleet.chain.metadata import metadata_key
 from fleet.chain.rpc import Rpc
 from fleet.devnet import node
 
@@ -65,6 +65,6 @@ async def _describe(rpc: Rpc, diamond: str, owner: str, standing: Standing) -> N
         "localharness.public_face": "html",
     }
     for label, text in wanted.items():
-        key = METADATA_KEYS[label]
+        key = metadata_key(label)
         if await rpc.view(diamond, "metadata", ident, key) != text.encode():
             await node.invoke(rpc, owner, diamond, "setMetadata", ident, key, text.encode())

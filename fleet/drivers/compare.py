@@ -8,33 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fleet.drivers.replay import PREFIX, RecordedCall, RecordedCalls, excluded, unbound
+from sandbox.tools import TOOLS
 
-VOLATILE = frozenset(
-    {
-        "latency_ms",
-        "p50_ms",
-        "p95_ms",
-        "max_ms",
-        "tx",
-        "block",
-        "index",
-        "agent_id",
-        "owner",
-        "caller",
-        "address",
-        "headers",
-        "gas_used",
-        "gas_estimate",
-        "charged",
-        "cpu_ms",
-        "control_cpu_ms",
-        "control_p50_ms",
-        "control_p95_ms",
-        "ratio",
-        "samples",
-    }
-)
-"""Fields that differ between two runs of a healthy platform: times, hashes, numbers that count up, keys."""
 OF_TEXT = frozenset({"sha256", "bytes"})
 """Fields that only restate another compared text with names filled in."""
 COUNTERS = frozenset({"nextId", "feedbackCount", "treasuryBalance"})
@@ -94,19 +69,21 @@ def _one(
     then, now = unbound(call.result, before.header), unbound(again.result, after.header)
     if call.args.get("function") in COUNTERS:
         then, now = then | {"value": ""}, now | {"value": ""}
-    found = tuple(differences(then, now))
+    found = tuple(differences(then, now, TOOLS[call.tool].volatile))
     return CallComparison(call.number, call.tool, "different" if found else "same", "", found[:MOST])
 
 
-def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
+def differences(
+    before: Any, after: Any, volatile: frozenset[str] = frozenset(), path: str = ""
+) -> Iterator[Difference]:
     """Differences of two results by JSON pointer, except in volatile fields and hashes."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        passed = VOLATILE | (OF_TEXT if before.get("text") and after.get("text") else frozenset())
+        passed = volatile | (OF_TEXT if before.get("text") and after.get("text") else frozenset())
         for key in sorted((before.keys() | after.keys()) - passed):
-            yield from differences(before.get(key), after.get(key), f"{path}/{key}")
+            yield from differences(before.get(key), after.get(key), volatile, f"{path}/{key}")
     elif isinstance(before, list | tuple) and isinstance(after, list | tuple) and len(before) == len(after):
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from differences(one, other, f"{path}/{place}")
+            yield from differences(one, other, volatile, f"{path}/{place}")
     elif _plain(before) != _plain(after):
         yield Difference(path or "/", before, after)
 

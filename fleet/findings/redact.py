@@ -2,7 +2,7 @@
 
 Three layers. Secrets the fleet holds are registered at load and masked in all their spellings.
 Things that look like a secret are masked by pattern. And a field of a tool result is private until its
-name is on the public list, so a new field is masked until someone lists it.
+name is public by a tool's spec, so a new field is masked until a person has decided about it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from sandbox import tools
 from sandbox.secret_patterns import SECRETS
 
 MIN_SECRET = 8
@@ -23,17 +24,17 @@ MIN_SECRET = 8
 
 MAX_DEPTH = 32
 
-_PUBLIC = """
-a11y address agent_id allow_origin app_read_back args block bytes caller calls canary canary_executable
-chain_id charged claim_from code content_type control control_cpu_ms control_p50_ms control_p95_ms cpu_ms
-entry error error_class events exit_code expect face_read_back finish_reason function fund gas_estimate
-gas_limit gas_quote gas_used has_entry headers hint index latency_ms location main_unset max_ms message
-module_hex name ok origin outcome owner p50_ms p95_ms published ratio raw read_back repeat reply samples
-secrets sha256 size source span_end span_start status stream stream_error stream_ok target text timeout_s
-tool tool_calls turns tx unjudged unsigned url valid value
-"""
-PUBLIC = frozenset(_PUBLIC.split())
-"""Names of tool arguments and result fields that may be kept in evidence; their values are still masked."""
+_OWN = frozenset({"calls", "chain_id", "expect", "tool"})
+
+
+@cache
+def public_names() -> frozenset[str]:
+    """Names of tool arguments and result fields that may be kept in evidence; their values are still masked.
+
+    Each tool's spec says which; asked for when something is masked, because reading them all imports all.
+    """
+    return _OWN.union(*(spec.public for spec in tools.TOOLS.values()))
+
 
 _HASH_KEYS = frozenset({"tx", "txs", "sha256", "hash", "tx_hash", "block_hash", "ev", "topic", "topics"})
 _PRIVATE_KEY_NAMES = re.compile(
@@ -58,7 +59,7 @@ class Redactor:
 
     __slots__ = ("_exact", "_public", "reach")
 
-    def __init__(self, secrets: Iterable[str | bytes] = (), *, public: frozenset[str] = PUBLIC) -> None:
+    def __init__(self, secrets: Iterable[str | bytes] = (), *, public: frozenset[str] | None = None) -> None:
         """`secrets` are exact values (key bytes, hex, tokens); ValueError for one too short to mask."""
         spellings: set[str] = set()
         for secret in secrets:
@@ -107,9 +108,10 @@ class Redactor:
 
     def fields(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A record of a tool (arguments or result): only public fields keep a value, masked."""
+        public = public_names() if self._public is None else self._public
         return {
             self.text(name): self.value(inner, key=name if name in _HASH_KEYS else "")
-            if name in self._public
+            if name in public
             else mask("not-public")
             for name, inner in record.items()
         }

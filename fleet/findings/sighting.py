@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.text import clean, line
+from sandbox import tools
 
 TITLE_CHARS = 220
 VALUE_CHARS = 60
+ARGUMENT_CHARS = 120
 
 _MENTION = re.compile(r"\b(?:results?(?:\[\d{1,2}\])?|[a-z])\.([a-z][a-z0-9_]{0,40})(?![\w(])")
 _FREE = frozenset({"text", "reply", "error", "headers", "value", "sha256", "tx", "location", "diagnostic"})
@@ -27,6 +29,7 @@ _NAME = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b")
 _HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{16,}\b")
 _QUOTED = re.compile(r"\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|`[^`\n]{0,200}`")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_ARGUMENT = re.compile(r"\{([a-z_]+)\}")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -61,7 +64,7 @@ def of_probe(
     """Sighting of an attempt whose expectation failed: each call with the fields in question."""
     fields = mentioned(expect)
     seen = [
-        (lead(call["tool"], call["args"]), state(call["tool"], result), _values(result, fields))
+        (lead(call["tool"], call["args"]), state(call["tool"], result), _values(call["tool"], result, fields))
         for call, result in zip(calls, results, strict=True)
     ]
     shown = [": ".join(filter(None, (where, _join(how, values)))) for where, how, values in _deciding(seen)]
@@ -75,24 +78,22 @@ def of_probe(
 
 def lead(tool: str, args: Mapping[str, Any]) -> str:
     """The call in a few words; arguments as in the repro, with placeholders."""
-    if tool == "qa_fetch":
-        origin = f" from the origin {line(str(args['origin']), 80)}" if args.get("origin") else ""
-        return f"GET {line(str(args.get('url', '')), 120)}{origin}"
-    if tool == "qa_compile":
-        return "the loader" if args.get("module_hex") else "the compiler"
-    if tool == "qa_call":
-        return f"a call of {line(str(args.get('target', '')), 64)}"
-    if tool == "qa_chain":
-        return line(str(args.get("function", "")), 64)
-    return {"qa_create": "minting a name", "qa_publish": "publishing an app"}.get(tool, tool)
+    if (spec := tools.TOOLS.get(tool)) is None:
+        return tool
+    mode = spec.mode(args)
+    first, *more = (mode.asks,) if mode else spec.asks or (tool,)
+    given = [part for part in more if all(args.get(name) for name in _ARGUMENT.findall(part))]
+    return "".join(
+        _ARGUMENT.sub(lambda name: line(str(args.get(name[1], "")), ARGUMENT_CHARS), part)
+        for part in (first, *given)
+    )
 
 
 def state(tool: str, result: Mapping[str, Any]) -> str:
     """Its outcome, from this tool's outcome field."""
-    if tool in ("qa_fetch", "qa_call"):
-        return str(result.get("status", ""))
-    if tool == "qa_compile":
-        return str(result.get("outcome", ""))
+    spec = tools.TOOLS.get(tool)
+    if spec and spec.ends_in:
+        return str(result.get(spec.ends_in, ""))
     return (
         "ok" if result.get("ok") else line(f"{result.get('error_class', '')} {result.get('error', '')}", 120)
     )
@@ -107,8 +108,9 @@ def _join(how: str, values: str) -> str:
     return ", ".join(filter(None, (how, values)))
 
 
-def _values(result: Mapping[str, Any], fields: Iterable[str]) -> str:
-    told = {"status", "outcome", "ok"}
+def _values(tool: str, result: Mapping[str, Any], fields: Iterable[str]) -> str:
+    spec = tools.TOOLS.get(tool)
+    told = {"status", "outcome", "ok", spec.ends_in if spec else ""}
     return ", ".join(
         f"{field} {_show(result[field])}" for field in fields if field in result and field not in told
     )
@@ -126,9 +128,10 @@ def _show(value: Any) -> str:
 
 def _key(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[str]) -> str:
     tool = call["tool"]
-    parts = [tool, state(tool, result) if tool != "qa_chain" else str(bool(result.get("ok")))]
+    spec = tools.TOOLS.get(tool)
+    parts = [tool, str(bool(result.get("ok"))) if spec and spec.error_varies else state(tool, result)]
     parts += [f"{field}={_steady(field, result[field])}" for field in fields if field in result]
-    if tool == "qa_compile" and result.get("outcome") in ("panic", "crash"):
+    if state(tool, result) in ("panic", "crash"):
         parts.append(template(clean(str(result.get("error", "")))))
     return " ".join(parts)
 

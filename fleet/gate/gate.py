@@ -33,8 +33,8 @@ class Rate:
 class Gate:
     """One per run. `deadline` is on `clock.monotonic()`; `grant` are the tool names of the persona.
 
-    `tools` is the table of specs: effect and cost come from there, never from the caller. `never` is read
-    at every decision. `distrusted` is called once per reason when the dial file is rejected.
+    `tools` is the table of specs: effect, cost and scope come from there, never from the caller. `never` is
+    read at every decision. `distrusted` is called once per reason when the dial file is rejected.
     """
 
     def __init__(
@@ -127,6 +127,8 @@ class Gate:
             grant=self._grant,
             effect=spec.effect if spec else None,
             cost=self._cost(action.tool),
+            acts_on=spec.acts_on if spec else None,
+            points_at=spec.points_at if spec else None,
             scope=self._scope,
             recent=recent,
             rate=self._rate.calls,

@@ -23,7 +23,7 @@ from typing import Any
 from fleet.gate.budget import Unit
 from fleet.gate.model import Action, Rung, Verdict
 from fleet.gate.scope import Scope, is_own_name
-from sandbox.spec import Cost, Effect
+from sandbox.spec import Cost, Effect, Points
 
 LOWEST: Mapping[Effect, Rung] = MappingProxyType(
     {
@@ -59,7 +59,8 @@ _CALL_FIELDS = ("function", "selector", "data")
 class GateFacts:
     """The facts at the moment of one decision. `now` and `deadline` on one monotonic clock.
 
-    `effect` and `cost` are the tool's own, from its spec; None for an unknown tool.
+    `effect`, `cost`, `acts_on` and `points_at` are the tool's own, from its spec; `effect` is None for an
+    unknown tool.
     `stop` is the reason for the pause, "" when there is none. `recent` counts the calls of the
     current rate window, this one included. `left` is what the nearest limit of each unit leaves, and
     `limits` that limit in words: of the run, of its persona's day or of the fleet's. `never` holds an
@@ -72,6 +73,8 @@ class GateFacts:
     grant: frozenset[str]
     effect: Effect | None
     cost: Cost
+    acts_on: str | None = None
+    points_at: Mapping[str, Points] | None = None
     scope: Scope
     recent: int
     rate: int
@@ -116,18 +119,13 @@ def grant(action: Action, facts: GateFacts) -> Verdict | None:
     return None
 
 
-_NAME_FIELD: Mapping[str, str] = MappingProxyType({"qa_create": "name", "qa_publish": "name", "qa_call": ""})
-"""The argument that names what an act changes; "" when the scope rule judges it instead."""
-
-
 def prefix(action: Action, facts: GateFacts) -> Verdict | None:
-    """Acts touch only this run's own names; an act that is not in the table touches nothing."""
+    """Acts touch only this run's own names; an act that does not say what it acts on touches nothing."""
     if facts.effect is not Effect.ACT:
         return None
-    name_field = _NAME_FIELD.get(action.tool)
-    if name_field is None:
-        return _no("prefix", f"unknown which argument of {action.tool} is a name")
-    if name_field and not is_own_name(action.args.get(name_field), facts.run):
+    if facts.acts_on is None:
+        return _no("prefix", f"the spec of {action.tool} does not say which argument is a name")
+    if facts.acts_on and not is_own_name(action.args.get(facts.acts_on), facts.run):
         return _no("prefix", f"{action.tool} may act only on qa-{facts.run}-<n>")
     return None
 
@@ -146,55 +144,37 @@ def _called(value: Any) -> str:
     return word[:10] if word.startswith("0x") else word
 
 
-def _anything(args: Mapping[str, Any], facts: GateFacts) -> str:
-    return ""
+def _agent(value: object, facts: GateFacts) -> bool:
+    return (isinstance(value, str) and value in facts.scope.call_targets) or is_own_name(value, facts.run)
 
 
-def _target(args: Mapping[str, Any], facts: GateFacts) -> str:
-    target = args.get("target")
-    listed = isinstance(target, str) and target in facts.scope.call_targets
-    return (
-        ""
-        if listed or is_own_name(target, facts.run)
-        else "not an agent that the profile lists, nor a name of this run"
-    )
-
-
-def _urls(args: Mapping[str, Any], facts: GateFacts) -> str:
-    """Both pages of a fetch: the page itself and the control it is measured against."""
-    if not facts.scope.has_url(args.get("url")):
-        return "not a host of this platform"
-    control = args.get("control", "")
-    return "" if control == "" or facts.scope.has_url(control) else "control: not a host of this platform"
-
-
-def _function(args: Mapping[str, Any], facts: GateFacts) -> str:
-    function = args.get("function")
-    return (
-        "" if isinstance(function, str) and function in facts.scope.functions else "not a view in the table"
-    )
-
-
-SCOPES: Mapping[str, Callable[[Mapping[str, Any], GateFacts], str]] = MappingProxyType(
+POINTS: Mapping[Points, tuple[Callable[[object, GateFacts], bool], str]] = MappingProxyType(
     {
-        "qa_create": _anything,
-        "qa_publish": _anything,
-        "qa_compile": _anything,
-        "qa_report": _anything,
-        "qa_call": _target,
-        "qa_fetch": _urls,
-        "qa_chain": _function,
+        Points.AGENT: (_agent, "not an agent that the profile lists, nor a name of this run"),
+        Points.PAGE: (lambda value, facts: facts.scope.has_url(value), "not a host of this platform"),
+        Points.PAGE_OR_NONE: (
+            lambda value, facts: value == "" or facts.scope.has_url(value),
+            "not a host of this platform",
+        ),
+        Points.VIEW: (
+            lambda value, facts: isinstance(value, str) and value in facts.scope.functions,
+            "not a view in the table",
+        ),
     }
 )
-"""What each tool may point at: "" or the reason against. A tool missing here is refused."""
+"""What an argument may point at, and the reason against one that points elsewhere."""
 
 
 def scope(action: Action, facts: GateFacts) -> Verdict | None:
-    judge = SCOPES.get(action.tool)
-    if judge is None:
+    """Every argument that points at something; a tool that does not say which they are is refused."""
+    if facts.points_at is None:
         return _no("scope", f"no scope rule for {action.tool!r}")
-    why = judge(action.args, facts)
-    return _no("scope", f"{action.tool}: {why}") if why else None
+    for name, points in facts.points_at.items():
+        holds, why = POINTS[points]
+        left_out = "" if points is Points.PAGE_OR_NONE else None
+        if not holds(action.args.get(name, left_out), facts):
+            return _no("scope", f"{action.tool}: {name}: {why}")
+    return None
 
 
 def rate(action: Action, facts: GateFacts) -> Verdict | None:

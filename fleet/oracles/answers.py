@@ -19,6 +19,7 @@ from fleet.oracles import traces
 from fleet.personas.model import Severity, Surface
 from fleet.personas.needs import strings
 from fleet.text import line
+from sandbox.tools import TOOLS
 
 ELSEWHERE = frozenset({501, 502, 503, 504, 507})
 """Server statuses that do not blame the page: not offered, a gateway's outage, a full disk."""
@@ -47,41 +48,37 @@ class Violation:
 
 
 Args = Mapping[str, Any]
-Judge = Callable[[Args, Args], Iterator[Violation]]
-"""Arguments as the repro has them, and the result."""
+Judge = Callable[[str, Args, Args], Iterator[Violation]]
+"""What was asked in a few words, the arguments as the repro has them, and the result."""
 
 
 def judge(tool: str, args: Args, result: Args) -> tuple[Violation, ...]:
     """Judge one answer by every oracle, each defect once: a trace says more than its status."""
-    found = tuple(one for oracle in ORACLES.get(tool, ()) for one in oracle(args, result))
+    spec = TOOLS.get(tool)
+    oracles = [oracle for word in (spec.judged_as if spec else ()) for oracle in ORACLES[word]]
+    found = tuple(one for oracle in oracles for one in oracle(lead(tool, args), args, result))
     told = {one.oracle for one in found}
     return tuple(one for one in found if one.oracle != "server-error" or "trace" not in told)
 
 
-def _broken_compiler(args: Args, result: Args) -> Iterator[Violation]:
+def _broken_compiler(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     outcome = result.get("outcome")
     if outcome not in ("panic", "crash"):
         return
-    said, who = line(str(result.get("error", "")), 140), lead("qa_compile", args)
-    how = f"{who} ends in a {outcome} (status {result.get('exit_code')}): {said}".rstrip(": ")
+    said = line(str(result.get("error", "")), 140)
+    how = f"{asked} ends in a {outcome} (status {result.get('exit_code')}): {said}".rstrip(": ")
     known = template(said)
-    yield Violation(
-        "compiler-broken",
-        "high",
-        "compiler",
-        Sighting(how, f"compiler-broken {who} {outcome} {known}", whole=bool(known)),
-        frozenset({"outcome"}),
-    )
+    seen = Sighting(how, f"compiler-broken {asked} {outcome} {known}", whole=bool(known))
+    yield Violation("compiler-broken", "high", "compiler", seen, frozenset({"outcome"}))
 
 
-def _endless_compiler(args: Args, result: Args) -> Iterator[Violation]:
+def _endless_compiler(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     if result.get("outcome") == "hang" and float(args.get("timeout_s", 5.0)) >= SHORTEST_S:
-        who = lead("qa_compile", args)
-        seen = Sighting(f"{who} does not end on this input", f"compiler-endless {who}")
+        seen = Sighting(f"{asked} does not end on this input", f"compiler-endless {asked}")
         yield Violation("compiler-endless", "high", "compiler", seen, frozenset({"outcome"}))
 
 
-def _invalid_module(args: Args, result: Args) -> Iterator[Violation]:
+def _invalid_module(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     if result.get("outcome") == "accepted" and args.get("source") and result.get("valid") is False:
         size = result.get("size", 0)
         title = f"the compiler accepts a program and writes a module of {size} bytes that does not validate"
@@ -90,62 +87,59 @@ def _invalid_module(args: Args, result: Args) -> Iterator[Violation]:
         )
 
 
-def _server_error(args: Args, result: Args) -> Iterator[Violation]:
+def _server_error(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     status = result.get("status", 0)
     if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
         return
-    asked = lead("qa_fetch", args)
     seen = Sighting(f"{asked} answers {status}", f"server-error {_route(args)} {status}", whole=True)
     yield Violation("server-error", "medium", "ux", seen, frozenset({"status"}))
 
 
-def _secret(args: Args, result: Args) -> Iterator[Violation]:
+def _secret(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     """A private key in a public answer; except in a page of a name that a run minted, where the driver may
     put one."""
     kinds = result.get("secrets", ())
     if "private-key" not in kinds or any(_OWN.search(text) for text in strings(args)) or _long_hex(args):
         return
-    seen = Sighting(
-        f"{lead('qa_fetch', args)} shows a private key", f"secret {_route(args)} private-key", whole=True
-    )
+    seen = Sighting(f"{asked} shows a private key", f"secret {_route(args)} private-key", whole=True)
     yield Violation("secret", "critical", "security", seen, frozenset({"secrets"}), forgeable=True)
 
 
-def _fetch_trace(args: Args, result: Args) -> Iterator[Violation]:
+def _fetch_trace(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     text = str(result.get("text", ""))
     if int(result.get("status", 0)) >= 400 or (
         "html" not in str(result.get("content_type", "")) and len(text) < PLAIN
     ):
-        yield from _trace("qa_fetch", args, result, text)
+        yield from _trace(asked, _route(args), args, result, text)
 
 
-def _call_trace(args: Args, result: Args) -> Iterator[Violation]:
+def _call_trace(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     if int(result.get("status", 0)) >= 400:
-        yield from _trace("qa_call", args, result, f"{result.get('error', '')}\n{result.get('reply', '')}")
+        text = f"{result.get('error', '')}\n{result.get('reply', '')}"
+        yield from _trace(asked, "call", args, result, text)
 
 
-def _trace(tool: str, args: Args, result: Args, text: str) -> Iterator[Violation]:
+def _trace(asked: str, where: str, args: Args, result: Args, text: str) -> Iterator[Violation]:
     found = traces.find(text)
     if found is None or any(found.words in unquote(given) for given in strings(args)):
         return
     mild = found.kind == "an operating-system error" and int(result.get("status", 0)) < 500
     severity: Severity = "low" if mild else "medium"
-    title = f"{lead(tool, args)} answers {result.get('status')} with {found.kind}: {line(found.words, 80)}"
-    where = _route(args) if tool == "qa_fetch" else "call"
+    title = f"{asked} answers {result.get('status')} with {found.kind}: {line(found.words, 80)}"
     key = f"trace {where} {found.kind} {template(found.words)}"
     fields = frozenset({"text", "error", "reply"})
     yield Violation("trace", severity, "ux", Sighting(title, key, whole=True), fields, forgeable=True)
 
 
-def _paid_refusal(args: Args, result: Args) -> Iterator[Violation]:
+def _paid_refusal(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     status, charged = result.get("status", 0), result.get("charged", 0)
     if status >= 400 and charged > 0:
-        title = f"{lead('qa_call', args)} is refused with {status}, and {charged} wei of credit are charged"
+        title = f"{asked} is refused with {status}, and {charged} wei of credit are charged"
         seen = Sighting(title, f"paid-refusal {status}")
         yield Violation("paid-refusal", "high", "on-chain", seen, frozenset({"charged"}))
 
 
-def _lost_publish(args: Args, result: Args) -> Iterator[Violation]:
+def _lost_publish(asked: str, args: Args, result: Args) -> Iterator[Violation]:
     if result.get("published") and not result.get("app_read_back"):
         seen = Sighting("a publish is reported, and the app does not read back", "lost-publish", whole=True)
         yield Violation("lost-publish", "high", "on-chain", seen, frozenset({"app_read_back"}))
@@ -163,9 +157,9 @@ def _long_hex(args: Args) -> bool:
 
 
 ORACLES: Mapping[str, tuple[Judge, ...]] = {
-    "qa_compile": (_broken_compiler, _endless_compiler, _invalid_module),
-    "qa_fetch": (_server_error, _secret, _fetch_trace),
-    "qa_call": (_paid_refusal, _call_trace),
-    "qa_publish": (_lost_publish,),
+    "program": (_broken_compiler, _endless_compiler, _invalid_module),
+    "page": (_server_error, _secret, _fetch_trace),
+    "reply": (_paid_refusal, _call_trace),
+    "publication": (_lost_publish,),
 }
-"""By tool."""
+"""By the word of a tool's `judged_as`."""

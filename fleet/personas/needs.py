@@ -1,7 +1,10 @@
 """Preconditions of a probe: those that its steps imply, and its own `needs`.
 
     site  faces  proxy  compiler  compiler.loader     parts of the profile
+    calls                                             what a call token and a call's path are made of
     language:NAME                                     what the compiler compiles
+    metadata:ROLE                                     the profile names this metadata key
+    code:NAME                                         the profile states this code of the compiler
     target:ROLE                                       the profile names a target for this role
     fact:NAME                                         the profile promises this
     view:NAME  call:NAME                              the diamond offers this function
@@ -12,15 +15,17 @@ An unmet need makes a probe *not applicable*: no call, no finding, no retry.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.personas.model import Probe
 from sandbox.contract import VIEWS, WRITES
+from sandbox.spec import Points
 from sandbox.tools import TOOLS
 
-PARTS = ("site", "faces", "proxy", "compiler", "compiler.loader")
-KINDS = ("language", "target", "fact", "view", "call")
+PARTS = ("site", "faces", "proxy", "calls", "compiler", "compiler.loader")
+KINDS = ("language", "metadata", "code", "target", "fact", "view", "call")
+CODES = ("no_entry", "too_large")
 FORM = f"{', '.join(PARTS)}, {', '.join(f'{kind}:NAME' for kind in KINDS)}"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
@@ -35,6 +40,8 @@ def bad_need(need: str) -> str:
         return "" if need in PARTS else f"{need!r} is not a need"
     if kind not in KINDS or not _NAME.fullmatch(name):
         return f"{need!r} is not a need"
+    if kind == "code" and name not in CODES:
+        return f"{need!r}: the words are {', '.join(CODES)}"
     if (kind == "view" and name not in VIEWS) or (kind == "call" and name not in WRITES):
         return f"{need!r}: the table of the contract has no such {kind}"
     return ""
@@ -55,12 +62,22 @@ def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
         if "{face:" in text:
             yield "faces"
         yield from (f"target:{role}" for role in _TARGET.findall(text))
-    if tool == "qa_compile":
-        yield "compiler.loader" if args.get("module_hex") else "compiler"
-    elif tool == "qa_chain" and args.get("function") in VIEWS:
-        yield f"view:{args['function']}"
-    elif tool in TOOLS:
-        yield from TOOLS[tool].needs
+    if (spec := TOOLS.get(tool)) is None:
+        return
+    view = args.get(spec.argument(Points.VIEW))
+    if isinstance(view, str) and view in VIEWS:
+        yield f"view:{view}"
+        yield from _named_keys(VIEWS[view].takes, args.get("args", ()))
+    if mode := spec.mode(args):
+        yield from mode.needs
+    yield from spec.needs
+
+
+def _named_keys(kinds: Sequence[str], values: object) -> Iterator[str]:
+    """The metadata keys that a read names instead of spelling them out."""
+    for kind, value in zip(kinds, values if isinstance(values, list | tuple) else (), strict=False):
+        if kind == "bytes32" and isinstance(value, str) and not value.startswith("0x"):
+            yield f"metadata:{value}"
 
 
 def strings(value: Any) -> Iterator[str]:

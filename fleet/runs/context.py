@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from fleet.broker.broker import TxPort
+from fleet.chain.metadata import metadata_key
 from fleet.chain.policy import NeverList
 from fleet.chain.ports import FeedbackPort, NamesPort
 from fleet.chain.signer import Signer
 from fleet.chain.sponsor import Sponsor
 from fleet.clock import Clock
-from fleet.config import FleetConfig, Platform
+from fleet.config import FleetConfig, Platform, WebSection
 from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded
 from fleet.events.stream import Reader
@@ -32,6 +33,43 @@ class MakeEgress(Protocol):
     """Builds the egress of one call around the run's own port to the signer."""
 
     def __call__(self, port: TxPort) -> Egress: ...
+
+
+def _call_url(web: WebSection, path: str) -> str:
+    """Where agents are called; "" when the profile leaves out what a call is made of."""
+    called = web.proxy and not web.unstated
+    return f"{web.proxy.rstrip('/')}{path.replace('{model}', web.model)}" if called else ""
+
+
+def guest_context(
+    platform: Platform, run: str, keys: Mapping[str, str], deadline_s: float, lacks: tuple[str, ...] = ()
+) -> Context:
+    """The public facts that a guest gets."""
+    web, chain, compiler, metadata = platform.web, platform.chain, platform.compiler, platform.metadata
+    return Context(
+        run=run,
+        prefix=f"qa-{run}-",
+        chain_id=chain.id,
+        diamond=chain.diamond,
+        token=chain.token,
+        site=web.site,
+        proxy=web.proxy,
+        call_url=_call_url(web, web.call_path),
+        stream_url=_call_url(web, web.stream_path),
+        token_header=web.token_header,
+        route=web.route or "",
+        metadata={role: "0x" + metadata_key(name).hex() for role, name in metadata.names.items()},
+        face_app=metadata.face_app,
+        codes={"no_entry": compiler.no_entry_code, "too_large": compiler.too_large_code},
+        keys=dict(keys),
+        compiler=compiler.command,
+        loader=compiler.loader,
+        sample=compiler.sample,
+        gas=platform.gas.model_dump(),
+        publish_cap=compiler.publish_cap,
+        deadline_s=deadline_s,
+        lacks=lacks,
+    )
 
 
 async def answers(deadline_s: float) -> str:
@@ -111,27 +149,8 @@ class FleetContext:
     def context(
         self, run: str, keys: Mapping[str, str], deadline_s: float, lacks: tuple[str, ...] = ()
     ) -> Context:
-        """The public facts that a guest gets."""
-        web, chain, compiler = self.platform.web, self.platform.chain, self.platform.compiler
-        return Context(
-            run=run,
-            prefix=f"qa-{run}-",
-            chain_id=chain.id,
-            diamond=chain.diamond,
-            token=chain.token,
-            site=web.site,
-            proxy=web.proxy,
-            model=web.model,
-            auth_scope=web.auth_scope,
-            keys=dict(keys),
-            compiler=compiler.command,
-            loader=compiler.loader,
-            sample=compiler.sample,
-            gas=self.platform.gas.model_dump(),
-            publish_cap=compiler.publish_cap,
-            deadline_s=deadline_s,
-            lacks=lacks,
-        )
+        """The public facts that a guest of this run gets."""
+        return guest_context(self.platform, run, keys, deadline_s, lacks)
 
     async def charge(self, run: str, unit: Literal["writes", "reports"]) -> None:
         """Charge the run before a counted signature; BudgetExceeded when the budget is spent."""

@@ -31,13 +31,12 @@ from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.text import line
+from sandbox.tools import TOOLS
 
 DRIVING = 0.75
 """The driver's share of a run's time; the rest is for proofs."""
 DRIVERS = ("auto", "playbook")
 """Drivers without a model: then `auto` is the playbook."""
-PROGRAMS = frozenset({"qa_compile", "qa_publish", "qa_fuzz"})
-"""Tools that start the platform's compiler or loader."""
 
 
 def drivers(world: FleetContext) -> tuple[str, ...]:
@@ -159,7 +158,8 @@ class Drive:
             self.exercise.stream.emit(CheckFailed(reason=reason))
             if self.persona.persona.policy.fail_fast.on_health_check_error:
                 raise RunOver("failed", f"health check: {reason}") from None
-        if PROGRAMS & set(self.persona.persona.tools) and (why := await self.world.cannot_start()):
+        specs = [spec for tool in self.persona.persona.tools if (spec := TOOLS.get(tool))]
+        if any(spec.starts_programs for spec in specs) and (why := await self.world.cannot_start()):
             # only recorded: calls that need them answer `cannot_start`, and the rest can look
             reason = self.world.redactor.text(line(f"could not look at the compiler: {why}", 500))
             self.exercise.stream.emit(CheckFailed(reason=reason))

@@ -14,3 +14,7 @@ class ToolAnswer:
     error: str = ""
     error_class: str = ""
     hint: str = ""
+
+
+PUBLIC = frozenset({"ok", "latency_ms", "error", "error_class", "hint"})
+VOLATILE = frozenset({"latency_ms"})

@@ -11,13 +11,12 @@ from sandbox.contract import CLAIM_DAILY
 from sandbox.errors import Deadline, Failure, JailBroken, hint
 from sandbox.gas import limit
 from sandbox.names import require_name
-from sandbox.spec import Context, Cost, Effect, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.sse import Decoder, StreamFault
 from sandbox.text import clean, decode, mask
-from sandbox.tools.base import ToolAnswer
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 KEY = "caller"
-ROUTE = "gemini"
 MAX_REPLY = 4_000
 PAYMENT_REQUIRED = 402
 UNAUTHORIZED = 401
@@ -65,6 +64,8 @@ class Result(ToolAnswer):
 
 def run(args: Args, ctx: Context) -> Result:
     require_name(args.target, "/args/target")
+    if not ctx.call_url:
+        raise Mistake("/tool: the profile does not say how agents are called here")
     if KEY not in ctx.keys:
         raise JailBroken("this run has no caller key")
     deadline = Deadline(ctx.deadline_s * 0.9)
@@ -79,10 +80,9 @@ def run(args: Args, ctx: Context) -> Result:
 
 def _send(args: Args, ctx: Context, deadline: Deadline) -> http.HttpReply:
     """One request with a token of its own: a stale one is never sent."""
-    token = "" if args.unsigned else rpc.token(KEY, ROUTE, deadline)
-    headers = {"content-type": "application/json"} | ({"x-goog-api-key": token} if token else {})
-    verb = "streamGenerateContent?alt=sse" if args.stream else "generateContent"
-    url = http.absolute(f"{ctx.proxy.rstrip('/')}/v1beta/models/{ctx.model}:{verb}", "/ctx/proxy")
+    token = "" if args.unsigned else rpc.token(KEY, ctx.route, deadline)
+    headers = {"content-type": "application/json"} | ({ctx.token_header: token} if token else {})
+    url = http.absolute(ctx.stream_url if args.stream else ctx.call_url, "/ctx/proxy")
     reply = http.send(http.HttpRequest("POST", url, headers, _body(args), encodings="identity"), deadline)
     if reply.by_broker:
         raise rpc.denial(reply)
@@ -186,5 +186,29 @@ SPEC = ToolSpec(
     Cost(calls=1, writes=1),
     "talk to an agent through the proxy",
     run,
-    needs=("proxy",),
+    needs=("proxy", "calls"),
+    group="agent",
+    acts_on="",
+    points_at={"target": Points.AGENT},
+    reaches="proxy",
+    needs_key=KEY,
+    asks=("a call of {target}",),
+    ends_in="status",
+    judged_as=("reply",),
+    public=PUBLIC
+    | {
+        "target",
+        "message",
+        "claim_from",
+        "stream",
+        "fund",
+        "raw",
+        "unsigned",
+        "reply",
+        "status",
+        "charged",
+        "caller",
+    }
+    | {"tool_calls", "finish_reason", "turns", "stream_ok", "stream_error", "events", "address"},
+    volatile=VOLATILE | {"address", "caller", "charged"},
 )

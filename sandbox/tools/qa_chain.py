@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox import abi, rpc
-from sandbox.contract import KEYS, VIEWS
+from sandbox.contract import VIEWS
 from sandbox.errors import Deadline
-from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean
-from sandbox.tools.base import ToolAnswer
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 EXACT = 1 << 53
 """Integers from here on are decimal strings: JSON readers lose their last digits."""
@@ -23,7 +23,7 @@ MAX_TEXT = 4_096
 class Args:
     """`args` by the function's types: integers as numbers or decimal strings, bytes as 0x hex.
 
-    An address may be a label of this run's keys (`caller`), a metadata key its label.
+    An address may be a label of this run's keys (`caller`), a metadata key its role or its name.
     """
 
     function: str
@@ -68,7 +68,7 @@ def _typed(kind: str, value: object, ctx: Context, pointer: str) -> abi.Value:
     ):
         typed = int(value)
     elif kind.startswith("bytes") and isinstance(value, str):
-        typed = KEYS[value] if kind == "bytes32" and value in KEYS else _bytes(value, pointer)
+        typed = _bytes(ctx.metadata.get(value, value) if kind == "bytes32" else value, pointer)
     if not isinstance(typed, str | int | bytes):
         raise Mistake(f"{pointer}: expected a {kind}")
     try:
@@ -95,4 +95,19 @@ def _plain(value: abi.Value | Sequence[abi.Value]) -> Any:
     return [_plain(item) for item in value]
 
 
-SPEC = ToolSpec("qa_chain", Args, Result, Effect.LOOK, Cost(calls=1), "read one view of the contract", run)
+SPEC = ToolSpec(
+    "qa_chain",
+    Args,
+    Result,
+    Effect.LOOK,
+    Cost(calls=1),
+    "read one view of the contract",
+    run,
+    group="chain",
+    points_at={"function": Points.VIEW},
+    reaches="node",
+    asks=("{function}",),
+    error_varies=True,
+    public=PUBLIC | {"function", "args", "value", "block"},
+    volatile=VOLATILE | {"block"},
+)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sandbox.compiler import Compilation, compile_source, load_module
 from sandbox.errors import Deadline
 from sandbox.process import Ending
-from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
-from sandbox.tools.base import ToolAnswer
+from sandbox.spec import Context, Cost, Effect, Mistake, Mode, ToolSpec
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_TIMEOUT_S = 20.0
 
@@ -91,4 +91,27 @@ SPEC = ToolSpec(
     Cost(calls=1),
     "compile a source, or load a module, and say how it ended",
     run,
+    group="compiler",
+    modes=(
+        Mode("loader", given="module_hex", needs=("compiler.loader",), asks="the loader"),
+        Mode("source", needs=("compiler",), asks="the compiler"),
+    ),
+    points_at={},
+    ends_in="outcome",
+    judged_as=("program",),
+    public=PUBLIC
+    | {
+        "source",
+        "module_hex",
+        "timeout_s",
+        "outcome",
+        "exit_code",
+        "size",
+        "sha256",
+        "entry",
+        "has_entry",
+        "valid",
+    }
+    | {"span_start", "span_end", "cpu_ms", "control_cpu_ms"},
+    volatile=VOLATILE | {"cpu_ms", "control_cpu_ms"},
 )

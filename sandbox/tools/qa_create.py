@@ -10,7 +10,7 @@ from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.gas import limit, ran_out
 from sandbox.names import require_own
 from sandbox.spec import Context, Cost, Effect, ToolSpec
-from sandbox.tools.base import ToolAnswer
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +105,13 @@ SPEC = ToolSpec(
     run,
     # a name that could not be given back again is never minted
     needs=("call:register", "call:releaseName", "view:ownerOfName", "view:idOfName"),
+    group="chain",
+    acts_on="name",
+    points_at={},
+    reaches="node",
+    mints="name",
+    asks=("minting a name",),
+    public=PUBLIC
+    | {"name", "owner", "agent_id", "tx", "gas_used", "gas_estimate", "gas_limit", "main_unset"},
+    volatile=VOLATILE | {"owner", "agent_id", "tx", "gas_used", "gas_estimate"},
 )

@@ -16,9 +16,9 @@ from sandbox import http
 from sandbox.errors import Deadline, Failure, hint
 from sandbox.html import Analysis, analyse
 from sandbox.rpc import denial
-from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
-from sandbox.tools.base import ToolAnswer
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_REPEAT = 50
 WARM_UPS = 2
@@ -193,5 +193,32 @@ def _headers(raw: dict[str, str]) -> dict[str, str]:
 
 
 SPEC = ToolSpec(
-    "qa_fetch", Args, Result, Effect.LOOK, Cost(calls=1), "GET a public page of the platform", run
+    "qa_fetch",
+    Args,
+    Result,
+    Effect.LOOK,
+    Cost(calls=1),
+    "GET a public page of the platform",
+    run,
+    group="web",
+    points_at={"url": Points.PAGE, "control": Points.PAGE_OR_NONE},
+    asks=("GET {url}", " from the origin {origin}"),
+    ends_in="status",
+    judged_as=("page",),
+    public=PUBLIC
+    | {"url", "origin", "repeat", "canary", "control", "status", "content_type", "bytes", "sha256", "headers"}
+    | {
+        "allow_origin",
+        "location",
+        "text",
+        "canary_executable",
+        "a11y",
+        "secrets",
+        "unjudged",
+        "p50_ms",
+        "p95_ms",
+    }
+    | {"max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"},
+    volatile=VOLATILE
+    | {"headers", "p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"},
 )

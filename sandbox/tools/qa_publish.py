@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 
 from sandbox import abi, http, rpc, strict_json
 from sandbox.compiler import Compilation, compile_source
-from sandbox.contract import APP_WASM, PUBLIC_FACE, SET_METADATA
+from sandbox.contract import SET_METADATA
 from sandbox.errors import Deadline, Failure
 from sandbox.gas import limit, publish_limit, ran_out
 from sandbox.names import require_own
 from sandbox.process import Ending
 from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
-from sandbox.tools.base import ToolAnswer
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 COMPILE_SECONDS = 10.0
 COMPILE_CPU_SECONDS = 4.0
-FACE = b"app"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,8 @@ class Args:
 class Result(ToolAnswer):
     """Gas is of the module's write alone; `gas_quote` is the platform's own figure, 0 when it has none.
 
-    `code`: "" or LH0302 (no entry), LH0303 (over the cap), both before any transaction; oog, reverted.
+    `code`: ""; the platform's word, else `no_entry` or `too_large`, both before any transaction; oog,
+    reverted.
     """
 
     outcome: str = ""
@@ -50,6 +50,8 @@ def run(args: Args, ctx: Context) -> Result:
     require_own(args.name, ctx, "/args/name")
     if args.name not in ctx.keys:
         raise Mistake("/args/name: this run has no such name; qa_create it first")
+    for role in ("app", "face"):  # both, before anything is written
+        _key(role, ctx)
     deadline = Deadline(ctx.deadline_s * 0.9)
     done = compile_source(args.source, ctx, deadline.within(COMPILE_SECONDS), COMPILE_CPU_SECONDS)
     result = _refusal(done, ctx)
@@ -75,18 +77,29 @@ def _refusal(done: Compilation, ctx: Context) -> Result:
     if done.ending is not Ending.ACCEPTED:
         return replace(result, error=done.diagnostic or f"the compiler ended in {done.ending.value}")
     if not done.entry:
-        return replace(result, code="LH0302", error="LH0302: the module exports neither frame nor render")
+        return _coded(result, "no_entry", "the module exports neither frame nor render", ctx)
     if len(done.module) > ctx.publish_cap:
-        return replace(
-            result, code="LH0303", error=f"LH0303: {len(done.module)} bytes, cap {ctx.publish_cap}"
-        )
+        return _coded(result, "too_large", f"{len(done.module)} bytes, cap {ctx.publish_cap}", ctx)
     return result
+
+
+def _coded(result: Result, what: str, why: str, ctx: Context) -> Result:
+    """A refusal under the platform's own word, where the profile has one."""
+    code = ctx.codes.get(what) or what
+    return replace(result, code=code, error=f"{code}: {why}")
+
+
+def _key(role: str, ctx: Context) -> bytes:
+    """The metadata key of a role; Mistake when the profile names none."""
+    if role not in ctx.metadata:
+        raise Mistake(f"/tool: the profile names no metadata key {role!r}")
+    return bytes.fromhex(ctx.metadata[role].removeprefix("0x"))
 
 
 def _write_module(
     result: Result, name: str, agent_id: int, module: bytes, ctx: Context, deadline: Deadline
 ) -> Result:
-    data = abi.encode_call(SET_METADATA, (agent_id, APP_WASM, module))
+    data = abi.encode_call(SET_METADATA, (agent_id, _key("app", ctx), module))
     gas_limit = publish_limit(ctx, len(module))
     gas_estimate = rpc.estimate(name, ctx.diamond, data, ctx, deadline)
     receipt = rpc.submit(name, ctx.diamond, data, gas_limit, deadline)
@@ -97,7 +110,7 @@ def _write_module(
 
 
 def _write_face(result: Result, name: str, agent_id: int, ctx: Context, deadline: Deadline) -> Result:
-    data = abi.encode_call(SET_METADATA, (agent_id, PUBLIC_FACE, FACE))
+    data = abi.encode_call(SET_METADATA, (agent_id, _key("face", ctx), ctx.face_app.encode()))
     gas_limit = limit(ctx, "small")
     receipt = rpc.submit(name, ctx.diamond, data, gas_limit, deadline)
     return _judged(replace(result, tx=(*result.tx, receipt.tx)), receipt, gas_limit)
@@ -114,9 +127,9 @@ def _judged(result: Result, receipt: rpc.TxReceipt, gas_limit: int) -> Result:
 
 def _read_back(result: Result, agent_id: int, module: bytes, ctx: Context, deadline: Deadline) -> Result:
     """Both keys as the chain has them: one alone leaves visitors with the old face."""
-    (app,) = rpc.view(ctx, "metadata", agent_id, APP_WASM, deadline=deadline)
-    (face,) = rpc.view(ctx, "metadata", agent_id, PUBLIC_FACE, deadline=deadline)
-    result = replace(result, app_read_back=app == module, face_read_back=face == FACE)
+    (app,) = rpc.view(ctx, "metadata", agent_id, _key("app", ctx), deadline=deadline)
+    (face,) = rpc.view(ctx, "metadata", agent_id, _key("face", ctx), deadline=deadline)
+    result = replace(result, app_read_back=app == module, face_read_back=face == ctx.face_app.encode())
     if result.error:
         return result
     if not (result.app_read_back and result.face_read_back):
@@ -147,5 +160,15 @@ SPEC = ToolSpec(
     Cost(calls=1, writes=2),
     "compile and publish an app under a disposable name",
     run,
-    needs=("compiler", "call:setMetadata", "view:metadata", "view:idOfName"),
+    needs=("compiler", "metadata:app", "metadata:face", "call:setMetadata", "view:metadata", "view:idOfName"),
+    group="chain",
+    acts_on="name",
+    points_at={},
+    reaches="node",
+    asks=("publishing an app",),
+    judged_as=("publication",),
+    public=PUBLIC
+    | {"name", "source", "outcome", "size", "entry", "published", "code", "tx"}
+    | {"gas_used", "gas_estimate", "gas_quote", "gas_limit", "app_read_back", "face_read_back"},
+    volatile=VOLATILE | {"tx", "gas_used", "gas_estimate"},
 )

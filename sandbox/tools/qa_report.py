@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sandbox.spec import Cost, Effect, ToolSpec
-from sandbox.tools.base import ToolAnswer
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +23,14 @@ class Result(ToolAnswer):
 
 
 SPEC = ToolSpec(
-    "qa_report", Args, Result, Effect.REPORT, Cost(calls=1), "write one entry to the feedback log"
+    "qa_report",
+    Args,
+    Result,
+    Effect.REPORT,
+    Cost(calls=1),
+    "write one entry to the feedback log",
+    group="core",
+    points_at={},
+    public=PUBLIC | {"text", "tx", "index", "read_back"},
+    volatile=VOLATILE | {"tx", "index"},
 )

@@ -51,11 +51,6 @@ def test_error_selector_is_the_hash_of_the_signature(selector: bytes) -> None:
     assert selector == keccak256(f"{name}({','.join(inputs)})".encode())[:4]
 
 
-@pytest.mark.parametrize("label", abi.METADATA_KEYS)
-def test_metadata_key_is_the_hash_of_its_label(label: str) -> None:
-    assert abi.METADATA_KEYS[label] == keccak256(label.encode())
-
-
 def test_topics_are_the_hash_of_the_event() -> None:
     for topic, event in (
         (abi.REGISTERED, "Registered(uint256,address,string)"),

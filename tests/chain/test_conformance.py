@@ -13,6 +13,7 @@ from fleet.chain import abi
 from fleet.chain.doubles import DIAMOND, MemoryChain
 from fleet.chain.judge import SigningLimits
 from fleet.chain.memory import MemoryJournal, MemoryKeys
+from fleet.chain.metadata import metadata_key
 from fleet.chain.ports import (
     Cursor,
     FeedbackPort,
@@ -36,7 +37,7 @@ from tests.chain.hands import RunWallet
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 
 REGISTER, PUBLISH = abi.FUNCTIONS["register"], abi.FUNCTIONS["setMetadata"]
-KEY = abi.METADATA_KEYS["localharness.public_face"]
+KEY = metadata_key("localharness.public_face")
 
 
 @dataclass

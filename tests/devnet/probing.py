@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -26,6 +26,7 @@ from fleet.personas.load import load_all
 from fleet.personas.model import Persona
 from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.call.guest_protocol import bad_args
+from fleet.runs.context import guest_context
 from sandbox.errors import Failure
 from sandbox.spec import Context, Mistake, ToolSpec
 from sandbox.tools import TOOLS
@@ -120,22 +121,9 @@ class ProbingSession:
         return Answer(json.loads(json.dumps(asdict(result))))
 
     def _context(self) -> Context:
-        web, chain = self.platform.web, self.platform.chain
-        return Context(
-            run=RUN,
-            prefix=f"qa-{RUN}-",
-            chain_id=chain.id,
-            diamond=chain.diamond,
-            site=web.site,
-            proxy=web.proxy,
-            model=web.model,
-            auth_scope=web.auth_scope,
-            deadline_s=GUEST_S,
-            gas=self.platform.gas.model_dump(),
-            keys={label: address_of(secret) for label, secret in self.keys.secrets.items()},
-            compiler=self.compiler,
-            loader=(*self.compiler, "--entry"),
-        )
+        keys = {label: address_of(secret) for label, secret in self.keys.secrets.items()}
+        context = guest_context(self.platform, RUN, keys, GUEST_S)
+        return replace(context, compiler=self.compiler, loader=(*self.compiler, "--entry"))
 
 
 def _guest(spec: ToolSpec, args: dict[str, Any], ctx: Context) -> Any:

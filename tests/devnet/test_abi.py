@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.chain.abi import ERRORS, FUNCTIONS, METADATA_KEYS
+from fleet.chain.abi import ERRORS, FUNCTIONS
 from fleet.chain.digest import keccak256
 from fleet.devnet import artifact, solc
 from fleet.devnet.artifact import signatures
@@ -164,10 +164,6 @@ def test_the_fleet_s_own_table_agrees_with_the_contracts() -> None:
             f"{entry['name']}({outputs})"
         ]
         assert function.writes == (entry["stateMutability"] == "nonpayable")
-
-
-def test_metadata_keys_are_the_hashes_of_their_labels() -> None:
-    assert {label: keccak256(label.encode()) for label in METADATA_KEYS} == METADATA_KEYS
 
 
 def test_the_committed_artifacts_are_what_the_pinned_solc_makes() -> None:

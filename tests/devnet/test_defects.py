@@ -20,7 +20,7 @@ from fleet.devnet.deploy import deploy_or_load
 from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings, Site
-from fleet.devnet.stack import COMPILER, METER_KEY, STATED
+from fleet.devnet.stack import CALLED, COMPILER, METER_KEY, STATED
 from fleet.drivers.playbook import Attempt, attempt
 from fleet.errors import ConfigError
 from fleet.personas.model import Probe
@@ -161,10 +161,11 @@ async def bench(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
             Settings(),
         )
         with serve(app) as url:
+            called = ", ".join(f'{key} = "{value}"' for key, value in CALLED.items())
             text = f"""
             name = "devnet"
             chain = {{ rpc = "{anvil.url}", id = {deployment.chain_id}, diamond = "{deployment.diamond}" }}
-            web = {{ site = "{url}", face = "{url}/face/{{name}}/", proxy = "{url}" }}
+            web = {{ site = "{url}", face = "{url}/face/{{name}}/", proxy = "{url}", {called} }}
             compiler = {{ command = ["rustlite"], loader = ["rustlite"], language = "rustlite" }}
             {STATED}"""
             yield Bench(rpc, app.state.site, parse(Platform, text, file="devnet"))

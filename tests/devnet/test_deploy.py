@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.abi import METADATA_KEYS
+from fleet.chain.metadata import metadata_key
 from fleet.chain.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
@@ -67,7 +67,7 @@ async def test_standing_names_have_faces_and_personas(rpc: Rpc, tmp_path: Path, 
         assert await rpc.view(at.diamond, "ownerOfName", standing.name) == DEPLOYER
         ident = await rpc.view(at.diamond, "idOfName", standing.name)
         found = {
-            label: await rpc.view(at.diamond, "metadata", ident, METADATA_KEYS[f"localharness.{label}"])
+            label: await rpc.view(at.diamond, "metadata", ident, metadata_key(f"localharness.{label}"))
             for label in ("persona", "public_face", "public.html")
         }
         assert found == {
@@ -84,7 +84,7 @@ async def test_a_half_done_start_is_finished(rpc: Rpc, tmp_path: Path) -> None:
     at = await deploy_or_load(rpc, path)
     ident = await rpc.view(at.diamond, "idOfName", "docs")
     await node.invoke(rpc, DEPLOYER, at.diamond, "releaseName", ident)
-    key = METADATA_KEYS["localharness.public_face"]
+    key = metadata_key("localharness.public_face")
     claude = await rpc.view(at.diamond, "idOfName", "claude")
     await node.invoke(rpc, DEPLOYER, at.diamond, "setMetadata", claude, key, b"directory")
     await deploy_or_load(rpc, path)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 from eth_abi.abi import encode
 
-from fleet.chain.abi import FUNCTIONS, METADATA_KEYS, REGISTERED
+from fleet.chain.abi import FUNCTIONS, REGISTERED
 from fleet.chain.digest import ZERO_ADDRESS, keccak256
+from fleet.chain.metadata import metadata_key
 from fleet.devnet.deploy import DEPLOYER
 from fleet.errors import RpcError
 from tests.devnet.conftest import ALICE, BOB, OWNER_ONLY, World, topic
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 
-PERSONA = METADATA_KEYS["localharness.persona"]
+PERSONA = metadata_key("localharness.persona")
 TRANSFER = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
 
 

@@ -133,7 +133,7 @@ def test_what_differs_and_what_only_looks_so() -> None:
     then = {
         "ok": True,
         "latency_ms": 1.0,
-        "tx": "0xaa",
+        "p50_ms": 1.0,
         "name": "qa-oldrun-1",
         "text": "see http://old:1/site/a",
         "sha256": "aa",
@@ -143,7 +143,7 @@ def test_what_differs_and_what_only_looks_so() -> None:
     }
     now = then | {
         "latency_ms": 9.0,
-        "tx": "0xbb",
+        "p50_ms": 9.0,
         "name": "qa-newrun-1",
         "text": "see http://new/site/a",
         "sha256": "bb",
@@ -159,6 +159,13 @@ def test_what_differs_and_what_only_looks_so() -> None:
         ),
         CallComparison(3, "qa_fetch", "refused", "refused, repeated or not reached in the new run"),
     )
+
+
+@pytest.mark.parametrize(("tool", "state"), [("qa_create", "same"), ("qa_fetch", "different")])
+def test_what_is_volatile_is_said_by_the_tool_that_answers(tool: str, state: str) -> None:
+    was = RecordedCalls(HEAD, (call(1, tool, {"tx": "0xaa", "latency_ms": 1.0}),))
+    (row,) = compare(was, again(call(1, tool, {"tx": "0xbb", "latency_ms": 9.0})))
+    assert row.state == state
 
 
 def test_a_hash_without_its_text_is_compared() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fleet.gate import rules
 from fleet.gate.model import Action, Rung
-from fleet.gate.rules import NEVER, RULES, SCOPES, GateFacts, Rule, judge
+from fleet.gate.rules import NEVER, POINTS, RULES, GateFacts, Rule, judge
 from fleet.gate.scope import Scope
-from sandbox.spec import Cost, Effect
+from sandbox.spec import Cost, Effect, Points
 from sandbox.tools import TOOLS
 
 OWN = "qa-r1-1"
@@ -50,6 +50,8 @@ def _facts(tool: str, **changes: Any) -> GateFacts:
         grant=frozenset(TOOLS),
         effect=known.effect if known else None,
         cost=known.cost if known else Cost(),
+        acts_on=known.acts_on if known else None,
+        points_at=known.points_at if known else None,
         scope=SCOPE,
         recent=1,
         rate=10,
@@ -67,8 +69,11 @@ def test_what_is_in_order_is_permitted(tool: str) -> None:
     assert (verdict.permit, verdict.rule, verdict.reason) == (True, "permit", "")
 
 
-def test_every_tool_has_its_lines_in_the_tables() -> None:
-    assert set(TOOLS) == set(SCOPES) == set(ARGS)
+def test_every_tool_says_what_the_rules_ask_of_it() -> None:
+    assert set(TOOLS) == set(ARGS)
+    assert set(POINTS) == set(Points)
+    assert [name for name, spec in TOOLS.items() if spec.points_at is None] == []
+    assert [name for name, spec in TOOLS.items() if spec.effect is Effect.ACT and spec.acts_on is None] == []
 
 
 Case = tuple[Rule, str, dict[str, Any], dict[str, Any], bool]

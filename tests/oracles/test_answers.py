@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.oracles.answers import ORACLES, judge
+from sandbox.tools import TOOLS
 
 TRACE = "Traceback (most recent call last):\n  File x"
 URL = {"url": "{site}/x"}
@@ -57,7 +58,9 @@ def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], ora
 
 
 def test_every_tool_with_an_oracle_is_in_the_table_above() -> None:
-    assert set(ORACLES) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish"}
+    judged = {name: spec.judged_as for name, spec in TOOLS.items() if spec.judged_as}
+    assert set(judged) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish"}
+    assert set(ORACLES) == {word for words in judged.values() for word in words}
 
 
 def panic(said: str, source: str = "x") -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.config import ChainSection, Platform, WebSection
-from fleet.config.platform import CompilerSection
+from fleet.config.platform import CompilerSection, MetadataSection
 from fleet.personas.model import Probe, Step
 from fleet.personas.needs import bad_need, needs_of
 from fleet.runs.call.capabilities import Capabilities
@@ -18,8 +18,11 @@ BARE = Platform(name="bare", chain=CHAIN)
 WHOLE = Platform(
     name="whole",
     chain=CHAIN,
-    web=WebSection(site="http://s", face="http://{name}.f/", proxy="http://p"),
-    compiler=CompilerSection(command=("cc",), loader=("ld",), language="rustlite"),
+    web=WebSection(
+        site="http://s", face="http://{name}.f/", proxy="http://p", model="m", auth_scope="s", route=""
+    ),
+    compiler=CompilerSection(command=("cc",), loader=("ld",), language="rustlite", no_entry_code="E1"),
+    metadata=MetadataSection(app="m.app", face="m.face", others=("m.html",)),
     targets={"agent": "claude", "guide": "{site}/llms.txt"},
     facts={"price": 3, "streams": False},
 )
@@ -38,8 +41,13 @@ def probe(tool: str, args: dict[str, Any], expect: str = "result.ok", *needs: st
         (probe("qa_fetch", {"url": "{face:{target:page}}"}), ("faces", "target:page")),
         (probe("qa_fetch", {"url": "{target:guide}", "control": "{proxy}/"}), ("target:guide", "proxy")),
         (probe("qa_compile", {"source": "x"}), ("compiler",)),
+        (
+            probe("qa_chain", {"function": "metadata", "args": [1, "m.html"]}),
+            ("view:metadata", "metadata:m.html"),
+        ),
+        (probe("qa_chain", {"function": "metadata", "args": [1, "0x" + "11" * 32]}), ("view:metadata",)),
         (probe("qa_compile", {"module_hex": "00"}), ("compiler.loader",)),
-        (probe("qa_call", {"target": "{target:agent}", "message": "m"}), ("target:agent", "proxy")),
+        (probe("qa_call", {"target": "{target:agent}", "message": "m"}), ("target:agent", "proxy", "calls")),
         (probe("qa_chain", {"function": "owner"}), ("view:owner",)),
         (
             probe("qa_chain", {"function": "owner"}, "result.value < facts.price"),
@@ -68,6 +76,10 @@ def test_a_name_that_could_not_be_given_back_is_never_minted() -> None:
         ("site", "the profile names no site"),
         ("faces", "the profile names no faces"),
         ("proxy", "the profile names no proxy"),
+        ("calls", "the profile states no web.model, web.auth_scope, web.route"),
+        ("metadata:app", "the profile names no metadata key 'app'"),
+        ("metadata:face", "the profile names no metadata key 'face'"),
+        ("code:no_entry", "the profile states no no_entry_code"),
         ("compiler", "the profile names no compiler"),
         ("compiler.loader", "the profile names no loader"),
         ("target:agent", "the profile has no target for 'agent'"),
@@ -94,7 +106,8 @@ def test_a_diamond_that_cannot_say_what_it_offers_is_asked_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "need", ["sites", "view:", "view:nothing", "call:owner", "view:register", "thing:x", "target:", ""]
+    "need",
+    ["sites", "view:", "view:nothing", "call:owner", "view:register", "thing:x", "target:", "", "code:x"],
 )
 def test_what_is_no_need_is_refused(need: str) -> None:
     assert repr(need) in bad_need(need)

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from fleet.chain.abi import METADATA_KEYS
 from fleet.chain.keys import write_new
+from fleet.chain.metadata import metadata_key
 from fleet.chain.rpc import Rpc
 from fleet.devnet import artifact
 from fleet.devnet.defects import PLATFORM_IDS
@@ -26,7 +26,19 @@ from tests.platforms.served import Served, free_port
 from tests.platforms.stand import NO_FRONTS, Fronts, Stand, fronted
 
 FACETS = {"credits": "CreditFacet", "main": "MainIdentityFacet"}
-PARTS = ("site", "faces", "proxy", "compiler", "loader", "credits", "main", "targets")
+PARTS = (
+    "site",
+    "faces",
+    "proxy",
+    "calls",
+    "compiler",
+    "loader",
+    "codes",
+    "metadata",
+    "credits",
+    "main",
+    "targets",
+)
 """What `without` can take away. A profile has no key for a facet: it is silent about one that is gone."""
 
 
@@ -49,7 +61,7 @@ class Reduced(Devnet):
         await register_standing_names(rpc, at.diamond, at.token, at.deployer)
         if "site" in self.gone:  # its page links to documents that are not there
             docs = await rpc.view(at.diamond, "idOfName", "docs")
-            key = METADATA_KEYS["localharness.public_face"]
+            key = metadata_key("localharness.public_face")
             await invoke(rpc, at.deployer, at.diamond, "setMetadata", docs, key, b"directory")
         return at
 

@@ -46,6 +46,13 @@ def lessened(profile: Profile, gone: frozenset[str]) -> Profile:
     for part, key in (("site", "site"), ("faces", "face"), ("proxy", "proxy")):
         if part in gone:
             del profile["web"][key]
+    if "calls" in gone:
+        for key in ("model", "auth_scope", "route"):
+            del profile["web"][key]
+    if "metadata" in gone:
+        del profile["metadata"]
+    if "codes" in gone:
+        del profile["compiler"]["no_entry_code"], profile["compiler"]["too_large_code"]
     if "compiler" in gone:
         del profile["compiler"]
     if "loader" in gone:

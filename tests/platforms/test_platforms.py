@@ -53,7 +53,7 @@ async def text(url: str) -> str:
 
 async def test_the_full_devnet_answers_everything(full_stand: Stand) -> None:
     assert await statuses(full_stand) == dict.fromkeys(PATHS, 200) | {CALL: 401}
-    assert set(full_stand.data["web"]) == {"site", "face", "proxy"}
+    assert set(full_stand.data["web"]) == {"site", "face", "proxy", "model", "auth_scope", "route"}
     assert full_stand.data["call_targets"] == ["claude", "docs"]
     assert {"command", "loader"} <= set(full_stand.data["compiler"])
     for standing in STANDING:
@@ -101,6 +101,9 @@ def missing(profile: dict[str, Any]) -> set[str]:
         "compiler": "compiler" in profile,
         "loader": "loader" in profile.get("compiler", {"loader": ""}),
         "targets": "call_targets" in profile,
+        "calls": "proxy" not in profile["web"] or "route" in profile["web"],
+        "metadata": "metadata" in profile,
+        "codes": "compiler" not in profile or "no_entry_code" in profile["compiler"],
     }
     return {part for part, there in has.items() if not there}
 

@@ -22,7 +22,7 @@ from fleet.gate.gate import Gate
 from fleet.gate.model import Rung
 from fleet.gate.scope import Scope
 from fleet.gate.stop import stop
-from fleet.jail.model import Egress, End, Outcome, Tier
+from fleet.jail.model import Egress, End, Jail, Outcome, Tier
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona, PolicySection, Probe, Step
 from fleet.runs.call.decision_file import DecisionFile
@@ -42,10 +42,11 @@ Answer = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """`(tool, args)` to the result that its jail prints."""
 
 RUN = "abcdefgh"
+CALLS: Any = {"model": "m", "auth_scope": "paper", "route": ""}
 PLATFORM = Platform(
     name="paper",
     chain=ChainSection(rpc="http://127.0.0.1:9", id=7, diamond="0x" + "11" * 20),
-    web=WebSection(site="http://site", face="http://{name}.face/", proxy="http://proxy"),
+    web=WebSection(site="http://site", face="http://{name}.face/", proxy="http://proxy", **CALLS),
     call_targets=("claude",),
 )
 
@@ -153,10 +154,11 @@ async def seated(
     platform: Platform = PLATFORM,
     node: Callable[[float], Awaitable[str]] = answers,
     cannot_start: Callable[[], Awaitable[str]] = untried,
+    real: Jail | None = None,
 ) -> AsyncIterator[Table]:
-    """A run of `one` that has been claimed, and not begun."""
+    """A run of `one` that has been claimed, and not begun; in a `real` jail there is no way out."""
     state = root / "state"
-    state.mkdir(mode=0o700, exist_ok=True)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_dial(state, rung, "a test", "test", SystemClock())
     async with at_work(state / "fleet.db", "paper", stalled_s=60.0) as (journal, source):
         jail, clock, events = PaperJail(answer), SystemClock(), list[Event]()
@@ -167,7 +169,7 @@ async def seated(
             platform=platform,
             journal=journal,
             source=source,
-            jail=jail,
+            jail=real or jail,
             tier=await jail.probe(),
             signer=missing,
             sponsor=missing,

@@ -27,6 +27,13 @@ TOKEN = "0x" + "70" * 20
 CALLER = "0x" + "ca" * 20
 OWNER = "0x" + "a1" * 20
 NAME = "qa-run7-1"
+APP, FACE, PERSONA = (
+    keccak(text=f"localharness.{label}") for label in ("app.wasm", "public_face", "persona")
+)
+METADATA = {
+    role: "0x" + key.hex()
+    for role, key in {"app": APP, "face": FACE, "persona": PERSONA, "localharness.persona": PERSONA}.items()
+}
 
 Raw = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -232,8 +239,12 @@ class Bench:
             "diamond": DIAMOND,
             "site": self.site.url,
             "proxy": self.site.url,
-            "model": "gemini-flash",
-            "auth_scope": "localharness-proxy",
+            "call_url": f"{self.site.url}/v1beta/models/gemini-flash:generateContent",
+            "stream_url": f"{self.site.url}/v1beta/models/gemini-flash:streamGenerateContent?alt=sse",
+            "token_header": "x-goog-api-key",
+            "route": "gemini",
+            "metadata": METADATA,
+            "codes": {"no_entry": "LH0302", "too_large": "LH0303"},
             "keys": {"caller": CALLER, NAME: OWNER},
             "deadline_s": 20.0,
         }

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sandbox import contract
 from sandbox.abi import AbiError, AbiFunction, decode, encode_call, revert_reason
-from sandbox.contract import KEYS, VIEWS
+from sandbox.contract import VIEWS
 
 
 def test_every_selector_is_the_hash_of_its_signature() -> None:
@@ -24,10 +24,6 @@ def test_every_selector_is_the_hash_of_its_signature() -> None:
     for name, function in (VIEWS | writes).items():
         signature = f"{name}({','.join(function.takes)})"
         assert function.selector == "0x" + keccak(text=signature)[:4].hex(), signature
-
-
-def test_every_metadata_key_is_the_hash_of_its_label() -> None:
-    assert {label: keccak(text=label) for label in KEYS} == KEYS
 
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

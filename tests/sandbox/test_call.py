@@ -49,6 +49,30 @@ async def test_a_turn() -> None:
         assert it.signer.tokens == [("caller", "gemini")]
 
 
+async def test_an_agent_of_another_platform_is_called_as_its_profile_says() -> None:
+    async with bench(lambda _: json_answer(200, document("x"))) as it:
+        url = f"{it.site.url}/agents/ask?v=2"
+        said = {"call_url": url, "token_header": "x-token", "route": ""}
+        result = await it.run("qa_call", {"target": "claude", "message": "hi"}, **said)
+        (got,) = it.site.got
+        assert (result["ok"], got.path, got.headers["x-token"]) == (
+            True,
+            "/agents/ask?v=2",
+            f"{CALLER}:1:0xsig",
+        )
+        assert it.signer.tokens == [("caller", "")]
+
+
+async def test_what_the_profile_does_not_say_is_not_guessed() -> None:
+    async with bench() as it:
+        result = await it.run("qa_call", {"target": "claude", "message": "hi"}, call_url="", stream_url="")
+        assert (result["error_class"], result["error"]) == (
+            "bad_request",
+            "/tool: the profile does not say how agents are called here",
+        )
+        assert (it.site.got, it.signer.tokens, it.node.methods) == ([], [], [])
+
+
 async def test_a_false_sender_and_a_raw_body() -> None:
     async with bench(lambda _: json_answer(200, document("x"))) as it:
         await call(it, claim_from="0xbeef")

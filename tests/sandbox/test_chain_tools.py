@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from eth_abi.abi import decode
 
-from sandbox.contract import APP_WASM, PUBLIC_FACE
 from tests.sandbox.doubles import (
+    APP,
     CALLER,
     DIAMOND,
+    FACE,
+    METADATA,
     NAME,
     OWNER,
     TOKEN,
@@ -45,6 +47,7 @@ async def test_a_view_is_read_at_a_block() -> None:
         ("isTaken(string)", ["x"], ("bool",), (True,), True),
         ("ownerOfId(uint256)", ["7"], ("address",), (OWNER,), OWNER),
         ("metadata(uint256,bytes32)", [1, "localharness.persona"], ("bytes",), (b"hi",), "0x6869"),
+        ("metadata(uint256,bytes32)", [1, "persona"], ("bytes",), (b"hi",), "0x6869"),
         (
             "feedbackAt(uint256)",
             [0],
@@ -220,7 +223,7 @@ async def test_an_app_is_two_keys_both_read_back() -> None:
             "",
         )
         assert (result["gas_limit"], result["gas_quote"]) == (1_200_000 + 8_500 * len(MODULE), 4242)
-        assert it.chain.metadata == {(7, APP_WASM): MODULE, (7, PUBLIC_FACE): b"app"}
+        assert it.chain.metadata == {(7, APP): MODULE, (7, FACE): b"app"}
         assert [sent.key for sent in it.signer.submitted] == [NAME, NAME]
         assert len(result["tx"]) == 2
 
@@ -232,13 +235,33 @@ async def test_a_platform_without_a_quote_is_no_fault() -> None:
         assert (result["ok"], result["gas_quote"]) == (True, 0)
 
 
-@pytest.mark.parametrize("key", [APP_WASM, PUBLIC_FACE])
+@pytest.mark.parametrize("role", ["app", "face"])
+async def test_without_a_metadata_key_nothing_is_published(role: str) -> None:
+    async with bench() as it:
+        result = await publish(it, metadata={other: key for other, key in METADATA.items() if other != role})
+        assert (result["error_class"], result["error"]) == (
+            "bad_request",
+            f"/tool: the profile names no metadata key '{role}'",
+        )
+        assert (it.signer.submitted, it.node.methods) == ([], [])
+
+
+async def test_keys_and_face_are_the_profiles_own() -> None:
+    keys = {"app": "0x" + "01" * 32, "face": "0x" + "02" * 32}
+    async with bench() as it:
+        it.signer.mined = writing(it.chain).mined
+        result = await publish(it, metadata=keys, face_app="show-app")
+        assert (result["ok"], result["face_read_back"]) == (True, True)
+        assert it.chain.metadata == {(7, b"\x01" * 32): MODULE, (7, b"\x02" * 32): b"show-app"}
+
+
+@pytest.mark.parametrize("key", [APP, FACE])
 async def test_a_key_that_does_not_read_back_is_no_success(key: bytes) -> None:
     async with bench() as it:
         it.signer.mined = writing(it.chain, drop=key).mined
         result = await publish(it)
         assert (result["ok"], result["published"], result["error_class"]) == (False, False, "garbage")
-        assert (result["app_read_back"], result["face_read_back"]) == (key != APP_WASM, key != PUBLIC_FACE)
+        assert (result["app_read_back"], result["face_read_back"]) == (key != APP, key != FACE)
 
 
 @pytest.mark.parametrize(("gas_used", "code"), [(1_480_000, "oog"), (60_000, "reverted")])
@@ -252,6 +275,12 @@ async def test_a_failed_write_ends_it(gas_used: int, code: str) -> None:
             code,
             1,
         )
+
+
+async def test_a_refusal_without_a_word_of_the_platform_has_one_of_ours() -> None:
+    async with bench() as it:
+        result = await publish(it, MODULE, publish_cap=10, codes={})
+        assert (result["code"], result["error"]) == ("too_large", f"too_large: {len(MODULE)} bytes, cap 10")
 
 
 @pytest.mark.parametrize(

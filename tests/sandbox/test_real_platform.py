@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from fleet.devnet import node
 from fleet.devnet.stack import Devnet
 from fleet.errors import TxFailed
 from fleet.jail.bwrap import BwrapJail
+from fleet.runs.context import guest_context
 from sandbox.spec import PROTOCOL
 from tests.sandbox.doubles import NAME
 
@@ -78,19 +79,8 @@ class Rig:
     keys: UnlockedKeys
 
     async def run(self, tool: str, **args: Any) -> dict[str, Any]:
-        web, compiler = self.platform.web, self.platform.compiler
-        ctx = {
-            "run": "run7",
-            "prefix": "qa-run7-",
-            "diamond": self.platform.chain.diamond,
-            "site": web.site,
-            "proxy": web.proxy,
-            "model": web.model,
-            "keys": {label: address_of(key) for label, key in KEYS.items()},
-            "compiler": compiler.command,
-            "loader": compiler.loader,
-            "deadline_s": 20.0,
-        }
+        keys = {label: address_of(key) for label, key in KEYS.items()}
+        ctx = asdict(guest_context(self.platform, "run7", keys, 20.0))
         request = {"v": PROTOCOL, "tool": tool, "args": args, "ctx": ctx}
         done = await self.jail.call(
             json.dumps(request).encode() + b"\n", deadline_s=30, egress=self.broker.egress

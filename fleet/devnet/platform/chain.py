@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fleet.chain.abi import METADATA_KEYS
 from fleet.chain.digest import ZERO_ADDRESS
+from fleet.chain.metadata import metadata_key
 from fleet.errors import TxFailed
 
-PERSONA = METADATA_KEYS["localharness.persona"]
-APP_WASM = METADATA_KEYS["localharness.app.wasm"]
-PUBLIC_FACE = METADATA_KEYS["localharness.public_face"]
-PUBLIC_HTML = METADATA_KEYS["localharness.public.html"]
+PERSONA = metadata_key("localharness.persona")
+APP_WASM = metadata_key("localharness.app.wasm")
+PUBLIC_FACE = metadata_key("localharness.public_face")
+PUBLIC_HTML = metadata_key("localharness.public.html")
 
 
 class ChainPort(Protocol):

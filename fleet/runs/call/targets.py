@@ -14,6 +14,8 @@ from fleet.config import Platform
 from fleet.findings.repro import ReproCall
 from fleet.gate.scope import Origin, origin_of
 from fleet.unanswered import GATEWAY
+from sandbox.spec import Points
+from sandbox.tools import TOOLS
 
 NODE = "node"
 PATHS = ("/", "/llms.txt", "/skill.md")
@@ -107,9 +109,6 @@ def targets_of(platform: Platform) -> tuple[Target, ...]:
     return (*found.values(), Target((NODE,), rpc.hostname or ""))
 
 
-_TOOLS: Mapping[str, str] = {"qa_chain": NODE, "qa_create": NODE, "qa_publish": NODE, "qa_call": "proxy"}
-
-
 @dataclass(slots=True)
 class Contacts:
     """The targets that a run's calls could not reach, and those known to be down."""
@@ -121,10 +120,11 @@ class Contacts:
 
     def of(self, tool: str, args: Mapping[str, Any]) -> str:
         """The name of the target that a call goes to, "" if none."""
-        if tool == "qa_fetch":
-            return self._at(origin_of(args.get("url")))
-        word = _TOOLS.get(tool, "")
-        return next((one.name for one in self.targets if word in one.names), "")
+        if (spec := TOOLS.get(tool)) is None:
+            return ""
+        if page := spec.argument(Points.PAGE):
+            return self._at(origin_of(args.get(page)))
+        return next((one.name for one in self.targets if spec.reaches in one.names), "")
 
     def _at(self, origin: Origin | None) -> str:
         if origin is None:

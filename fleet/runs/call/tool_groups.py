@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
 from fleet.backoff import Backoff
 from fleet.clock import Clock
-from fleet.drivers.desk import FINISH, REPORT_FINDING, RUN_PROBE
 from fleet.drivers.session import cause_of
+from sandbox.spec import Points
+from sandbox.tools import TOOLS
 
 CORE = "core"
-"""Never withdrawn: the report, and the desk's own tools."""
-GROUPS: Mapping[str, str] = MappingProxyType(
-    {
-        "qa_compile": "compiler",
-        "qa_create": "chain",
-        "qa_publish": "chain",
-        "qa_chain": "chain",
-        "qa_fetch": "web",
-        "qa_call": "agent",
-        "qa_report": CORE,
-        RUN_PROBE: CORE,
-        REPORT_FINDING: CORE,
-        FINISH: CORE,
-    }
-)
+"""Never withdrawn: the report, and the desk's own tools, which are not in the table."""
 STRIKES = 3
 PATIENCE_S = 15.0
 """Longest wait for a silent target within one run, from its first failure in a row."""
@@ -43,19 +29,24 @@ platform and an empty answer count as answers."""
 def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:
     """The groups of a grant, for a header."""
     found: dict[str, list[str]] = {}
-    for tool in sorted(set(tools) & GROUPS.keys()):
-        found.setdefault(GROUPS[tool], []).append(tool)
+    for tool in sorted(set(tools) & TOOLS.keys()):
+        found.setdefault(group_of(tool), []).append(tool)
     return {group: tuple(names) for group, names in sorted(found.items())}
 
 
+def group_of(tool: str) -> str:
+    """The group of a tool, by its own name when it has none; what is not in the table is core."""
+    spec = TOOLS.get(tool)
+    return (spec.group or tool) if spec else CORE
+
+
 def target_of(tool: str, args: Mapping[str, Any]) -> str:
-    """The target of a call: a host for a page, else the subject of its group."""
-    group = GROUPS.get(tool, CORE)
-    if tool == "qa_fetch":
-        return f"{group} {urlsplit(str(args.get('url', ''))).netloc}"
-    if tool == "qa_compile":
-        return f"{group} {'loader' if args.get('module_hex') else 'source'}"
-    return group
+    """The target of a call: a host for a page, a program, else the subject of its group."""
+    group, spec = group_of(tool), TOOLS.get(tool)
+    if spec and (page := spec.argument(Points.PAGE)):
+        return f"{group} {urlsplit(str(args.get(page, ''))).netloc}"
+    mode = spec.mode(args) if spec else None
+    return f"{group} {mode.label}" if mode else group
 
 
 @dataclass(slots=True)
@@ -90,7 +81,9 @@ class CircuitBreaker:
 
     def offers(self, tool: str) -> bool:
         """Whether a tool is on offer: not while all its targets are withdrawn."""
-        return not {target_of(tool, {}), target_of(tool, {"module_hex": "00"})} <= self._withdrawn
+        spec = TOOLS.get(tool)
+        labels = [f"{group_of(tool)} {mode.label}" for mode in spec.modes] if spec else []
+        return not set(labels or [target_of(tool, {})]) <= self._withdrawn
 
     def permits(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether this call may be made now."""

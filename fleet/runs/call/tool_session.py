@@ -32,8 +32,6 @@ GUEST_S = 20.0
 """Margin between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
 MAX_RETRIES = 5
-WRITES = frozenset({"qa_create", "qa_publish"})
-"""Tools that may have sent a transaction when they fail: settling looks at it, and they are never retried."""
 AGAIN = Backoff(0.5, 4.0)
 """Back-off before another call to a silent target."""
 RETRIES = 2
@@ -113,7 +111,10 @@ class RunSession:
         return self._capabilities
 
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
-        if tries >= MAX_RETRIES or tool in WRITES or not self.strikes.waits(tool, args):
+        spec = TOOLS.get(tool)
+        # what may have sent a transaction is looked at when the run is settled, never tried again
+        acts = spec is not None and bool(spec.acts_on)
+        if tries >= MAX_RETRIES or acts or not self.strikes.waits(tool, args):
             return False
         await anyio.sleep(AGAIN.pause(tries))
         return True
@@ -208,7 +209,7 @@ class RunSession:
             run=self._run,
             persona=self._persona,
             tool=tool,
-            effect=effect or TOOLS["qa_report"].effect,
+            effect=effect or Effect.REPORT,
             args=args,
         )
         return await self._gate.decide(action)

@@ -11,9 +11,7 @@ from fleet.chain.ports import Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.errors import BudgetExceeded, Refused
 from fleet.runs.context import FleetContext
-
-CALLER = "caller"
-"""Label of the throwaway key that talks to agents."""
+from sandbox.tools import TOOLS
 
 
 class Wallet:
@@ -32,10 +30,11 @@ class Wallet:
 
     async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
         """Make the key that a call needs; its intent is recorded first."""
-        if tool == "qa_create":
-            await self._key(str(args["name"]), minting=True)
-        elif tool == "qa_call":
-            await self._key(CALLER, minting=False)
+        spec = TOOLS[tool]
+        if spec.mints:
+            await self._key(str(args[spec.mints]), minting=True)
+        if spec.needs_key:
+            await self._key(spec.needs_key, minting=False)
 
     async def _key(self, label: str, *, minting: bool) -> None:
         if label in self.keys.labels():

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fleet.drivers.desk import FINISH, REPORT_FINDING, RUN_PROBE, Offer
 from fleet.personas.model import Severity, Step, Surface
 from fleet.runs.call.guest_protocol import schema
-from fleet.runs.call.tool_groups import CORE, GROUPS, CircuitBreaker
+from fleet.runs.call.tool_groups import CORE, CircuitBreaker, group_of
 from sandbox.tools import TOOLS
 
 
@@ -72,7 +72,7 @@ def parsed(name: str, args: Mapping[str, Any]) -> _Args | str:
 @lru_cache(maxsize=32)
 def _tool(name: str) -> Offer:
     spec = TOOLS[name]
-    return Offer(name, spec.summary, schema(spec), GROUPS[name])
+    return Offer(name, spec.summary, schema(spec), group_of(name))
 
 
 @lru_cache(maxsize=8)

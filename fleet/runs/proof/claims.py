@@ -25,6 +25,7 @@ from fleet.runs.desk.offers import ReportFinding
 from fleet.runs.proof.verify import repro_of
 from fleet.store.rows import FindingRow
 from fleet.text import line
+from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 MAX_CLAIMS = 16
@@ -77,7 +78,7 @@ def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:
         here = f"/steps/{index}"
         if step.tool not in persona.persona.tools or step.tool not in TOOLS:
             return f"{here}/tool: {line(step.tool, 64)!r} is not granted"
-        if step.tool == "qa_report":
+        if TOOLS[step.tool].effect is Effect.REPORT:
             return f"{here}/tool: a report is not a step of a repro"
         if why := bad_args(TOOLS[step.tool], step.args):
             pointer, _, message = why.partition(": ")

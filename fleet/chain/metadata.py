@@ -1,0 +1,10 @@
+"""Metadata keys: the hash of a name (platform-facts 1.4)."""
+
+from __future__ import annotations
+
+from fleet.chain.digest import keccak256
+
+
+def metadata_key(name: str) -> bytes:
+    """The key under which the diamond keeps what this name stands for."""
+    return keccak256(name.encode())

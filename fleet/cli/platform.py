@@ -1,0 +1,89 @@
+"""`fleet platform check`: what a platform offers, and what of the fleet can run there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.bootstrap import image, programs
+from fleet.app.persona_sets import roster
+from fleet.cli.console import Json, make_app, note, put, run, table
+from fleet.config import Platform, config_dirs, load_fleet, load_platform, state_dir
+from fleet.jail.toolcheck import try_programs
+from fleet.runs.survey import Survey, SurveyedPart, as_data, survey
+from fleet.text import line
+
+app = make_app(group=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Look at a platform before a run."""
+
+
+def profile_names(incomplete: str) -> list[str]:
+    """Profiles that `fleet platform check` knows, for a shell's completion."""
+    folders = (state_dir() / "devnet", *(folder / "platforms" for folder in config_dirs()))
+    names = {path.stem for folder in folders for path in folder.glob("*.toml")}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+@app.command()
+def check(
+    profile: Annotated[
+        str | None,
+        typer.Argument(help="Profile to look at; default the configured one.", autocompletion=profile_names),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Look at what a platform offers, and say which personas, probes and tools can run there.
+
+    It reads and nothing else (no key, no transaction, no paid call), so there is no --dry-run. Exit 4 when a
+    part that the profile names is not reached, or is not what the profile says.
+    """
+    platform, path = load_platform(profile or load_fleet().platform, state_dir())
+    personas, errors = roster()
+    for error in errors:
+        note(f"left out: {error}")
+    note(f"looking at {platform.name} ({path})")
+    found = run(lambda: _surveyed(platform, path))
+    data = as_data(found, platform, personas)
+    if found.selectors is None:
+        note("what the diamond offers is not known: functions are taken to be there")
+    put(data | {"profile": str(path)}, as_json=as_json, text=lambda: _print(data))
+    if not found.is_good:
+        raise typer.Exit(4)
+
+
+async def _surveyed(platform: Platform, path: Path) -> Survey:
+    async def tried() -> Iterable[SurveyedPart]:
+        return await _programs(platform, path)
+
+    return await survey(platform, tried, lambda part: note(f"  {part.part}: {part.state}"))
+
+
+async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
+    """The compiler and the loader, tried in a jail of their own; our own trouble is not the platform's."""
+    if not (platform.compiler.command or platform.compiler.loader):
+        return [SurveyedPart("compiler", "absent", "the profile names no compiler")]
+    with tempfile.TemporaryDirectory(prefix="qa-fleet-") as spool:
+        tried = await try_programs(image(platform, path), programs(platform), spool=Path(spool))
+    return [
+        SurveyedPart(one.name, "there" if one.ok else "unreachable", line(one.seen, 300)) for one in tried
+    ]
+
+
+def _print(data: dict[str, Any]) -> None:
+    table(("part", "state", "seen"), ([row["part"], row["state"], row["seen"]] for row in data["parts"]))
+    if data["functions"]:
+        print(f"\nnot offered: {', '.join(data['functions']['missing']) or 'nothing that the fleet knows'}")
+    rows = [("tool", row["tool"], row["reason"] or "can run") for row in data["tools"]]
+    for one in data["personas"]:
+        rows.append(("persona", one["persona"], f"{one['applicable']} of {one['probes']} probes can run"))
+        rows += [("probe", row["probe"], f"not applicable: {row['reason']}") for row in one["not_applicable"]]
+    print()
+    table(("what", "name", "here"), rows)

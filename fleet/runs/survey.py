@@ -1,0 +1,225 @@
+"""What a platform offers of what the fleet knows, and what of the fleet can run there.
+
+Read-only: no key, no transaction, no paid call. A page is asked for and only the head of its answer is read;
+every look has a deadline of its own, and whatever a stranger answered is cleaned before it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import anyio
+import httpx
+
+from fleet.chain.abi import FUNCTIONS
+from fleet.chain.facets import offered
+from fleet.chain.rpc import Rpc
+from fleet.config import Platform
+from fleet.errors import FleetError, RpcError, WrongTarget
+from fleet.personas.load import LoadedPersona
+from fleet.personas.needs import needs_of
+from fleet.runs.call.capabilities import Capabilities
+from fleet.text import line
+from fleet.unanswered import TIMED_OUT, unanswered
+from sandbox.contract import VIEWS, WRITES
+from sandbox.spec import Points, ToolSpec
+from sandbox.tools import TOOLS
+
+LOOK_S = 10.0
+"""Longest that one look may take."""
+COSTS = ("registrationCost", "mainCost")
+KNOWN: Mapping[str, str] = {
+    "submitFeedback": "0x" + FUNCTIONS["submitFeedback"].selector.hex(),
+    **{name: one.selector for table in (VIEWS, WRITES) for name, one in table.items()},
+}
+"""Functions that the fleet may ask for, with their selectors."""
+
+PartState = Literal["there", "absent", "unreachable", "differs"]
+"""`absent`: the profile, or the diamond, does not have it; `differs`: it is not what the profile says."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedPart:
+    """One part of a platform, and what was seen of it."""
+
+    part: str
+    state: PartState
+    seen: str
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the profile names it, and it is not there as named."""
+        return self.state in ("unreachable", "differs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """`selectors` are those that the diamond offers; None when it cannot say, or was not reached."""
+
+    parts: tuple[SurveyedPart, ...]
+    selectors: frozenset[str] | None
+    costs: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all that the profile names was reached, and is what it says."""
+        return not any(part.is_bad for part in self.parts)
+
+    def functions(self) -> tuple[list[str], list[str]] | None:
+        """Known functions that the diamond offers, and those that it does not."""
+        if self.selectors is None:
+            return None
+        there = [name for name, selector in KNOWN.items() if selector in self.selectors]
+        return there, [name for name in KNOWN if name not in there]
+
+
+async def survey(
+    platform: Platform,
+    programs: Callable[[], Awaitable[Iterable[SurveyedPart]]],
+    said: Callable[[SurveyedPart], None] = lambda part: None,
+) -> Survey:
+    """Look at every part at once; `said` hears of each as it comes, `programs` looks at the compiler."""
+    found: dict[str, tuple[SurveyedPart, ...]] = {
+        "node": (),
+        **dict.fromkeys(_pages(platform), ()),
+        "programs": (),
+    }
+    chain: list[tuple[frozenset[str] | None, dict[str, int]]] = []
+
+    async def put(name: str, parts: Iterable[SurveyedPart]) -> None:
+        found[name] = tuple(parts)
+        for part in found[name]:
+            said(part)
+
+    async def node() -> None:
+        parts, selectors, costs = await _node(platform)
+        chain.append((selectors, costs))
+        await put("node", parts)
+
+    async def page(name: str, url: str) -> None:
+        await put(name, [await _page(name, url)])
+
+    async def compiler() -> None:
+        await put("programs", await programs())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(node)
+        tasks.start_soon(compiler)
+        for name, url in _pages(platform).items():
+            tasks.start_soon(page, name, url)
+    parts = tuple(part for row in found.values() for part in row)
+    return Survey(parts=parts, selectors=chain[0][0], costs=chain[0][1])
+
+
+def _pages(platform: Platform) -> dict[str, str]:
+    """What is asked for of each part of the web; "" for one that the profile does not name."""
+    name = platform.call_targets[0] if platform.call_targets else "qa"
+    web = platform.web
+    return {"site": web.site, "faces": web.face.replace("{name}", name), "proxy": web.proxy}
+
+
+async def _page(part: str, url: str) -> SurveyedPart:
+    if not url:
+        return SurveyedPart(part, "absent", f"the profile names no {part}")
+    try:
+        with anyio.fail_after(LOOK_S):
+            async with (
+                httpx.AsyncClient(trust_env=False, timeout=LOOK_S) as http,
+                http.stream("GET", url) as answer,  # its head only: the body is never read
+            ):
+                status = answer.status_code
+    except TimeoutError:
+        return SurveyedPart(part, "unreachable", f"{url}: {TIMED_OUT}")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        why = unanswered(error) or str(error) or type(error).__name__
+        return SurveyedPart(part, "unreachable", line(f"{url}: {why}", 300))
+    return SurveyedPart(part, "unreachable" if status >= 500 else "there", f"{url}: HTTP {status}")
+
+
+async def _node(
+    platform: Platform,
+) -> tuple[list[SurveyedPart], frozenset[str] | None, dict[str, int]]:
+    chain = platform.chain
+    async with Rpc(chain.rpc, timeout_s=LOOK_S) as rpc:
+        try:
+            await rpc.check_target(platform)
+            selectors = await offered(rpc, chain.diamond)
+            costs = await _costs(rpc, platform, selectors)
+        except WrongTarget as error:
+            return [SurveyedPart("chain", "differs", line(str(error), 300))], None, {}
+        except (FleetError, ValueError) as error:
+            return [SurveyedPart("chain", "unreachable", line(str(error), 300))], None, {}
+    parts = [SurveyedPart("chain", "there", f"chain {chain.id} at {chain.rpc}, diamond {chain.diamond}")]
+    if selectors is None:
+        parts.append(SurveyedPart("functions", "absent", "no loupe that can be read: each call shows it"))
+    else:
+        offers = sum(selector in selectors for selector in KNOWN.values())
+        parts.append(SurveyedPart("functions", "there", f"{offers} of the {len(KNOWN)} that the fleet knows"))
+    unit = "wei of the profile's token" if chain.token else "wei of a token that the profile does not name"
+    for name, wei in costs.items():
+        parts.append(SurveyedPart(name, "there", f"{wei} {unit}" if wei else "free"))
+    return parts, selectors, costs
+
+
+async def _costs(rpc: Rpc, platform: Platform, selectors: frozenset[str] | None) -> dict[str, int]:
+    """What a name and a MAIN identity cost; a price that the diamond does not say is left out."""
+    found = {}
+    for name in COSTS:
+        if selectors is None or KNOWN[name] in selectors:
+            try:
+                found[name] = int(await rpc.view(platform.chain.diamond, name))
+            except RpcError:
+                continue
+    return found
+
+
+def applicable_tools(capabilities: Capabilities) -> dict[str, str]:
+    """Every tool, and why nothing can be asked of it on this platform, or ""."""
+    return {name: _why_not(spec, capabilities) for name, spec in TOOLS.items()}
+
+
+def _why_not(spec: ToolSpec, capabilities: Capabilities) -> str:
+    web = capabilities.platform.web
+    if spec.argument(Points.PAGE) and not (web.site or web.face or web.proxy or web.hosts):
+        return "the profile names no site, no faces and no proxy"
+    ways = [capabilities.missing((*spec.needs, *mode.needs)) for mode in spec.modes]
+    return "; ".join(dict.fromkeys(ways)) if all(ways) and ways else capabilities.missing(spec.needs)
+
+
+def applicable_probes(
+    personas: Mapping[str, LoadedPersona], capabilities: Capabilities
+) -> list[dict[str, Any]]:
+    """Every persona with its probes: how many apply, and why each of the others does not."""
+    rows = []
+    for name, persona in sorted(personas.items()):
+        missing = {probe.id: capabilities.missing(needs_of(probe)) for probe in persona.persona.probe}
+        without = [{"probe": probe, "reason": why} for probe, why in missing.items() if why]
+        rows.append(
+            {
+                "persona": name,
+                "probes": len(missing),
+                "applicable": len(missing) - len(without),
+                "not_applicable": without,
+            }
+        )
+    return rows
+
+
+def as_data(found: Survey, platform: Platform, personas: Mapping[str, LoadedPersona]) -> dict[str, Any]:
+    """All of it as JSON."""
+    capabilities = Capabilities(platform, found.selectors)
+    functions = found.functions()
+    return {
+        "platform": platform.name,
+        "ok": found.is_good,
+        "parts": [asdict(part) for part in found.parts],
+        "functions": {"offered": functions[0], "missing": functions[1]} if functions else None,
+        "costs_wei": {name: str(wei) for name, wei in found.costs.items()},
+        "tools": [
+            {"tool": tool, "applicable": not why, "reason": why}
+            for tool, why in applicable_tools(capabilities).items()
+        ],
+        "personas": applicable_probes(personas, capabilities),
+    }
