@@ -62,7 +62,7 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Seconds that remain, never below a millisecond; raises Overdue when there are none."""
+        """Seconds that remain, never below a millisecond; raises DeadlinePassed when there are none."""
         remaining = self._end - time.monotonic()
         if remaining <= 0:
             raise DeadlinePassed()

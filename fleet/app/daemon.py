@@ -22,7 +22,7 @@ from fleet.events.live import Hub
 from fleet.gate.budget import day_limits
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.drive import drivers
+from fleet.runs.driver_choice import drivers
 from fleet.runs.queue import Queue
 from fleet.service.daemon import Daemon
 from fleet.service.follow import Followers
@@ -79,7 +79,7 @@ def make(
         enqueue=world.source.trigger,
         enqueue_all=world.source.trigger_all,
         day=lambda: day_limits(daemon.world.config.budget),
-        drivers=drivers(world),
+        drivers=drivers(world.model),
     )
     sponsor = world.signer.address(Role.SPONSOR)
     triggers = Triggers(

@@ -1,6 +1,6 @@
 """A desk in memory: a test double with the real one's limits and no platform.
 
-It passes the same conformance suite as the conductor (tests/drivers/test_desk_conformance.py).
+It passes the same conformance suite as the desk of a run (tests/drivers/test_desk_conformance.py).
 """
 
 from __future__ import annotations

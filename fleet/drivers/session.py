@@ -1,4 +1,4 @@
-"""What a driver may do: call tools through the gate, and nothing else."""
+"""A run as one attempt at a probe sees it: tool calls through the gate, and what ends the run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RunOver(Exception):
 
 
 class Session(Protocol):
-    """One run as a driver sees it."""
+    """One run as an attempt at a probe sees it."""
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         """Values for one attempt's placeholders, on request with an unused name."""

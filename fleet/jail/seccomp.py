@@ -12,6 +12,7 @@ import platform
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fleet.errors import JailError
 from fleet.jail.syscalls import ABSENT, CHECKED, DENIED, LAST_KNOWN
@@ -43,6 +44,7 @@ MACHINES = {"x86_64": Machine("x86_64", 0xC000003E, 0), "aarch64": Machine("aarc
 _Op = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
 
+@lru_cache(maxsize=4)
 def seccomp_filter(machine: str = "") -> bytes:
     """Return the filter program for this machine, or for the named one; JailError for an unknown one."""
     name = machine or platform.machine()

@@ -22,11 +22,13 @@ from fleet.findings.redact import Redactor
 from fleet.gate.gate import Gate
 from fleet.jail.model import Egress, Jail, Tier
 from fleet.personas.load import LoadedPersona
-from fleet.runs.call.tool_groups import PATIENCE_S
 from fleet.runs.driver_choice import DriverChoice
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
 from sandbox.spec import Context
+
+PATIENCE_S = 15.0
+"""How long a target that does not answer is waited for, from its first failure in a row, within one run."""
 
 
 class MakeEgress(Protocol):

@@ -11,7 +11,7 @@ import anyio
 from fleet import __version__
 from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.session import RunOver
-from fleet.errors import BudgetExceeded, ConfigError, FleetError, Unreachable
+from fleet.errors import BudgetExceeded, FleetError, Unreachable
 from fleet.events.model import CheckFailed, DriverChanged, TurnUsage
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.scope import Scope
@@ -25,7 +25,7 @@ from fleet.runs.desk.coverage import BLIND, Coverage
 from fleet.runs.desk.desk import RunDesk, Setting
 from fleet.runs.desk.plan import Plan
 from fleet.runs.desk.state_file import StateFile
-from fleet.runs.desk.stop_conditions import PROVABLE
+from fleet.runs.desk.stop_conditions import PROVABLE, summary
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
@@ -35,33 +35,6 @@ from sandbox.tools import TOOLS
 
 DRIVING = 0.75
 """The driver's share of a run's time; the rest is for proofs."""
-DRIVERS = ("auto", "playbook")
-"""Drivers without a model: then `auto` is the playbook."""
-
-
-def drivers(world: FleetContext) -> tuple[str, ...]:
-    """The drivers available here."""
-    return DRIVERS if world.model is None else (*DRIVERS, "model")
-
-
-def hand_of(world: FleetContext, persona: LoadedPersona, given: DriverChoice | None = None) -> DriverChoice:
-    """The driver for a run of this persona; ConfigError when none is available.
-
-    `auto` is the model when one is configured and the persona has tokens for it, else the playbook.
-    """
-    asked, budget = persona.persona.driver, persona.persona.budget
-    if given is not None:
-        return given
-    if world.model is not None and (
-        asked == "model" or (asked == "auto" and budget is not None and budget.tokens > 0)
-    ):
-        return world.model(persona)
-    if asked not in DRIVERS:
-        raise ConfigError(
-            f"{persona.path}: driver: {asked!r} cannot drive a run here",
-            remedy=f"choose one of {', '.join(drivers(world))}",
-        )
-    return PLAYBOOK
 
 
 @dataclass(slots=True)
@@ -101,7 +74,8 @@ class Drive:
     async def __call__(self) -> str:
         """Begin, check, drive, prove; return the detail of a completed run, RunOver for any other end."""
         desk = self.seat()
-        watch = self._watch()
+        exercise = self.exercise
+        watch = Watch(self.world, exercise.run, self.persona, exercise.session, exercise.stream)
         await self._check(watch)
         await watch.begin()
         detail = ""
@@ -109,8 +83,8 @@ class Drive:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
                 detail = await self._by_hand(desk)
             if driving.cancelled_caught:
-                raise desk.end(RunOver("deadline_exceeded", "the rest of the time is for proofs"))
-            desk.verdict()
+                raise desk.progress.end(RunOver("deadline_exceeded", "the rest of the time is for proofs"))
+            desk.progress.verdict()
         except RunOver as over:
             if over.outcome != "done":
                 if over.outcome in PROVABLE:
@@ -122,8 +96,8 @@ class Drive:
         await self.exercise.prove_raised()
         watch.verdict()
         if desk.state.items and not desk.state.plan.looked():
-            raise RunOver(BLIND, desk.summary())
-        return detail or desk.summary()
+            raise RunOver(BLIND, summary(desk.state.plan))
+        return detail or summary(desk.state.plan)
 
     def seat(self) -> RunDesk:
         """The desk, with plan, brief and state on disk; created once."""
@@ -141,10 +115,6 @@ class Drive:
             )
             self.desk.begin()
         return self.desk
-
-    def _watch(self) -> Watch:
-        exercise = self.exercise
-        return Watch(self.world, exercise.run, self.persona, exercise.session, exercise.stream)
 
     async def _check(self, watch: Watch) -> None:
         """The health check before work: records trouble, and ends the run if the policy says so.
@@ -185,7 +155,7 @@ class Drive:
                 raise over from None
             event = DriverChanged(before=self.hand.name, after=PLAYBOOK.name, reason=reason)
             self.exercise.stream.emit(event)
-            desk.change(PLAYBOOK)
+            desk.progress.change(PLAYBOOK)
             return await _driven(PLAYBOOK, desk)
 
     def _falls_back(self, error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""A run's driver with its name, its prices and its patience."""
+"""Who drives a run: the playbook, a model, or whoever was given; each with its prices and its patience."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from decimal import Decimal
 
 from fleet.drivers.desk import Driver
 from fleet.drivers.playbook import playbook
+from fleet.errors import ConfigError
 from fleet.events.model import TurnUsage
-from fleet.runs.desk.stop_conditions import MAX_STALE
+from fleet.personas.load import LoadedPersona
 
+DRIVERS = ("auto", "playbook")
+"""What a persona may ask for without a model: then `auto` is the playbook."""
+MAX_STALE = 6
+"""Turns without news that end a run, unless its driver has more patience."""
 Price = Callable[[TurnUsage], Decimal | None]
 """Cost of a usage in dollars; None when unknown."""
 
@@ -37,3 +42,33 @@ class DriverChoice:
 
 
 PLAYBOOK = DriverChoice(name="playbook", drive=playbook)
+
+MakeModel = Callable[[LoadedPersona], DriverChoice]
+"""Makes a model's hand for a persona."""
+
+
+def drivers(model: MakeModel | None) -> tuple[str, ...]:
+    """What a persona may ask for here."""
+    return DRIVERS if model is None else (*DRIVERS, "model")
+
+
+def hand_of(
+    model: MakeModel | None, persona: LoadedPersona, given: DriverChoice | None = None
+) -> DriverChoice:
+    """Who drives a run of this persona; ConfigError when nothing here can.
+
+    `auto` is the model when one is configured and the persona has tokens for it, else the playbook.
+    """
+    asked, budget = persona.persona.driver, persona.persona.budget
+    if given is not None:
+        return given
+    if model is not None and (
+        asked == "model" or (asked == "auto" and budget is not None and budget.tokens > 0)
+    ):
+        return model(persona)
+    if asked not in DRIVERS:
+        raise ConfigError(
+            f"{persona.path}: driver: {asked!r} cannot drive a run here",
+            remedy=f"one of {', '.join(drivers(model))}",
+        )
+    return PLAYBOOK

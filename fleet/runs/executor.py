@@ -19,7 +19,7 @@ from fleet.events.daemon_events import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.lifecycle import waits_key
+from fleet.runs.settlement.settle import waits_key
 from fleet.store.rows import NEWS, RunRow
 
 POLL_S = 1.0

@@ -13,9 +13,8 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext
-from fleet.runs.drive import hand_of
-from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
-from fleet.runs.run import SETTLE_S, RunReport, Work, opened, own_start, waits_key
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, hand_of
+from fleet.runs.run import SETTLE_S, RunReport, Work, opened, own_start
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.settle import transactions
 from fleet.store.rows import RunRow
@@ -73,7 +72,7 @@ async def fire(
 
     `hand` replaces the persona's own driver.
     """
-    hand = hand_of(world, persona, hand)
+    hand = hand_of(world.model, persona, hand)
     run = new_run_id()
     budget = Budget.of(persona.persona.budget, file=persona.path)
     await world.source.trigger(
@@ -107,7 +106,7 @@ async def execute(
     budget = Budget.of(persona.persona.budget, file=persona.path)
     async with opened(world, run, persona, budget) as open_run:
         try:
-            open_run.drive.hand = PLAYBOOK if work else hand_of(world, persona, hand)
+            open_run.drive.hand = PLAYBOOK if work else hand_of(world.model, persona, hand)
         except ConfigError as error:  # it was claimed, so it ends like any other
             work = partial(_nobody, error)
         return await open_run.live(trigger, work)
@@ -127,5 +126,4 @@ __all__ = [
     "own_start",
     "recover",
     "resettle",
-    "waits_key",
 ]

@@ -11,7 +11,7 @@ from fleet.errors import ConfigError
 from fleet.events.daemon_events import Feed, TriggerFired, TriggerSkipped
 from fleet.gate.budget import Budget, Today, Unit, spent_for_today
 from fleet.personas.load import LoadedPersona
-from fleet.runs.drive import DRIVERS
+from fleet.runs.driver_choice import DRIVERS
 from fleet.runs.lifecycle import new_run_id
 from fleet.store.journal import Journal
 from fleet.store.tables.base import pack

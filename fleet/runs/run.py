@@ -28,7 +28,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.drive import Drive, counts, coverage
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget
-from fleet.runs.settlement.settle import settle
+from fleet.runs.settlement.settle import settle, waits_key
 from fleet.store.rows import FindingRow, RunRow
 from fleet.store.tables.base import lost
 from fleet.text import clean
@@ -71,11 +71,6 @@ def _unsaid(row: RunRow) -> str:
     if (row.pid, row.pid_start) == (os.getpid(), own_start()):
         return "failed\nits end could not be recorded at the time"
     return f"crashed\nreaped_orphan: the process ended while {row.state}"
-
-
-def waits_key(run: str) -> str:
-    """Journal key of the outcome of a run whose clean-up is unfinished."""
-    return f"outcome.{run}"
 
 
 @asynccontextmanager

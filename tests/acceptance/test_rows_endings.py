@@ -14,13 +14,13 @@ import pytest
 
 from fleet.app.wiring import open_world
 from fleet.clock import SystemClock
-from fleet.drivers.playbook import Attempt
 from fleet.events.model import Footer, Header
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.stop import resume, stop
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire, recover
+from fleet.runs.proof.attempt import Attempt
 from fleet.runs.proof.candidates import candidates
 from fleet.runs.settlement.lost_runs import keys_without_runs, take_back
 from fleet.store.rows import FindingRow

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fleet.chain.feedback import FeedbackLog
+from fleet.runs.call.free_entry import post_free_entry
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
 from fleet.runs.settlement.finality import look_at_posts
-from fleet.runs.settlement.outbox import say
 from fleet.store.rows import EffectRow, FindingRow
 from tests.acceptance.conftest import House, persona, probe, step
 
@@ -117,7 +117,7 @@ async def test_an_entry_whose_nonce_is_taken_since_is_posted_anew_once(house: Ho
     async with posted(house, tmp_path) as one:
         before = await one.row()
         await one.reorg()
-        assert (await say(one.world, "", "something else"))["ok"]
+        assert (await post_free_entry(one.world, "", "something else"))["ok"]
         await one.mine(FINALITY)
         await one.look()
         (place,) = await one.on_the_log()

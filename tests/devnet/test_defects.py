@@ -21,9 +21,9 @@ from fleet.devnet.platform.app import create_app
 from fleet.devnet.platform.rpc_chain import RpcChain
 from fleet.devnet.platform.site import Settings, Site
 from fleet.devnet.stack import CALLED, COMPILER, METER_KEY, STATED
-from fleet.drivers.playbook import Attempt, attempt
 from fleet.errors import ConfigError
 from fleet.personas.model import Probe
+from fleet.runs.proof.attempt import Attempt, attempt
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 from tests.devnet.platform_server import serve

@@ -1,4 +1,4 @@
-"""What every desk must do, whichever driver works at it: the one in memory and the conductor alike."""
+"""What every desk must do, whichever driver works at it: the one in memory and a run's alike."""
 
 from __future__ import annotations
 

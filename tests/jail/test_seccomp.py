@@ -153,3 +153,7 @@ def test_the_numbers_of_what_reaches_another_process() -> None:
     assert {name: CHECKED[name] for name in by_hand} == by_hand
     inotify = {"inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27)}
     assert {name: DENIED[name] for name in inotify} == inotify
+
+
+def test_a_program_is_made_once_for_all_jails() -> None:
+    assert seccomp_filter("x86_64") is seccomp_filter("x86_64")

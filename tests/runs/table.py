@@ -1,4 +1,4 @@
-"""A conductor over a real journal, gate and files; a jail that answers what a test says, and no chain."""
+"""A desk over a real journal, gate and files; a jail that answers what a test says, and no chain."""
 
 from __future__ import annotations
 

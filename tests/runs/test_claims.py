@@ -13,7 +13,7 @@ from fleet.runs.proof.claims import MAX_CLAIMS
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.store.rows import FindingRow
 from tests.runs.table import RUN, Table, look, persona, seated, well
-from tests.runs.test_conduct import ANY, ask
+from tests.runs.test_desk import ANY, ask
 
 pytestmark = pytest.mark.anyio
 

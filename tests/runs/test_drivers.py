@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleet.events.trajectory import read
-from fleet.runs.drive import DRIVERS, drivers
-from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
+from fleet.runs.driver_choice import DRIVERS, PLAYBOOK, DriverChoice, drivers
 from tests.runs.table import look, persona, seated
 
 pytestmark = pytest.mark.anyio
@@ -17,9 +16,9 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_model_may_be_asked_for_where_one_is_configured(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
-        assert drivers(table.world) == DRIVERS
+        assert drivers(table.world.model) == DRIVERS
         wired = replace(table.world, model=lambda _: DriverChoice(name="model", drive=PLAYBOOK.drive))
-        assert drivers(wired) == (*DRIVERS, "model")
+        assert drivers(wired.model) == (*DRIVERS, "model")
 
 
 async def test_the_records_of_a_run_are_in_its_file_in_their_order(tmp_path: Path) -> None:

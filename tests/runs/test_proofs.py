@@ -12,7 +12,7 @@ from fleet.drivers.desk import RUN_PROBE
 from fleet.runs.proof.verify import judge
 from fleet.store.rows import FindingRow
 from tests.runs.table import RUN, Table, look, persona, seated, well
-from tests.runs.test_conduct import ANY, ask
+from tests.runs.test_desk import ANY, ask
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fleet.runs.call.tool_groups import PATIENCE_S, RETRY_S, STRIKES, CircuitBreaker, target_of
+from fleet.runs.call.tool_groups import RETRY_S, STRIKES, CircuitBreaker, target_of
+from fleet.runs.context import PATIENCE_S
 from tests.triggers.conftest import FakeClock
 
 DEAD = {"ok": False, "error_class": "unreachable"}

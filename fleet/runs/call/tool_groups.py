@@ -10,14 +10,13 @@ from urllib.parse import urlsplit
 from fleet.backoff import Backoff
 from fleet.clock import Clock
 from fleet.drivers.session import cause_of
+from fleet.runs.context import PATIENCE_S
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
 
 CORE = "core"
 """Never withdrawn: the report, and the desk's own tools, which are not in the table."""
 STRIKES = 3
-PATIENCE_S = 15.0
-"""Longest wait for a silent target within one run, from its first failure in a row."""
 RETRY_S = 5.0
 """Delay before a withdrawn target gets another call, doubled each time: it may be back."""
 AGAIN = Backoff(RETRY_S, RETRY_S * 1_024)

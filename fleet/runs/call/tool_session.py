@@ -17,13 +17,13 @@ from fleet.events.stream import Stream
 from fleet.gate.gate import Gate
 from fleet.gate.model import Action, Verdict
 from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.call.free_entry import post_free_entry
 from fleet.runs.call.guest_protocol import answer, bad_args, request_line
 from fleet.runs.call.replies import small
 from fleet.runs.call.targets import Contacts, targets_of
 from fleet.runs.call.tool_groups import RETRY_S, STRIKES, CircuitBreaker, target_of
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext
-from fleet.runs.settlement.outbox import say
 from fleet.text import line
 from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
@@ -164,7 +164,7 @@ class RunSession:
         lost: JailError | None = None
         try:
             if spec.effect is Effect.REPORT:
-                result = await say(self._world, self._run, args["text"])
+                result = await post_free_entry(self._world, self._run, args["text"])
             elif how.trusts_outages and (outage := self.contacts.why_not(tool, args)):
                 result = _known(outage)
             else:
@@ -187,7 +187,9 @@ class RunSession:
             raise lost
         if not how.looks_s:
             self.contacts.count(tool, args, result)
-            self._count(tool, args, result)
+            if target := self.strikes.count(tool, args, result):
+                reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
+                self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
         return Answer(result)
 
     async def reject(self, tool: str, reason: str, args: Mapping[str, Any], *, call_id: str = "") -> Answer:
@@ -195,11 +197,6 @@ class RunSession:
         self.calls += 1
         verdict = await self._gate.malformed(tool, reason)
         return self._denied(self.calls, tool, verdict, args, call_id)
-
-    def _count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        if target := self.strikes.count(tool, args, result):
-            reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
-            self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
 
     async def _decide(self, tool: str, spec: ToolSpec | None, args: Mapping[str, Any]) -> Verdict:
         if spec is not None and (bad := bad_args(spec, args)) is not None:
@@ -234,7 +231,7 @@ class RunSession:
 
     async def _jailed(self, spec: ToolSpec, args: Mapping[str, Any], guest_s: float) -> dict[str, Any]:
         lacks = (await self.capabilities()).lacks
-        context = self._world.context(self._run, self._wallet.keys.addresses(), guest_s, lacks)
+        context = self._world.context(self._run, self._wallet.addresses(), guest_s, lacks)
         outcome = await self._world.jail.call(
             request_line(spec, args, context),
             deadline_s=guest_s + MARGIN_S,

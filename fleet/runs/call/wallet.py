@@ -27,6 +27,7 @@ class Wallet:
         self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys)
         self.spent: str = ""
         self.acts = 0
+        self._addresses: dict[str, str] | None = None
 
     async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
         """Make the key that a call needs; its intent is recorded first."""
@@ -42,9 +43,16 @@ class Wallet:
         key = fresh()
         copy = {"key": key.reveal().hex()} if self._world.journal.shared else {}
         await self._world.journal.intend(self._run, "key", label, copy)
-        address = self.keys.keep(label, key)
+        known = self.addresses()
+        known[label] = address = self.keys.keep(label, key)
         if minting:
             await self._world.journal.intend(self._run, "name", label, {"owner": address})
+
+    def addresses(self) -> dict[str, str]:
+        """Label to address of every key, for the calls: the files are read once, not at each of them."""
+        if self._addresses is None:
+            self._addresses = self.keys.addresses()
+        return self._addresses
 
     async def inherit(self) -> None:
         """Keep the keys that a dead peer made: a shared journal has a copy while they are needed."""

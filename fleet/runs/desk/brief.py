@@ -45,8 +45,11 @@ def compose(
     persona: LoadedPersona, platform: Platform, scope: Scope, budget: Budget, never: Iterable[str]
 ) -> dict[str, str]:
     """The three texts; the same for the same persona and configuration."""
+    one = persona.persona
+    purpose = _line(one.summary) or f"Surface: {one.surface}"
+    body = "\n".join(map(clean, persona.body.strip().splitlines()))
     return {
-        "MISSION.md": _mission(persona),
+        "MISSION.md": f"# Mission of {one.name}\n\n{purpose}\n\n{body}\n",
         "CHARTER.md": _charter(persona, platform, budget),
         "GUARDRAILS.md": _guardrails(platform, scope, never),
     }
@@ -81,16 +84,6 @@ def check(folder: Path, expected: Mapping[str, str]) -> None:
 def system(texts: Mapping[str, str]) -> str:
     """The texts as one, for a model's system role."""
     return "\n".join(texts[name].rstrip("\n") + "\n" for name in FILES)
-
-
-def _mission(persona: LoadedPersona) -> str:
-    one = persona.persona
-    purpose = _line(one.summary) or f"Surface: {one.surface}"
-    return f"# Mission of {one.name}\n\n{purpose}\n\n{_body(persona.body)}\n"
-
-
-def _body(text: str) -> str:
-    return "\n".join(clean(line) for line in text.strip().splitlines())
 
 
 def _charter(persona: LoadedPersona, platform: Platform, budget: Budget) -> str:

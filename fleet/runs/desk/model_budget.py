@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from fleet.events.model import TurnUsage
 from fleet.gate.budget import Ledger, Reservation
-from fleet.runs.desk.turn import checked, dollars
 from fleet.runs.driver_choice import Price
+from fleet.text import line
 
 
 class ModelBudget:
@@ -33,12 +33,32 @@ class ModelBudget:
         if held is None or usage is None:
             return
         usage = checked(usage)
-        known = usage.input_tokens is not None and usage.output_tokens is not None
-        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if known else None
-        await self._ledger.settle(held, tokens=tokens, usd=_cost(usage, price) if known else None)
+        if usage.input_tokens is None or usage.output_tokens is None:
+            await self._ledger.settle(held, tokens=None, usd=None)
+            return
+        # the higher of what a provider says and what its prices make
+        costs = [cost for cost in (_dollars(usage.cost_usd), price(usage)) if cost is not None]
+        tokens = usage.input_tokens + usage.output_tokens
+        await self._ledger.settle(held, tokens=tokens, usd=max(costs, default=None))
 
 
-def _cost(usage: TurnUsage, price: Price) -> Decimal | None:
-    """The higher of the provider's figure and the price computed from tokens."""
-    known = [cost for cost in (dollars(usage.cost_usd), price(usage)) if cost is not None]
-    return max(known, default=None)
+def checked(usage: TurnUsage) -> TurnUsage:
+    """A usage whose figures can be counted; what is not an amount (negative, not a number) is unknown."""
+    wrong = {
+        name: None
+        for name, value in usage.model_dump(exclude={"model", "cost_usd"}).items()
+        if value is not None and not 0 <= value < 10**12
+    }
+    cost = _dollars(usage.cost_usd)
+    return usage.model_copy(
+        update=wrong | {"cost_usd": None if cost is None else str(cost), "model": line(usage.model, 120)}
+    )
+
+
+def _dollars(text: str | None) -> Decimal | None:
+    """An amount of money as a provider said it; None when it is not one."""
+    try:
+        amount = Decimal(text) if text is not None and len(text) <= 40 else Decimal("NaN")
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() and 0 <= amount < 10**9 else None

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from fleet.gate.model import Rung
 from fleet.personas.model import PolicySection
 from fleet.runs.desk.plan import Plan, complete
+from fleet.runs.driver_choice import MAX_STALE
 
 MAX_FAILURES = 3
 MAX_TIMEOUTS = 5
-MAX_STALE = 6
 MAX_BYTES = 48_000_000
 """Bytes of a run's trajectory: below the 50 MB limit of a run, so that the end still fits."""
 
@@ -141,7 +141,8 @@ def _size(facts: RunFacts, policy: PolicySection) -> Stop | None:
 
 
 def _plan_complete(facts: RunFacts, policy: PolicySection) -> Stop | None:
-    if not _finished(facts, policy) or (facts.explores and facts.stale < facts.patience):
+    finished = complete(facts.plan, retries_left(policy, facts.retries_used))
+    if not finished or (facts.explores and facts.stale < facts.patience):
         return None
     return Stop("plan_complete", "done", summary(facts.plan))
 
@@ -178,10 +179,6 @@ def summary(plan: Plan) -> str:
     none = sum(item.state == "not_applicable" for item in plan.items)
     shown = f"{plan.looked()} of {len(plan.items)} probes looked at"
     return f"{shown}, {none} not applicable" if none else shown
-
-
-def _finished(facts: RunFacts, policy: PolicySection) -> bool:
-    return complete(facts.plan, retries_left(policy, facts.retries_used))
 
 
 def full(facts: RunFacts, policy: PolicySection) -> bool:

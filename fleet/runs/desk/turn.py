@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
@@ -23,6 +22,7 @@ from fleet.events.model import (
 )
 from fleet.events.usage import total
 from fleet.runs.call.replies import CUT, refusal
+from fleet.runs.desk.model_budget import checked
 from fleet.runs.driver_choice import Price, unpriced
 from fleet.text import line
 
@@ -32,89 +32,63 @@ MAX_REJECTIONS = 3
 """Most invalid calls in one turn (unknown, malformed); one more fails the turn."""
 _MESSAGES = (MessageStarted, MessageDelta, MessageDone, MessageSaid)
 
-
-class Answers(Protocol):
-    """Answers a call: the conductor. It reports rejections to the turn."""
-
-    async def answer(
-        self, turn: OpenTurn, call_id: str, tool: str, args: Mapping[str, Any] | str
-    ) -> Reply: ...
+Answering = Callable[[str, str, Mapping[str, Any] | str], Awaitable[Reply]]
+"""Does one call (call id, tool, arguments) and says what came of it; RunOver when a fence ends the run."""
 
 
 @dataclass(slots=True)
-class OpenTurn:
-    """Implements the drivers' Turn port."""
+class TurnRecord:
+    """The counts of one turn: what stands in the trajectory when it is over."""
 
     index: int
-    desk: Answers
-    emit: Callable[[Event], None]
-    lock: anyio.Lock
     price: Price = unpriced
-    is_open: bool = True
     failure: str = ""
     detail: str = ""
     asked: int = 0
     usage: TurnUsage | None = None
     proposed: list[str] = field(default_factory=list)
     rejections: list[dict[str, str]] = field(default_factory=list)
-    rejected: int = 0
     _digest: Any = field(default_factory=hashlib.sha256)
     _replies: int = 0
     _bytes: int = 0
     _cut: int = 0
 
-    async def ask(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
-        async with self.lock:
-            if not self.is_open:
-                raise RuntimeError("this turn is over")
-            self.asked += 1
-            if self.asked > MAX_CALLS:
-                return refusal(call_id, tool, f"more than {MAX_CALLS} calls in one turn: ignored")
-            self.proposed.append(line(call_id, 128))
-            if self.failure == "invalid_action_exhausted":
-                return refusal(call_id, tool, "too many invalid calls: the turn is over")
-            reply = await self.desk.answer(self, call_id, tool, args)
-            self._observe(reply)
-            return reply
-
     def reject(self, tool: str, pointer: str, error: str) -> None:
-        """Count an invalid call; one too many fails the turn."""
-        self.rejected += 1
+        """Count a call that could not be one; one too many fails the turn."""
         self.rejections.append(
             {"tool": line(tool, 64), "pointer": line(pointer, 100), "error": line(error, 200)}
         )
-        if self.rejected > MAX_REJECTIONS:
-            self.failed("invalid_action_exhausted", error)
+        if len(self.rejections) > MAX_REJECTIONS:
+            self.fail("invalid_action_exhausted", error)
 
-    def show(self, event: Event) -> None:
-        if self.is_open and isinstance(event, _MESSAGES):
-            self.emit(event)
+    def fail(self, failure: str, detail: str = "") -> None:
+        """The turn brought nothing, for a reason of FAILURES."""
+        self.failure, self.detail = failure, line(detail, 300)
 
-    def used(self, usage: TurnUsage) -> None:
-        if self.is_open:
-            usage = checked(usage)
-            if usage.cost_usd is None and (cost := self.price(usage)) is not None:
-                usage = usage.model_copy(update={"cost_usd": str(cost)})
-            self.usage = total((self.usage, usage))
+    def count_reply(self, reply: Reply) -> None:
+        """Count what the driver got to read."""
+        text = json.dumps(reply.content, sort_keys=True, default=str)
+        self._replies += 1
+        self._bytes += len(text)
+        self._cut += CUT in text
+        self._digest.update(text.encode())
 
-    def failed(self, failure: str, detail: str = "") -> None:
-        if failure not in FAILURES:
-            raise ValueError(f"{failure!r} is not a reason for a failed turn")
-        if self.is_open:
-            self.failure, self.detail = failure, line(detail, 300)
-
-    def record(self, executed: tuple[int, ...], seconds: float) -> TurnEnded:
-        """The trajectory's record of the finished turn."""
-        validation: dict[str, Any] = {"ok": not self.failure and not self.rejected}
-        if self.rejected:
-            validation |= {"retries": self.rejected, "rejections": self.rejections}
+    def event(self, executed: tuple[int, ...], seconds: float) -> TurnEnded:
+        """The record itself; `executed` are the numbers of the calls that were made."""
+        validation: dict[str, Any] = {"ok": not self.failure and not self.rejections}
+        if self.rejections:
+            validation |= {"retries": len(self.rejections), "rejections": self.rejections}
         if self.failure:
             validation |= {"reason": self.failure, "detail": self.detail}
         if self.asked > MAX_CALLS:
             validation |= {"ok": False, "over_the_cap": self.asked - MAX_CALLS}
+        seen: dict[str, Any] = {}
+        if self._replies:
+            seen = {"replies": self._replies, "bytes": self._bytes, "sha256": self._digest.hexdigest()}
+            seen |= {"cut": self._cut} if self._cut else {}
         return TurnEnded(
             index=self.index,
-            observation=self._observation(),
+            observation=seen,
             proposed=tuple(self.proposed),
             validation=validation,
             executed=executed,
@@ -123,37 +97,47 @@ class OpenTurn:
             seconds=round(seconds, 3),
         )
 
-    def _observation(self) -> dict[str, Any]:
-        if not self._replies:
-            return {}
-        seen = {"replies": self._replies, "bytes": self._bytes, "sha256": self._digest.hexdigest()}
-        return seen | ({"cut": self._cut} if self._cut else {})
 
-    def _observe(self, reply: Reply) -> None:
-        text = json.dumps(reply.content, sort_keys=True, default=str)
-        self._replies += 1
-        self._bytes += len(text)
-        self._cut += CUT in text
-        self._digest.update(text.encode())
+@dataclass(slots=True)
+class OpenTurn:
+    """Implements the drivers' Turn port: calls one after the other, each counted in the turn's record."""
 
+    record: TurnRecord
+    answer: Answering
+    emit: Callable[[Event], None]
+    lock: anyio.Lock
+    is_open: bool = True
 
-def checked(usage: TurnUsage) -> TurnUsage:
-    """A usage with countable figures; an invalid one (negative, not a number) becomes unknown."""
-    wrong = {
-        name: None
-        for name, value in usage.model_dump(exclude={"model", "cost_usd"}).items()
-        if value is not None and not 0 <= value < 10**12
-    }
-    cost = dollars(usage.cost_usd)
-    return usage.model_copy(
-        update=wrong | {"cost_usd": None if cost is None else str(cost), "model": line(usage.model, 120)}
-    )
+    async def ask(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply:
+        record = self.record
+        async with self.lock:
+            if not self.is_open:
+                raise RuntimeError("this turn is over")
+            record.asked += 1
+            if record.asked > MAX_CALLS:
+                return refusal(call_id, tool, f"more than {MAX_CALLS} calls in one turn: not looked at")
+            record.proposed.append(line(call_id, 128))
+            if record.failure == "invalid_action_exhausted":
+                return refusal(
+                    call_id, tool, "too many calls of this turn could not be understood: it is over"
+                )
+            reply = await self.answer(call_id, tool, args)
+            record.count_reply(reply)
+            return reply
 
+    def show(self, event: Event) -> None:
+        if self.is_open and isinstance(event, _MESSAGES):
+            self.emit(event)
 
-def dollars(text: str | None) -> Decimal | None:
-    """An amount of money as reported by a provider; None if invalid."""
-    try:
-        amount = Decimal(text) if text is not None and len(text) <= 40 else Decimal("NaN")
-    except InvalidOperation:
-        return None
-    return amount if amount.is_finite() and 0 <= amount < 10**9 else None
+    def used(self, usage: TurnUsage) -> None:
+        if self.is_open:
+            usage = checked(usage)
+            if usage.cost_usd is None and (cost := self.record.price(usage)) is not None:
+                usage = usage.model_copy(update={"cost_usd": str(cost)})
+            self.record.usage = total((self.record.usage, usage))
+
+    def failed(self, failure: str, detail: str = "") -> None:
+        if failure not in FAILURES:
+            raise ValueError(f"{failure!r} is not a reason why a turn fails")
+        if self.is_open:
+            self.record.fail(failure, detail)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
-from fleet import __version__
-from fleet.clock import iso
 from fleet.events.model import FindingRaised, FindingVerified
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
-from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
+from fleet.findings.evidence import EvidenceStep
 from fleet.findings.outage import SURFACE, WORD, Outage
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
+from fleet.runs.proof.verify import keep_evidence
 from fleet.store.rows import FindingRow
 
 EXPECTED = "every target of the platform answers"
@@ -49,7 +49,15 @@ async def confirm(
             "held": outage.held,
         },
     )
-    sha256 = _sealed(world, row, persona, outage)
+    steps = tuple(
+        EvidenceStep(
+            tool="qa_fetch" if look.what.startswith("http") else "node",
+            args={"url": look.what} if look.what.startswith("http") else {"method": look.what},
+            result={"target": look.target, "at_s": look.at, "how": look.said, "error": look.how},
+        )
+        for look in outage.looks
+    )
+    sha256 = keep_evidence(world, row, persona, expectation=EXPECTED, steps=steps, rate=(PROOF, PROOF))
     envelope = compose(
         world.redactor,
         source=row.persona,
@@ -62,10 +70,8 @@ async def confirm(
         title=row.title,
         repro=repro,
     )
-    proven = {"evidence": sha256, "envelope": write(envelope)}
-    if await world.journal.add_finding(_with(row, **proven)):
-        title = row.title
-        stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=WORD, title=title))
+    if await world.journal.add_finding(replace(row, evidence=sha256, envelope=write(envelope))):
+        stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=WORD, title=row.title))
         stream.emit(
             FindingVerified(fingerprint=row.fingerprint, confirmed=PROOF, tries=PROOF, state="confirmed")
         )
@@ -81,43 +87,3 @@ async def repeat_held(world: FleetContext, run: str, fingerprint: str) -> None:
     for row in await world.journal.findings(None, ["confirmed"]):
         if row.fingerprint == fingerprint and row.run_id != run and row.data.get("held"):
             await world.journal.set_finding(row.run_id, fingerprint, state="repeated")
-
-
-def _with(row: FindingRow, *, evidence: str, envelope: str) -> FindingRow:
-    values = {name: getattr(row, name) for name in FindingRow.__dataclass_fields__}
-    return FindingRow(**values | {"evidence": evidence, "envelope": envelope})
-
-
-def _sealed(world: FleetContext, row: FindingRow, persona: LoadedPersona, outage: Outage) -> str:
-    steps = tuple(
-        EvidenceStep(
-            tool="qa_fetch" if look.what.startswith("http") else "node",
-            args={"url": look.what} if look.what.startswith("http") else {"method": look.what},
-            result={"target": look.target, "at_s": look.at, "how": look.said, "error": look.how},
-        )
-        for look in outage.looks
-    )
-    bundle = Bundle(
-        fingerprint=row.fingerprint,
-        run=row.run_id,
-        persona=row.persona,
-        persona_sha256=persona.sha256,
-        probe=WORD,
-        expectation=EXPECTED,
-        surface=SURFACE,
-        severity=row.severity,
-        title=row.title,
-        repro=row.repro,
-        steps=steps,
-        confirmed=row.confirmed,
-        tries=row.tries,
-        platform=world.platform.name,
-        chain_id=world.platform.chain.id,
-        tools={"fleet": __version__, "jail": f"{world.tier.backend}/{world.tier.tier}"},
-        seen_at=iso(world.clock.now()),
-    )
-    sealed = seal(bundle, world.redactor)
-    folder = world.folder(row.run_id) / "evidence"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    save(folder, sealed)
-    return sealed.sha256

@@ -95,7 +95,8 @@ class Watch:
     # -- looking ---------------------------------------------------------------------------------------------
 
     async def _looked(self) -> Verdict:
-        targets, patience = self._targets(), Patience(self.world.platform.web.patience_s)
+        may, patience = FETCH in self.persona.persona.tools, Patience(self.world.platform.web.patience_s)
+        targets = tuple(one for one in self.session.contacts.targets if may or not one.bases)
         hosts = {one.name: (reach_of(one.host), has_name(one.host)) for one in targets}
         clock, verdict = self.world.clock, decide((), (), hosts)
         started = clock.monotonic()
@@ -114,11 +115,6 @@ class Watch:
                     own = await stack.enter_async_context(own_listener())
                 await self._ask_controls(turn, deadline, own)
         return decide(self._looks, self._controls, hosts, patience)
-
-    def _targets(self) -> tuple[Target, ...]:
-        """The targets that this persona may look at."""
-        may = FETCH in self.persona.persona.tools
-        return tuple(one for one in self.session.contacts.targets if may or not one.bases)
 
     async def _one(self, target: Target, turn: int, at: float, deadline_s: float) -> None:
         what = target.url(turn) if target.bases else "eth_chainId"

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.drivers.playbook import Attempt
 from fleet.findings.fingerprint import fingerprint, identity
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import Sighting, mentioned, of_probe
 from fleet.oracles.answers import Violation, judge
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Severity, Step, Surface
+from fleet.runs.proof.attempt import Attempt
 from fleet.store.rows import FindingRow
 from fleet.text import line
 from sandbox.spec import Effect
@@ -73,7 +73,11 @@ def candidates(
 
     A probe that is not `trusted` is a driver's claim: its words and severity do not count as an oracle's.
     """
-    found = [one for index in range(len(seen.results)) for one in _broken(seen, index)]
+    found = [
+        (index, one)
+        for index, (asked, result) in enumerate(zip(seen.asked, seen.results, strict=True))
+        for one in judge(asked["tool"], asked["args"], result)
+    ]
     explained = {field for one in found for field in one[1].fields}
     fields = set(mentioned(probe.expect))
     own = seen.state == "finding"
@@ -131,11 +135,6 @@ def answered(
             )
         )
     return tuple(found)
-
-
-def _broken(seen: Attempt, index: int) -> list[tuple[int, Violation]]:
-    asked = seen.asked[index]
-    return [(index, one) for one in judge(asked["tool"], asked["args"], seen.results[index])]
 
 
 def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bool) -> Candidate:

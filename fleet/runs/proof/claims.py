@@ -12,16 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleet.drivers.expect import check
 from fleet.findings.fingerprint import normalise_repro
 from fleet.findings.repro import ReproCall, ReproError, write_repro
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Probe
+from fleet.personas.model import Probe, Severity, Step, Surface
 from fleet.runs.call.guest_protocol import bad_args
-from fleet.runs.desk.offers import ReportFinding
 from fleet.runs.proof.verify import repro_of
 from fleet.store.rows import FindingRow
 from fleet.text import line
@@ -37,6 +37,26 @@ _COSTLY = re.compile(r"\bmatches\b")
 _LITERAL = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _RESULT = re.compile(r"\bresults?\b")
 _RUN_NAME = re.compile(r"qa-[a-z2-7]{8}-[0-9]")
+
+
+class ReportFinding(BaseModel):
+    """Claim a defect beyond the plan, with the calls that show it. It is run again before it counts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: Annotated[str, Field(min_length=8, max_length=300, description="what is wrong, what was expected")]
+    severity: Severity
+    surface: Surface | None = None
+    steps: Annotated[
+        tuple[Step, ...],
+        Field(
+            max_length=16, description="calls that show it, {tool, args}; {site} {proxy} {name} {face:NAME}"
+        ),
+    ] = ()
+    expect: Annotated[
+        str,
+        Field(max_length=300, description="CEL over result and results: true when all is well, false now"),
+    ] = ""
 
 
 def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.drivers.expect import ExpectationError, Values, number
-from fleet.drivers.playbook import Attempt, attempt
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
+from fleet.runs.proof.attempt import Attempt, attempt
 from fleet.runs.proof.candidates import Candidate, answered, candidates
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.verify import Proof, prove_all

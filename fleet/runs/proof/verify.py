@@ -10,7 +10,6 @@ import anyio
 
 from fleet import __version__
 from fleet.clock import iso
-from fleet.drivers.playbook import Attempt, attempt
 from fleet.drivers.session import RunOver, Session
 from fleet.events.model import FindingVerified
 from fleet.events.stream import Stream
@@ -18,8 +17,9 @@ from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.repro import ReproCall
 from fleet.personas.load import LoadedPersona
-from fleet.personas.model import Probe, Severity
+from fleet.personas.model import Probe
 from fleet.runs.context import FleetContext
+from fleet.runs.proof.attempt import Attempt, attempt
 from fleet.runs.proof.candidates import ORDER as SEVERITIES
 from fleet.runs.proof.candidates import shows
 from fleet.store.rows import FindingRow
@@ -150,23 +150,64 @@ def _sealed(
     assert shown is not None
     calls = tuple(ReproCall(one["tool"], dict(one["args"])) for one in shown.asked)
     oracle = row.data.get("oracle", "")
+    often = f"seen {row.times} times in this run" if row.times > 1 else ""
+    steps = tuple(
+        EvidenceStep(tool=call["tool"], args=call["args"], result=result)
+        for call, result in zip(shown.calls, shown.results, strict=True)
+    )
+    rate = (verdict.confirmed, verdict.tries)
+    evidence = keep_evidence(
+        world,
+        row,
+        persona,
+        expectation=f"oracle {oracle}" if oracle else probe.expect,
+        steps=steps,
+        rate=rate,
+    )
+    envelope = compose(
+        world.redactor,
+        source=row.persona,
+        sev=next(one for one in SEVERITIES if one == row.severity),
+        surface=row.surface,
+        run=row.run_id,
+        fp=row.fingerprint,
+        rate=rate,
+        ev=evidence,
+        title=row.title,
+        body="\n".join(filter(None, (str(row.data.get("body", "")), often))),
+        repro=calls,
+        was=str(row.data.get("before", "")),
+    )
+    return {"evidence": evidence, "envelope": write(envelope)}
+
+
+def keep_evidence(
+    world: FleetContext,
+    row: FindingRow,
+    persona: LoadedPersona,
+    *,
+    expectation: str,
+    steps: tuple[EvidenceStep, ...],
+    rate: tuple[int, int],
+) -> str:
+    """Seal what shows a finding, masked, and keep it in its run's folder; the SHA-256 of the bundle.
+
+    `rate` is how often it was confirmed, of how many tries.
+    """
     bundle = Bundle(
         fingerprint=row.fingerprint,
         run=row.run_id,
         persona=row.persona,
         persona_sha256=persona.sha256,
-        probe=probe.id,
-        expectation=f"oracle {oracle}" if oracle else probe.expect,
+        probe=row.probe,
+        expectation=expectation,
         surface=row.surface,
         severity=row.severity,
         title=row.title,
         repro=row.repro,
-        steps=tuple(
-            EvidenceStep(tool=call["tool"], args=call["args"], result=result)
-            for call, result in zip(shown.calls, shown.results, strict=True)
-        ),
-        confirmed=verdict.confirmed,
-        tries=verdict.tries,
+        steps=steps,
+        confirmed=rate[0],
+        tries=rate[1],
         platform=world.platform.name,
         chain_id=world.platform.chain.id,
         tools={"fleet": __version__, "jail": f"{world.tier.backend}/{world.tier.tier}"},
@@ -176,26 +217,4 @@ def _sealed(
     folder = world.folder(row.run_id) / "evidence"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     save(folder, sealed)
-    envelope = compose(
-        world.redactor,
-        source=row.persona,
-        sev=_severity(row),
-        surface=row.surface,
-        run=row.run_id,
-        fp=row.fingerprint,
-        rate=(verdict.confirmed, verdict.tries),
-        ev=sealed.sha256,
-        title=row.title,
-        body="\n".join(filter(None, (str(row.data.get("body", "")), _often(row)))),
-        repro=calls,
-        was=str(row.data.get("before", "")),
-    )
-    return {"evidence": sealed.sha256, "envelope": write(envelope)}
-
-
-def _often(row: FindingRow) -> str:
-    return f"seen {row.times} times in this run" if row.times > 1 else ""
-
-
-def _severity(row: FindingRow) -> Severity:
-    return next(one for one in SEVERITIES if one == row.severity)
+    return sealed.sha256

@@ -26,7 +26,8 @@ Tell = Callable[[str, str], None]
 
 async def look_at_posts(world: FleetContext, tell: Tell) -> None:
     """Recent entries that are final by now, or whose block the chain no longer reaches."""
-    watched = await _watched(world)
+    mined = await world.journal.effects(None, ["tx"], ["done"], since=iso(world.clock.now() - BACK))
+    watched = [one for one in mined if one.data.get("purpose") == "post" and not one.data.get("final")]
     if not watched:
         return
     head, finality = await world.log.head(), world.platform.chain.finality_blocks
@@ -34,12 +35,6 @@ async def look_at_posts(world: FleetContext, tell: Tell) -> None:
         block = int(effect.data.get("block", 0))
         if head < block or head >= block + finality:
             await _look(world, effect, head, tell)
-
-
-async def _watched(world: FleetContext) -> list[EffectRow]:
-    since = iso(world.clock.now() - BACK)
-    mined = await world.journal.effects(None, ["tx"], ["done"], since=since)
-    return [one for one in mined if one.data.get("purpose") == "post" and not one.data.get("final")]
 
 
 async def _look(world: FleetContext, effect: EffectRow, head: int, tell: Tell) -> None:

@@ -14,7 +14,7 @@ from fleet.errors import UsageError
 from fleet.events.model import Header
 from fleet.events.trajectory import read
 from fleet.runs.context import FleetContext
-from fleet.runs.run import waits_key
+from fleet.runs.settlement.settle import waits_key
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
 
@@ -42,7 +42,9 @@ async def take_back(world: FleetContext) -> dict[str, str]:
     """
     said = {}
     for run in await keys_without_runs(world.state, world.journal):
-        head = _header(world, run)
+        path = world.folder(run) / "trajectory.jsonl"
+        first = next(iter(read(path)), None) if path.exists() else None
+        head = first if isinstance(first, Header) else None
         here = (world.platform.name, world.platform.chain.id)
         if world.journal.shared or head is None or (head.platform, head.chain_id) != here:
             keys = world.folder(run) / "keys"
@@ -78,12 +80,6 @@ async def _put_back(world: FleetContext, run: str, head: Header) -> None:
         waits_key(run), "crashed\nthe journal had lost it; its keys were found at start-up"
     )
     await world.source.begin(run)
-
-
-def _header(world: FleetContext, run: str) -> Header | None:
-    path = world.folder(run) / "trajectory.jsonl"
-    first = next(iter(read(path)), None) if path.exists() else None
-    return first if isinstance(first, Header) else None
 
 
 async def _row(journal: Journal, run: str) -> RunRow | None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.ports import PostedEntry
 from fleet.chain.tx import parse
-from fleet.errors import BudgetExceeded, ChainError, FleetError, Refused, Unreachable
+from fleet.errors import BudgetExceeded
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
-from fleet.findings.envelope import MAX_BYTES, compose, read, write
+from fleet.findings.envelope import compose, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.runs.context import FleetContext
 from fleet.store.rows import FindingRow
-from fleet.text import clean, cut_bytes
-from sandbox.tools.qa_report import Result
 
 CLOSING = "budget-exceeded"
 """Used in a closing report in place of a probe."""
@@ -104,39 +102,6 @@ async def _sent_by(world: FleetContext, run: str, text: str) -> str:
         if effect.data.get("purpose") == "post" and parse(bytes.fromhex(effect.data["raw"]))[0].data == data:
             return effect.ref
     return ""
-
-
-async def say(world: FleetContext, run: str, text: str) -> dict[str, Any]:
-    """`qa_report`: one free entry under the fleet's identity, masked and cut before it is signed, read back.
-
-    A text in the form of a finding is refused: `report_all` posts findings after their proof.
-    """
-    started = world.clock.monotonic()
-    shown = cut_bytes(world.redactor.text(clean(text, newlines=True)).strip(), MAX_BYTES)
-    answer = Result(ok=False, error_class="bad_request", error="/args/text: empty")
-    if read(shown).grammar != "free":
-        answer = replace(answer, error="/args/text: findings are posted automatically after their proof")
-    elif shown:
-        try:
-            posted = await world.log.post(shown, run=run)
-            answer = Result(ok=True, tx=posted.tx, index=posted.index, read_back=True)
-        except FleetError as error:
-            answer = replace(answer, error_class=_class_of(error), error=clean(str(error), 500))
-    return asdict(replace(answer, latency_ms=(world.clock.monotonic() - started) * 1000))
-
-
-def _class_of(error: FleetError) -> str:
-    for kind, word in _CLASSES:
-        if isinstance(error, kind):
-            return word
-    return "internal"
-
-
-_CLASSES: tuple[tuple[type[FleetError], str], ...] = (
-    (Refused, "refused"),
-    (Unreachable, "unreachable"),
-    (ChainError, "reverted"),
-)
 
 
 async def _done(world: FleetContext, row: FindingRow, posted: PostedEntry, stream: Stream) -> None:

@@ -29,6 +29,11 @@ ROUNDS = 3
 """How often a name may reappear during settling before it waits."""
 
 
+def waits_key(run: str) -> str:
+    """Where the journal keeps how a run ended whose clean-up has to wait."""
+    return f"outcome.{run}"
+
+
 async def settle(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
     """Finish every effect of a run; FleetError when something could not be checked and must wait."""
     world.signer.open_run(wallet.scope)

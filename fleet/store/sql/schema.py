@@ -24,10 +24,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from fleet.store.sql.text import plain
-
 SCHEMA_VERSION = 5
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
+
+
+def plain(text: str) -> str:
+    """Text that every database takes: lone surrogates and NUL are written as escapes; twice is once."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 class Words(TypeDecorator[str]):

@@ -11,8 +11,7 @@ from sqlalchemy import bindparam, select
 from fleet.clock import Clock, iso
 from fleet.errors import LostRun
 from fleet.store.sql.database import Connection, Database
-from fleet.store.sql.schema import RUNS
-from fleet.store.sql.text import plain
+from fleet.store.sql.schema import RUNS, plain
 from fleet.store.tables.units import INT_MAX
 
 __all__ = ["INT_MAX", "TableGroup", "lost", "pack", "plain", "unpack"]

@@ -1,4 +1,4 @@
-"""The playbook driver and its expectations, against a scripted session."""
+"""One attempt at a probe and its expectation, against a scripted session."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fleet.drivers.expect import ExpectationError, Values, check, holds, number
-from fleet.drivers.playbook import attempt
 from fleet.drivers.session import OUR_FAILURES, PASSING, Answer, RunOver
 from fleet.drivers.template import Bindings, wants_name
 from fleet.personas.model import Probe, Step
+from fleet.runs.proof.attempt import attempt
 
 BINDINGS = Bindings(run="abc", name="qa-abc-1", site="http://s", proxy="http://p", face="http://f/{name}/")
 

@@ -1,0 +1,211 @@
+"""How far a run has come: its plan and its counts, on the disk before anything depends on them.
+
+Everything that ends a run between two turns is decided here. Nothing here knows of a driver's calls.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from fleet.drivers.session import RunOver
+from fleet.events.usage import total
+from fleet.files import write_atomic
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.stop import stopped
+from fleet.personas.model import PolicySection
+from fleet.runs.call.decision_file import Decision
+from fleet.runs.call.decisions import DecisionRecorder
+from fleet.runs.desk.plan import Plan, PlanItem, State, complete
+from fleet.runs.desk.state_file import RunState, StateFile, invalid
+from fleet.runs.desk.stop_conditions import RunFacts, full, next_item, retries_left, stop
+from fleet.runs.desk.turn import TurnRecord
+from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.proof.probe_runner import Exercise
+
+PLAN = "PLAN.md"
+TRAJECTORY = "trajectory.jsonl"
+_LOG = logging.getLogger("fleet.runs")
+
+
+class RunProgress:
+    """One run's plan, counts and end. `over` is set once, and whatever ends later changes nothing."""
+
+    def __init__(
+        self, exercise: Exercise, policy: PolicySection, recorder: DecisionRecorder, hand: DriverChoice
+    ) -> None:
+        self._exercise, self._policy, self._recorder, self.hand = exercise, policy, recorder, hand
+        self._world, self._run = exercise.world, exercise.run
+        self._folder: Path = self._world.folder(self._run)
+        self._file = StateFile(self._folder, self._run)
+        self._shown = ""
+        self.state = RunState.begin(self._run, Plan.of(exercise.persona.persona.probe))
+        self.over: RunOver | None = None
+
+    def resume(self) -> bool:
+        """Go on from the state on the disk; False when there is none.
+
+        RunOver `state_invalid` when what is there is not of this run.
+        """
+        if not self._file.path.exists():
+            return False
+        self.state = self._file.load()
+        self._file.adopt(self.state)
+        self._exercise.session.strikes.withdraw(self.state.withdrawn)
+        return True
+
+    def begin(self) -> None:
+        """Put plan and state on the disk; RunOver `state_invalid` when that is not possible."""
+        self.keep(self.state.model_copy(update={"signature": self._signature(self.state)}))
+
+    def check(self) -> None:
+        """RunOver when the run has ended, or its state is not what was written last."""
+        if self.over is not None:
+            raise self.over
+        try:
+            self._file.check()
+        except RunOver as over:
+            raise self.end(over) from None
+
+    def may_go_on(self) -> None:
+        """RunOver when a stop condition holds before a turn."""
+        found = stop(self.facts(), self._policy)
+        if found is not None:
+            raise self.end(RunOver(found.outcome, found.detail))
+
+    def more(self) -> str:
+        """What a driver that has stopped by itself is asked to go on with, "" when it may stop."""
+        facts = self.facts()
+        left = self._left(facts)
+        found = stop(facts, self._policy)
+        if found is not None and (left or found.reason == "kill_switch"):
+            raise self.end(RunOver(found.outcome, found.detail))
+        if not left:
+            return ""
+        if self.state.continuations >= self._policy.max_continuations:
+            why = f"told to go on {self.state.continuations} times, {len(left)} probes are open"
+            raise self.end(RunOver("max_continuations", why))
+        self.keep(self.state.model_copy(update={"continuations": self.state.continuations + 1}))
+        return f"The plan is not done. Go on with these: {', '.join(item.id for item in left)}."
+
+    def verdict(self) -> None:
+        """The completion gate, when a driver has ended by itself; RunOver unless everything was looked at."""
+        if self.over is not None:
+            raise self.over
+        facts = self.facts()
+        if complete(facts.plan, retries_left(self._policy, facts.retries_used)):
+            return
+        found = stop(facts, self._policy)
+        if found is not None:
+            raise self.end(RunOver(found.outcome, found.detail))
+        left = self._left(facts)
+        why = f"{len(left)} of {len(facts.plan.items)} probes are open" if left else "nothing was planned"
+        raise self.end(RunOver("incomplete", why))
+
+    def next_probe(self) -> str:
+        """The probe that the plan would work on next, or ""."""
+        return next_item(self.facts(), self._policy)
+
+    def may_try(self, probe: str) -> bool:
+        """Whether the plan and the policy let a probe be worked on now."""
+        facts = self.facts()
+        item = next((one for one in self._left(facts) if one.id == probe), None)
+        return item is not None and (item.state != "pending" or not full(facts, self._policy))
+
+    def mark(self, probe: str, state: State, reason: str = "", *, tried: bool = False) -> None:
+        """Note what became of a probe: on the disk at once that it was tried, else with its turn."""
+        plan = self.state.plan
+        item = plan.get(probe)
+        again = tried and item is not None and item.tries > 0
+        state_ = self.state.with_plan(plan.with_item(probe, state, reason, tried=tried))
+        if tried:
+            self.keep(state_.model_copy(update={"retries_used": state_.retries_used + again}))
+        else:
+            self.state = state_
+
+    def count_claim(self) -> int:
+        """One more claim beyond the plan; how many there were before."""
+        before = self.state.claims
+        self.keep(self.state.model_copy(update={"claims": before + 1, "stale": 0}))
+        return before
+
+    def count_turn(self, turn: TurnRecord) -> None:
+        """Count a turn that is over. A timeout is not a failed turn, and does not make one forgotten."""
+        state, failure = self.state, turn.failure
+        signature = self._signature(state)
+        late = failure == "turn_timeout"
+        counts = {
+            "turns": state.turns + 1,
+            "failed": state.failed + (not late) if failure else 0,
+            "timeouts": state.timeouts + late if failure else 0,
+            "last_failure": failure,
+            "stale": state.stale + 1 if signature == state.signature else 0,
+            "signature": signature,
+            "usage": total((state.usage, turn.usage)),
+        }
+        self.keep(state.model_copy(update=counts))
+
+    def change(self, hand: DriverChoice) -> None:
+        """Another driver goes on; the failures of the one before are not its own."""
+        self.hand = hand
+        self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
+
+    def decide(self, decision: Decision) -> None:
+        """Write down a decision that no event tells of."""
+        self._recorder.record(decision)
+
+    def end(self, over: RunOver) -> RunOver:
+        """The run is over from now on, whatever the driver does."""
+        if self.over is None:
+            self.over = over
+            why = over.detail or over.outcome
+            title = f"run {self._run} stops: {over.outcome}"
+            self.decide(Decision(title, "go on, or stop", "stop", why, "start another run"))
+        return self.over
+
+    def keep(self, state: RunState) -> None:
+        """Make a state the run's, on the disk first; RunOver when that is not possible."""
+        self.state = state.model_copy(update={"withdrawn": self._exercise.session.strikes.withdrawn})
+        try:
+            self._file.save(self.state)
+        except OSError as error:
+            raise self.end(invalid(f"cannot be written: {error.strerror}")) from None
+        try:  # for people only: after a loss of power it may be older than the state
+            if (shown := self.rendered()) != self._shown:
+                write_atomic(self._folder / PLAN, shown.encode(), sync_name=False)
+                self._shown = shown
+        except OSError as error:
+            _LOG.warning("%s of run %s: not written: %s", PLAN, self._run, error.strerror)
+
+    def rendered(self) -> str:
+        """The plan as a person or a driver reads it."""
+        return self.state.plan.render(self._run, self._exercise.persona.persona.name)
+
+    def facts(self) -> RunFacts:
+        """What the stop conditions are asked of; dial, STOP and the trajectory are read anew."""
+        state, pause = self.state, stopped(self._world.state)
+        try:
+            size = (self._folder / TRAJECTORY).stat().st_size
+        except OSError:
+            size = 0
+        return RunFacts(
+            plan=state.plan,
+            rung=read_dial(self._world.state / DIAL).rung,
+            stop=pause.why if pause else "",
+            turns=state.turns,
+            retries_used=state.retries_used,
+            failed=state.failed,
+            timeouts=state.timeouts,
+            last_failure=state.last_failure,
+            stale=state.stale,
+            size=size,
+            explores=self.hand.explores,
+            patience=self.hand.patience,
+        )
+
+    def _left(self, facts: RunFacts) -> tuple[PlanItem, ...]:
+        return facts.plan.open(retries_left(self._policy, facts.retries_used))
+
+    def _signature(self, state: RunState) -> str:
+        """What must move for a turn to have brought something: an open probe, or a claim."""
+        return f"{state.plan.signature(retries_left(self._policy, state.retries_used))} {state.claims}"

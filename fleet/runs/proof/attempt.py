@@ -1,0 +1,128 @@
+"""One execution of a probe: its steps called, their answers judged by what it expects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from anyio import to_thread
+
+from fleet.drivers.expect import ExpectationError, Values, check, holds
+from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
+from fleet.drivers.template import wants_name
+from fleet.findings.sighting import mentioned
+from fleet.machine import pressure
+from fleet.personas.model import Probe
+from fleet.personas.needs import needs_of
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+State = Literal["healthy", "finding", "inconclusive", "not_applicable"]
+
+_HISTORY = re.compile(r"\bhistory\.([a-z][a-z0-9_]*)")
+_NOT_OFFERED = re.compile(r"function not found|function does not exist|unknown (?:function|selector)", re.I)
+"""What a diamond says of a selector that none of its facets has (platform-facts 1.3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One execution of a probe. `inconclusive` means it could not be looked at, and says why.
+
+    `denied` is the gate's rule when a call was not permitted, `cause` the error_class of a call that could
+    not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform has nothing there
+    to look at.
+    """
+
+    state: State
+    reason: str = ""
+    denied: str = ""
+    cause: str = ""
+    lost: bool = False
+    calls: tuple[Mapping[str, Any], ...] = field(default=())
+    """What was called: tool and resolved args."""
+    asked: tuple[Mapping[str, Any], ...] = field(default=())
+    """The same with the placeholders of a repro."""
+    results: tuple[Mapping[str, Any], ...] = field(default=())
+
+
+RESTARTS = 2
+"""How often an attempt that has acted begins anew, under a fresh name: a jail was killed, a target was
+away."""
+
+
+async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Attempt:
+    """Run the steps of one probe and judge them; RunOver passes through.
+
+    What could not be looked at for a reason that may pass is looked at again, with a back-off, for as long as
+    the session has patience with that target.
+    """
+    await to_thread.run_sync(check, probe.expect)  # the first one of a process loads the library
+    if why := await session.missing(needs_of(probe)):
+        return Attempt(state="not_applicable", reason=why)
+    tries = restarts = 0
+    while True:
+        seen = await _once(session, probe, proof)
+        if seen.lost and restarts < RESTARTS:
+            restarts += 1
+            continue
+        if seen.lost or seen.cause not in PASSING or not seen.calls:
+            return seen
+        last, acted = seen.calls[-1], any(TOOLS[call["tool"]].effect is Effect.ACT for call in seen.calls)
+        if (acted and tries >= RESTARTS) or not await session.wait_for(last["tool"], last["args"], tries):
+            return seen
+        tries += 1
+
+
+async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
+    args = [dict(step.args) for step in probe.steps]
+    bindings = session.bindings(fresh_name=wants_name(args))
+    seen = Attempt(state="inconclusive")
+    for step, raw in zip(probe.steps, args, strict=True):
+        resolved = bindings.resolve(raw)
+        answer = await session.call(step.tool, resolved, probe=probe.id, proof=proof)
+        seen = replace(
+            seen,
+            calls=(*seen.calls, {"tool": step.tool, "args": resolved}),
+            asked=(*seen.asked, {"tool": step.tool, "args": bindings.pointed(raw)}),
+            results=(*seen.results, answer.result),
+        )
+        cause = cause_of(answer.result)
+        if answer.denied or cause in OUR_FAILURES:
+            reason = answer.reason or str(answer.result.get("error", ""))
+            why = f"{step.tool}: {answer.denied or cause}: {reason}"
+            cause = "" if answer.denied else cause
+            return replace(seen, reason=why, denied=answer.denied, cause=cause, lost=answer.lost)
+        if cause == "reverted" and _NOT_OFFERED.search(str(answer.result.get("error", ""))):
+            why = f"{step.tool}: the diamond does not offer this function"
+            return replace(seen, state="not_applicable", reason=why)
+    return _judged(session, probe, seen)
+
+
+def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
+    """The expectation's word, once the control says that there is something to judge."""
+    blank = {name for result in seen.results for name in result.get("unjudged", ())}
+    if missed := sorted(blank & set(mentioned(probe.expect))):
+        return replace(
+            seen, reason=f"nothing can be said of {', '.join(missed)}: the page was too costly to judge"
+        )
+    figures = session.history()
+    values = Values(seen.results, figures, session.facts())
+    first = _first_look(probe, figures)
+    try:
+        if probe.control and not first and not holds(probe.control, values):
+            busy = pressure() or "this machine may be busy"
+            reason = f"could not tell: what it is compared with is off as well; {busy}"
+            return replace(seen, reason=reason, cause="busy")
+        if first:
+            return replace(seen, state="healthy", reason=f"a first look: it begins the history of {first}")
+        return replace(seen, state="healthy" if holds(probe.expect, values) else "finding")
+    except ExpectationError as error:
+        return replace(seen, reason=f"expectation {error}")
+
+
+def _first_look(probe: Probe, figures: Mapping[str, float]) -> str:
+    """The metric that this probe notes, compares with and has no figure of yet; "" when it has all."""
+    wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
+    return ", ".join(sorted(name for name in wanted & probe.note.keys() if name not in figures))

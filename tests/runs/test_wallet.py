@@ -1,0 +1,28 @@
+"""The throwaway keys of one run, as its calls see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleet.runs.call.wallet import Wallet
+from sandbox.tools import TOOLS
+from tests.runs.table import RUN, look, persona, seated
+
+pytestmark = pytest.mark.anyio
+
+CALLER = TOOLS["qa_call"].needs_key
+
+
+async def test_a_call_is_given_every_key_and_their_files_are_read_once(tmp_path: Path) -> None:
+    name = f"qa-{RUN}-1"
+    async with seated(tmp_path, persona(look("a"))) as table:
+        await Wallet(table.world, RUN).ready("qa_create", {"name": name})
+        wallet = Wallet(table.world, RUN)  # of a process that goes on
+        assert wallet.addresses().keys() == {name}
+        await wallet.ready("qa_call", {})
+        assert wallet.addresses() == wallet.keys.addresses()
+        assert wallet.addresses().keys() == {name, CALLER}
+        (table.folder / "keys" / CALLER).unlink()
+        assert wallet.addresses().keys() == {name, CALLER}

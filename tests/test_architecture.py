@@ -1,0 +1,77 @@
+"""`docs/ARCHITECTURE.md` is true: its files and its names are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+WHAT = (
+    "a gate rule",
+    "who pays for a transaction",
+    "how a finding is proven",
+    "what a reorg undoes",
+    "how a webhook is verified",
+    "a new tool",
+    "a new driver",
+    "the CLI table of runs",
+    "what a jail may reach",
+    "when a folder is removed",
+)
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the one table under a heading, its head left out."""
+    _, _, text = PAGE.partition(f"## {heading}\n")
+    lines = [line for line in text.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+@cache
+def defined(file: Path) -> frozenset[str]:
+    """What a module defines at its top."""
+    names = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return frozenset(names)
+
+
+def test_each_question_of_a_stranger_has_one_answer() -> None:
+    assert tuple(row[0] for row in rows("Where to change what")) == WHAT
+    assert PAGE.rstrip().splitlines()[-1].startswith("| when a folder is removed")
+
+
+@pytest.mark.parametrize(("what", "file", "name"), rows("Where to change what"))
+def test_where_to_change_it_is_a_file_that_defines_it(what: str, file: str, name: str) -> None:
+    path = ROOT / file.strip("`")
+    assert path.is_file(), what
+    first = re.match(r"`([A-Za-z_]+)`", name)
+    assert first is not None, what
+    assert first[1] in defined(path), what
+
+
+@pytest.mark.parametrize(("exception", "raised", "caught"), rows("Exceptions that steer"))
+def test_a_control_exception_lives_where_the_page_says(exception: str, raised: str, caught: str) -> None:
+    place = re.search(r"\(([a-z_/]+)\)", exception)
+    assert place is not None, exception
+    room = ROOT if place[1].startswith("sandbox") else ROOT / "fleet"
+    names = set(re.findall(r"`([A-Za-z]+)`", exception))
+    assert names <= defined(room / f"{place[1]}.py")
+    for file in re.findall(r"`([a-z_/]+\.py)`", caught):
+        assert any((top / file).is_file() for top in (ROOT, ROOT / "fleet")), file
+
+
+def test_every_room_has_a_line() -> None:
+    for room in sorted(path.parent for path in (ROOT / "fleet").glob("*/__init__.py")):
+        assert f"`fleet/{room.name}`" in PAGE or f"`{room.name}`" in PAGE, room
+    for room in sorted(path.parent for path in (ROOT / "fleet" / "runs").glob("*/__init__.py")):
+        assert f"**{room.name}**" in PAGE, room
