@@ -20,7 +20,7 @@ from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image, Tier
 from fleet.jail.reap import reap_stale
 from fleet.jail.selfcheck import require
-from fleet.jail.toolcheck import Programs, try_programs
+from fleet.jail.toolcheck import Programs
 
 SPOOL = "jails"
 POOL = 2
@@ -43,11 +43,6 @@ class Bootstrap:
         tier = await self._proof
         require(tier)
         return tier
-
-    async def cannot_start(self) -> str:
-        """Why the platform's compiler or loader cannot be tried here; "" if they can, or if it has none."""
-        tried = await try_programs(self.shown, programs(self.platform), spool=self.state / SPOOL)
-        return "; ".join(f"{one.name}: {one.seen}" for one in tried if one.ours)
 
 
 def programs(platform: Platform) -> Programs:

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import anyio
 
 from fleet.app.bootstrap import Bootstrap
 from fleet.app.options import Options
 from fleet.app.persona_sets import load, roster
-from fleet.app.triage_pass import pass_over
 from fleet.app.wiring import wired
 from fleet.chain.ports import Role
 from fleet.chain.rpc import Rpc
-from fleet.config import FleetConfig, load_fleet, load_platform
 from fleet.drivers.expect import ExpectationCache
 from fleet.events.daemon_events import Feed
 from fleet.events.live import Hub
-from fleet.gate.budget import day_limits
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.driver_choice import drivers
+from fleet.runs.executor import Executor
+from fleet.runs.janitor import Janitor
 from fleet.runs.queue import Queue
-from fleet.service.daemon import Daemon
+from fleet.service.daemon import Daemon, see_through
 from fleet.service.follow import Followers
-from fleet.service.http_server import listeners, serve
+from fleet.service.health import DaemonHealth
+from fleet.service.http_server import serve
 from fleet.service.ingress import Ingress
-from fleet.service.logs import log_daemon, log_run, mask_with
+from fleet.service.listeners import listeners
+from fleet.service.log_events import log_daemon, log_run
+from fleet.service.logs import mask_with
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.persona_watcher import PersonaWatcher
-from fleet.service.triggers import Triggers
-from fleet.triggers.hook_secret import hook_secrets
+from fleet.service.readiness import Readiness
+from fleet.service.reread import open_secrets, reread
+from fleet.service.triggers import Side, Triggers
 
 
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
     """Serve until a signal; call `opened` once the start has nothing left to wait for."""
-    _open_secrets(fence.config, options.state)
+    open_secrets(fence.config, options.state)
     good = partial(roster, options.folder, bad_expectation=_compiled(options).check)
     found, _ = await anyio.to_thread.run_sync(good)  # the folder's watcher reports bad files
     tally, hub = Tally(), Hub()
@@ -47,16 +49,10 @@ async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened:
         Rpc(world.platform.chain.rpc) as rpc,
     ):
         opened()
-        mask_with(world.redactor)
+        mask_with(world.redactor.text)
         feed = Feed(options.state / "events.jsonl", clock=world.clock, readers=(tally.daemon, log_daemon))
         try:
-            daemon = make(options, world, rpc, found, feed, notifier, tally)
-            lines = listeners(options.state, options.port)
-            doors = ways_in(daemon)
-            followers = Followers(hub, options.state)
-            pages = partial(serve, daemon.vitals, options.state, lines, doors, followers=followers)
-            daemon.more = (("the health pages", pages),)
-            await daemon.serve()
+            await make(options, world, rpc, found, feed, notifier, tally, hub=hub).serve()
         finally:
             feed.close()
 
@@ -69,8 +65,11 @@ def make(
     feed: Feed,
     notifier: Notifier,
     tally: Tally,
+    *,
+    hub: Hub | None = None,
+    more: Sequence[Side] = (),
 ) -> Daemon:
-    """The daemon over an opened world, without its health pages."""
+    """The daemon over an opened world; its pages and ways in too, where there is a `hub` that they follow."""
     queue = Queue(
         world.journal,
         world.platform.name,
@@ -78,72 +77,69 @@ def make(
         feed,
         enqueue=world.source.trigger,
         enqueue_all=world.source.trigger_all,
-        day=lambda: day_limits(daemon.world.config.budget),
+        day=world.day,
         drivers=drivers(world.model),
+        signals=world.signals,
     )
-    sponsor = world.signer.address(Role.SPONSOR)
-    triggers = Triggers(
-        queue,
-        world.journal,
-        rpc,
-        world.platform,
-        sponsor,
-        world.state,
-        world.clock,
-        emit=feed.tell,
-        fire_all=queue.fire_all,
-        hooks=lambda: daemon.world.config.hooks,
-    )
-
-    def reread() -> FleetConfig:
-        config = load_fleet()
-        load_platform(options.platform or config.platform, world.state)
-        _open_secrets(config, world.state)
-        return config
-
-    daemon = Daemon(
+    triggers = _triggers(world, rpc, queue, feed)
+    readiness = Readiness(notifier, world.clock)
+    run = partial(see_through, world)
+    executor = Executor(world, personas, run, feed, ended=triggers.ended, beat=readiness.beat)
+    health = DaemonHealth(world, executor, personas, tally, readiness)
+    if hub is not None:
+        lines, followers = listeners(options.state, options.port), Followers(hub, options.state)
+        doors = ways_in(world, queue, triggers, personas)
+        pages = partial(serve, health, options.state, lines, doors, followers=followers)
+        more = (*more, ("the health pages", pages))
+    check = partial(load, bad_expectation=_compiled(options).check)
+    return Daemon(
         world=world,
         personas=personas,
         feed=feed,
         queue=queue,
         triggers=triggers,
-        roll=PersonaWatcher(
-            options.folder, personas, partial(load, bad_expectation=_compiled(options).check), triggers, feed
-        ),
-        triage=_triage,
-        reread=reread,
-        grace_s=options.grace_s,
+        roll=PersonaWatcher(options.folder, personas, check, triggers, feed),
+        executor=executor,
+        janitor=Janitor(world, executor, feed, ended=triggers.ended),
+        health=health,
+        readiness=readiness,
         notifier=notifier,
-        tally=tally,
+        reread=partial(reread, options.platform, world.state),
+        grace_s=options.grace_s,
+        more=more,
     )
-    return daemon
+
+
+def _triggers(world: FleetContext, rpc: Rpc, queue: Queue, feed: Feed) -> Triggers:
+    return Triggers(
+        queue,
+        world.journal,
+        rpc,
+        world.platform,
+        world.chain.signer.address(Role.SPONSOR),
+        world.state,
+        world.clock,
+        emit=feed.tell,
+        fire_all=queue.fire_all,
+        hooks=world.live.hooks,
+    )
 
 
 def _compiled(options: Options) -> ExpectationCache:
     return ExpectationCache(options.state / "expectations")
 
 
-def _open_secrets(config: FleetConfig, state: Path) -> None:
-    """ConfigError at start for a webhook whose secret is unusable."""
-    for name in config.hooks:
-        hook_secrets(config, name, state)
-
-
-def ways_in(daemon: Daemon) -> Ingress:
+def ways_in(
+    world: FleetContext, queue: Queue, triggers: Triggers, personas: dict[str, LoadedPersona]
+) -> Ingress:
     """What the outside may queue, by the current configuration."""
-    world = daemon.world
     return Ingress(
-        queue=daemon.queue,
+        queue=queue,
         book=world.journal,
         platform=world.platform.name,
-        personas=daemon.personas,
-        config=lambda: daemon.world.config,
-        subscribers=daemon.triggers.subscribers,
+        personas=personas,
+        config=world.live,
+        subscribers=triggers.subscribers,
         state=world.state,
         clock=world.clock,
     )
-
-
-async def _triage(world: FleetContext, persona: LoadedPersona) -> str:
-    result = await pass_over(world, persona)
-    return f"{len(result.items)} items" + ("" if result.changed else ", unchanged")

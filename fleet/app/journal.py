@@ -39,10 +39,11 @@ async def at_work(
     stalled_s: float,
     clock: Clock | None = None,
     rung: Callable[[], str] = str,
+    found: Callable[[], object] = bool,
 ) -> AsyncIterator[tuple[Journal, Source]]:
     """The journal of a process that executes runs, and the source of its runs.
 
-    `rung` is asked at each claim.
+    `rung` is asked at each claim; `found` as in Dispatcher.
     """
     if isinstance(place, Path):
         async with await Journal.open(place, clock=clock, keeper="") as journal:
@@ -54,6 +55,6 @@ async def at_work(
             Dispatcher,  # of the extra `postgres`, which the journal asked for
         )
 
-        queue = Dispatcher(place, journal, platform, owner, stalled_s=stalled_s, rung=rung)
-        async with queue.open() as source:
+        made = Dispatcher(place, journal, platform, owner, stalled_s=stalled_s, rung=rung, found=found)
+        async with made.open() as source:
             yield journal, source

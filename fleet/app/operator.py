@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fleet.app.journal import open_journal
 from fleet.app.lock import only_one
-from fleet.app.wiring import JournalledTx, fences
+from fleet.app.wiring import fences
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.keys import load_key
 from fleet.chain.metadata import metadata_key
@@ -18,7 +18,8 @@ from fleet.chain.policy import NeverList
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
-from fleet.config import Platform, key_file, load_fleet, load_platform
+from fleet.chain.tx_journal import JournalledTx
+from fleet.config import LiveConfig, Platform, key_file, load_fleet, load_platform
 from fleet.errors import Refused, TxFailed
 
 
@@ -58,6 +59,7 @@ class Operator:
             to=to,
             data=FUNCTIONS[function].encode(*args),
             gas=gas or self.platform.gas.small,
+            charge="none",
             purpose=f"operator {function}",
         )
         return (await self.signer.submit(request)).tx
@@ -77,6 +79,6 @@ async def open_operator(state: Path, *, platform: str | None) -> AsyncIterator[O
                 profile.chain,
                 JournalledTx(journal),
                 keys=Keys(operator=key),
-                fences=fences(state, NeverList(config.never), profile, None),
+                fences=fences(state, NeverList(LiveConfig(config).never), profile),
             )
             yield Operator(rpc, profile, signer)

@@ -2,80 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
-from typing import Any
 
-from fleet.app.bootstrap import Bootstrap, fenced
+from fleet.app.bootstrap import SPOOL, Bootstrap, fenced, programs
 from fleet.app.journal import at_work
-from fleet.broker.broker import Broker, EgressPolicy, TxPort
-from fleet.chain.facets import offered
+from fleet.broker.broker import EgressPolicy
 from fleet.chain.feedback import FeedbackLog
-from fleet.chain.judge import SigningLimits, Spend
+from fleet.chain.judge import SigningLimits
 from fleet.chain.keys import load_key
 from fleet.chain.names import Names
 from fleet.chain.policy import NeverList
-from fleet.chain.ports import Role, TxRequest
+from fleet.chain.ports import Role
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
 from fleet.chain.sponsor import Sponsor
+from fleet.chain.tx_journal import JournalledTx
 from fleet.clock import Clock, SystemClock
-from fleet.config import FleetConfig, Platform, key_file
-from fleet.drivers.model.factory import model_driver, model_key
-from fleet.drivers.model.prices import cost
-from fleet.errors import RpcError, Unreachable
-from fleet.events.model import TurnUsage
+from fleet.config import FleetConfig, LiveConfig, Platform, SinkSection, key_file
+from fleet.drivers.model.factory import model_key
+from fleet.errors import Unreachable
 from fleet.events.sinks import sinking
 from fleet.events.stream import Reader
 from fleet.events.tracing import tracing
 from fleet.findings.redact import Redactor
 from fleet.gate.dial import DIAL, read_dial
-from fleet.gate.gate import STOPPED
-from fleet.gate.stop import stopped
-from fleet.jail.model import Egress, Tier
-from fleet.jail.selfcheck import require
+from fleet.gate.gate import rung_now
 from fleet.personas.load import LoadedPersona
-from fleet.runs.context import FleetContext, MakeEgress
-from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.checks import checks_of, why_not_started
+from fleet.runs.context import ChainSide, FleetContext, way_out
+from fleet.runs.driver_choice import configured_model
+from fleet.runs.signals import Signals
 from fleet.store.journal import Journal
 from fleet.store.location import store_place
-from fleet.triggers.hook import headers
-from fleet.triggers.hook_secret import sink_secret
+from fleet.triggers.sink_seal import SinkSeal
 
 
-class JournalledTx:
-    """The signer's journal: a transaction is an effect like any other."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    async def intend_tx(self, run: str, purpose: str, tx_hash: str, raw: bytes, meta: dict[str, Any]) -> int:
-        return await self._journal.intend(run, "tx", tx_hash, meta | {"purpose": purpose, "raw": raw.hex()})
-
-    async def still_open(self, effect_id: int) -> None:
-        await self._journal.still_open(effect_id)
-
-    async def unmined(self, run: str) -> list[bytes]:
-        tried = await self._journal.effects(run, ["tx"], ["open", "failed"])
-        mine = [
-            one.data for one in tried if one.data.get("role") == Role.IDENTITY and "status" not in one.data
-        ]
-        return [bytes.fromhex(data["raw"]) for data in mine]
-
-    async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
-        await self._journal.resolve(effect_id, "done" if status == "done" else "failed", data)
-
-
-def fences(state: Path, never: NeverList, platform: Platform, spend: Spend | None) -> SigningLimits:
+def fences(state: Path, never: NeverList, platform: Platform) -> SigningLimits:
     """The signer's questions at every signature: the current dial, STOP and never-list."""
     return SigningLimits(
-        rung=lambda: STOPPED if stopped(state) else read_dial(state / DIAL).rung.value,
-        spend=spend,
+        rung=partial(rung_now, state),
         never=never,
         stipend_wei=platform.sponsor.max_wei,
         token=platform.chain.token,
@@ -117,10 +86,12 @@ async def wired(
 ) -> AsyncIterator[FleetContext]:
     """The rest of a world, once its jail has passed its self-check."""
     state, config, profile = fence.state, fence.config, fence.platform
-    never = NeverList(config.never)
+    live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
     async with AsyncExitStack() as stack:
-        identity = load_key(key_file(config, "identity", state))
-        sponsor = load_key(key_file(config, "sponsor", state))
+        keys = Keys(
+            identity=load_key(key_file(config, "identity", state)),
+            sponsor=load_key(key_file(config, "sponsor", state)),
+        )
         rpc = await stack.enter_async_context(Rpc(profile.chain.rpc))
         await _target(rpc, profile, patient=patient)
         place = state / "fleet.db" if alone else store_place(config.store, state)
@@ -131,49 +102,33 @@ async def wired(
                 stalled_s=config.store.stalled_s,
                 clock=clock,
                 rung=lambda: read_dial(state / DIAL).rung.value,
+                found=signals.leftovers.set,
             )
         )
         tier = await fence.proven()
-        signer = Signer(
-            rpc,
-            profile.chain,
-            JournalledTx(journal),
-            keys=Keys(identity=identity, sponsor=sponsor),
-            fences=fences(state, never, profile, lambda request: _spend(world, request)),
-        )
-        redactor = Redactor(filter(None, (identity.reveal(), sponsor.reveal(), model_key(config, state))))
-        exported = await stack.enter_async_context(tracing(config.otel, mask=redactor.text))
+        never = NeverList(live.never)
+        redactor = _redactor(keys, config, state)
         sinks = {} if alone else config.sinks
-        seal = _seal(config, sinks, state, clock or SystemClock())
-        sent = await stack.enter_async_context(sinking(sinks, seal=seal, mask=redactor.value))
-        world = FleetContext(
+        readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
+        tried = partial(why_not_started, fence.shown, programs(profile), state / SPOOL)
+        yield FleetContext(
             state=state,
-            config=config,
+            live=live,
+            signals=signals,
             platform=profile,
             journal=journal,
             source=source,
             jail=fence.jail,
             tier=tier,
-            signer=signer,
-            sponsor=Sponsor(rpc, signer),
-            names=Names(rpc, profile.chain.diamond),
-            log=FeedbackLog(
-                rpc, profile.chain.diamond, profile.gas, signer, confirmations=profile.chain.confirmations
-            ),
-            identity=signer.address(Role.IDENTITY),
+            chain=_chain_side(rpc, profile, keys, journal, fences(state, never, profile)),
             redactor=redactor,
-            clock=clock or SystemClock(),
-            egress=_ways_out(profile, never),
-            never=never,
+            clock=clock,
+            egress=partial(way_out, replace(EgressPolicy.of(profile), never=never)),
             personas=personas,
-            watch=(*watch, *exported, *sent),
-            model=_model(config, state),
-            check=lambda: _check(rpc, profile, tier),
-            offered=lambda: offered(rpc, profile.chain.diamond),
-            node=partial(_ask, profile.chain.rpc),
-            cannot_start=fence.cannot_start,
+            watch=(*watch, *readers),
+            model=configured_model(config, state),
+            checks=checks_of(rpc, profile, tier, tried),
         )
-        yield world
 
 
 async def _target(rpc: Rpc, profile: Platform, *, patient: bool) -> None:
@@ -185,62 +140,34 @@ async def _target(rpc: Rpc, profile: Platform, *, patient: bool) -> None:
             raise
 
 
-def _ways_out(profile: Platform, never: NeverList) -> MakeEgress:
-    policy = replace(EgressPolicy.of(profile), never=never)
-
-    def egress(port: TxPort) -> Egress:
-        return Broker(policy, port).egress
-
-    return egress
-
-
-def _seal(
-    config: FleetConfig, sinks: Iterable[str], state: Path, clock: Clock
-) -> Callable[[str, bytes], dict[str, str]]:
-    """Sign a body for a sink; ConfigError when its secret is unusable."""
-    for name in sinks:
-        sink_secret(config, name, state)
-
-    def seal(name: str, body: bytes) -> dict[str, str]:
-        now = int(clock.now().timestamp())
-        return headers(sink_secret(config, name, state), token_hex(16), now, body)
-
-    return seal
+def _chain_side(
+    rpc: Rpc, profile: Platform, keys: Keys, journal: Journal, limits: SigningLimits
+) -> ChainSide:
+    chain = profile.chain
+    signer = Signer(rpc, chain, JournalledTx(journal), keys=keys, fences=limits)
+    return ChainSide(
+        signer=signer,
+        sponsor=Sponsor(rpc, signer),
+        names=Names(rpc, chain.diamond),
+        log=FeedbackLog(rpc, chain.diamond, profile.gas, signer, confirmations=chain.confirmations),
+        identity=signer.address(Role.IDENTITY),
+    )
 
 
-def _model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], DriverChoice] | None:
-    """The configured model, None without one. ConfigError for what would fail later."""
-    section, make = config.model, model_driver(config, state)
-    if section is None or make is None:
-        return None
-
-    def price(usage: TurnUsage) -> Decimal | None:
-        return cost(section.prices, usage)
-
-    return lambda _: DriverChoice(name="model", drive=make(), model=section.name, price=price, explores=True)
+def _redactor(keys: Keys, config: FleetConfig, state: Path) -> Redactor:
+    """Knows every secret that this process holds."""
+    held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
+    return Redactor(filter(None, (*held, model_key(config, state))))
 
 
-async def _ask(url: str, deadline_s: float) -> str:
-    """Send one request to the node on a new connection; return the failure, or ""."""
-    async with Rpc(url, timeout_s=deadline_s) as rpc:
-        try:
-            await rpc.call("eth_chainId")
-        except Unreachable as error:
-            return error.how
-        except RpcError:
-            pass  # an answer
-        return ""
-
-
-async def _check(rpc: Rpc, profile: Platform, tier: Tier) -> None:
-    """The health check before each run: the configured chain, and a jail."""
-    await rpc.check_target(profile)
-    require(tier)
-
-
-async def _spend(world: FleetContext, request: TxRequest) -> None:
-    """Charge a signature to its run: a tool's write, a report, or nothing (stipend, operator action)."""
-    if request.role is Role.THROWAWAY:
-        await world.charge(request.run, "writes")
-    elif request.role is Role.IDENTITY and request.run:
-        await world.charge(request.run, "reports")
+@asynccontextmanager
+async def _readers(
+    config: FleetConfig, sinks: Mapping[str, SinkSection], redactor: Redactor, state: Path, clock: Clock
+) -> AsyncIterator[tuple[Reader, ...]]:
+    """Spans and sinks: what leaves this process of a run's events, masked."""
+    seal = SinkSeal(config, sinks, state, clock)
+    async with (
+        tracing(config.otel, mask=redactor.text) as exported,
+        sinking(sinks, seal=seal, mask=redactor.value) as sent,
+    ):
+        yield (*exported, *sent)

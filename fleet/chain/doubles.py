@@ -12,12 +12,24 @@ import itertools
 from collections.abc import AsyncIterator, Sequence
 
 from fleet.chain import abi, codec, policy
+from fleet.chain.charge import check_charge, collect
 from fleet.chain.codec import Entry
 from fleet.chain.digest import keccak256
 from fleet.chain.judge import SigningLimits, stipend_left
 from fleet.chain.keys import address_of, fresh
 from fleet.chain.memory import MemoryJournal, MemoryNames, MemoryState
-from fleet.chain.ports import Cursor, Log, Page, PostedEntry, Receipt, Role, RunScope, Settlement, TxRequest
+from fleet.chain.ports import (
+    Charge,
+    Cursor,
+    Log,
+    Page,
+    PostedEntry,
+    Receipt,
+    Role,
+    RunScope,
+    Settlement,
+    TxRequest,
+)
 from fleet.errors import FleetError, Refused
 
 DIAMOND = "0x" + "d1" * 20
@@ -75,8 +87,7 @@ class MemorySigner:
 
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
         sender = self._judge(request)
-        if self._fences.spend and not request.cleanup:
-            await self._fences.spend(request)
+        await collect(request, self._scopes.get(request.run))
         number = next(self._count)
         tx = "0x" + keccak256(number.to_bytes(32, "big")).hex()
         meta = {"sender": sender, "role": str(request.role), "key": request.key}
@@ -102,6 +113,7 @@ class MemorySigner:
         return Settlement(state="failed", tx="", reason="nothing is ever half done in memory")
 
     def _judge(self, request: TxRequest) -> str:
+        check_charge(request)
         scope = self._scopes.get(request.run)
         if request.role in (Role.THROWAWAY, Role.SPONSOR) and scope is None:
             raise Refused(f"no run {request.run!r} is open", rule="run")
@@ -197,6 +209,7 @@ class MemorySponsor:
                 to=address,
                 value=missing,
                 gas=21_000,
+                charge="none",
                 run=scope.run,
                 purpose=f"stipend {label}",
                 cleanup=cleanup,
@@ -213,6 +226,7 @@ class MemorySponsor:
                 to=self._signer.address(Role.SPONSOR),
                 value=rest,
                 gas=21_000,
+                charge="none",
                 run=scope.run,
                 key=label,
                 purpose=f"sweep {label}",
@@ -268,20 +282,23 @@ class MemoryLog:
         ]
         return places[-1] if places else None
 
-    async def post(self, text: str, *, run: str = "") -> PostedEntry:
+    async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry:
         policy.check_text(text)
         request = TxRequest(
             role=Role.IDENTITY,
             to=DIAMOND,
             data=abi.FUNCTIONS["submitFeedback"].encode(text),
             gas=20_000_000,
+            charge=charge if run else "none",
             run=run,
             purpose="post",
         )
         receipt = await self._signer.submit(request)
         return PostedEntry(tx=receipt.tx, index=len(self._state.entries) - 1, gas_used=receipt.gas_used)
 
-    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[PostedEntry | FleetError]:
+    async def post_many(
+        self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
+    ) -> list[PostedEntry | FleetError]:
         for text in texts:
             policy.check_text(text)
-        return [await self.post(text, run=run) for text in texts]
+        return [await self.post(text, run=run, charge=charge) for text in texts]

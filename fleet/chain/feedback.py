@@ -10,7 +10,7 @@ from fleet.chain import abi, codec
 from fleet.chain.codec import Entry
 from fleet.chain.hexes import as_bytes, as_int
 from fleet.chain.policy import check_text
-from fleet.chain.ports import Cursor, Page, PostedEntry, Receipt, Role, SignerPort, TxRequest
+from fleet.chain.ports import Charge, Cursor, Page, PostedEntry, Receipt, Role, SignerPort, TxRequest
 from fleet.chain.rpc import Rpc, is_oog
 from fleet.config import GasSection
 from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
@@ -120,21 +120,26 @@ class FeedbackLog:
                 return found
         raise Unreachable(f"the log has no end within {PAGES} pages")
 
-    async def post(self, text: str, *, run: str = "") -> PostedEntry:
-        """Write one entry (1 to 2048 bytes) under the fleet's identity and read it back."""
-        outcome = (await self.post_many([text], run=run))[0]
+    async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry:
+        """Write one entry (1 to 2048 bytes) under the fleet's identity and read it back.
+
+        A run's entry is charged to it; what is said outside a run, to nobody.
+        """
+        outcome = (await self.post_many([text], run=run, charge=charge))[0]
         if isinstance(outcome, FleetError):
             raise outcome
         return outcome
 
-    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[PostedEntry | FleetError]:
+    async def post_many(
+        self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
+    ) -> list[PostedEntry | FleetError]:
         """Write entries with consecutive nonces; one that failed is an error in its place.
 
         Nothing is sent when one of the texts is empty or too long (Refused, rule `text`).
         """
         if self._signer is None:
             raise Refused("this log was opened without a signer", rule="key")
-        requests = [self.request(text, run=run) for text in texts]
+        requests = [self.request(text, run=run, charge=charge) for text in texts]
         before = await self.count()
         outcomes = await self._signer.submit_many(requests)
         for outcome in outcomes:
@@ -144,12 +149,18 @@ class FeedbackLog:
             _posted(outcome, places[text.encode()]) for text, outcome in zip(texts, outcomes, strict=True)
         ]
 
-    def request(self, text: str, *, run: str = "") -> TxRequest:
+    def request(self, text: str, *, run: str = "", charge: Charge = "reports") -> TxRequest:
         """The transaction that would post this text."""
         size = len(check_text(text))
         gas = self._gas.feedback_base + self._gas.feedback_per_byte * size
         return TxRequest(
-            role=Role.IDENTITY, to=self._diamond, data=_SUBMIT.encode(text), gas=gas, run=run, purpose="post"
+            role=Role.IDENTITY,
+            to=self._diamond,
+            data=_SUBMIT.encode(text),
+            gas=gas,
+            charge=charge if run else "none",
+            run=run,
+            purpose="post",
         )
 
     async def _places(self, since: int) -> defaultdict[bytes, deque[int]]:

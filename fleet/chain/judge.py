@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from fleet.chain import abi, policy
+from fleet.chain.charge import check_charge, collect
 from fleet.chain.hexes import as_dict, as_int
 from fleet.chain.ports import Role, RunScope, TxRequest
 from fleet.chain.rpc import Call, Rpc
@@ -15,9 +16,6 @@ from fleet.errors import Refused, RpcError, WrongTarget
 
 CLEANUP_SHARE = 5
 """One part in this many of a run's stipend is kept for clean-up."""
-
-Spend = Callable[[TxRequest], Awaitable[None]]
-"""Called before each signature; raises BudgetExceeded. Clean-up is never charged."""
 
 _APPROVE = abi.FUNCTIONS["approve"].selector
 
@@ -31,7 +29,6 @@ class SigningLimits:
     """
 
     rung: Callable[[], str]
-    spend: Spend | None = None
     never: Container[bytes] = frozenset()
     stipend_wei: int = 10**18
     token: str = ""
@@ -66,14 +63,14 @@ class Judge:
         return scope
 
     async def admit(self, request: TxRequest, sender: str) -> None:
-        """Refuse what can be refused without asking the node, then charge the budget."""
+        """Refuse what can be refused without asking the node, then charge who pays."""
         if request.data[:4] != _APPROVE:  # its amount is compared with a price that only the node knows
             self.check(request, sender, None)
-        if self._fences.spend and not request.cleanup:
-            await self._fences.spend(request)
+        await collect(request, self.scopes.get(request.run))
 
     def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
-        """The policy on what is true now; Refused names the rule."""
+        """Payer and policy on what is true now; Refused names the rule."""
+        check_charge(request)
         bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
         scope = self.scope(request.run) if bound else None
         facts = policy.SigningFacts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from fleet.chain import abi, codec
@@ -87,24 +88,23 @@ def parse_never(words: Iterable[str]) -> frozenset[bytes]:
     return frozenset(found)
 
 
+_parsed = lru_cache(maxsize=8)(parse_never)
+
+
 class NeverList:
     """The operator's selectors as they are now: one list for gate, broker and signer, which ask it each time.
 
     Iterating it gives them as words (`0x` + 8 hex digits); `in` takes the 4 bytes.
     """
 
-    def __init__(self, words: Iterable[str] = ()) -> None:
-        self._selectors = parse_never(words)
-
-    def put(self, words: Iterable[str]) -> None:
-        """Replace the list, for every run in flight too; ConfigError, and nothing changed, for a bad one."""
-        self._selectors = parse_never(words)
+    def __init__(self, words: Callable[[], Iterable[str]] = tuple) -> None:
+        self._words = words
 
     def __contains__(self, selector: object) -> bool:
-        return selector in self._selectors
+        return selector in _parsed(tuple(self._words()))
 
     def __iter__(self) -> Iterator[str]:
-        return (f"0x{selector.hex()}" for selector in self._selectors)
+        return (f"0x{selector.hex()}" for selector in _parsed(tuple(self._words())))
 
 
 def is_disposable(name: str, prefix: str) -> bool:

@@ -11,6 +11,10 @@ from fleet.chain.codec import Entry
 from fleet.chain.keys import Secret
 from fleet.errors import FleetError, TxFailed
 
+Paid = Literal["writes", "reports", "closing"]
+Charge = Literal[Paid, "none"]
+"""What a signature is charged to, in the units of a run's budget; `none`: nobody pays (charge.py)."""
+
 
 class Role(StrEnum):
     """Whose key signs; the policy has one allow-list per role."""
@@ -39,6 +43,7 @@ class Confirmation:
 class TxRequest:
     """One transaction that somebody wants signed. Wei; `max_fee` and `tip` per gas, None for the going rate.
 
+    `charge` says who pays: the budget of `run` in that unit, right before the signature, or nobody.
     `cleanup` is set by the janitor path only: releasing and sweeping what a run recorded is
     permitted at every rung, because cleaning up is never above the dial; STOP pauses it too.
     """
@@ -46,6 +51,7 @@ class TxRequest:
     role: Role
     to: str
     gas: int
+    charge: Charge
     data: bytes = b""
     value: int = 0
     run: str = ""
@@ -142,10 +148,18 @@ class KeyRing(Protocol):
     def addresses(self) -> dict[str, str]: ...
 
 
+class Payer(Protocol):
+    """A run's budget."""
+
+    async def spend(self, unit: Paid, /) -> int:
+        """Charge one signature, durably; what is left, or BudgetExceeded and nothing charged."""
+
+
 @dataclass(slots=True, kw_only=True)
 class RunScope:
     """What one run may act on: the signer's own view of it, not the caller's word.
 
+    `payer` is charged for what the run has signed; without one only what nobody pays for is signed.
     `prefix` is `qa-<run>-`. `minted` maps id to name; the signer adds an id when its
     `Registered` event names a throwaway key of this run. `stipend_wei` is what the sponsor has paid.
     """
@@ -153,6 +167,7 @@ class RunScope:
     run: str
     prefix: str
     keys: KeyRing
+    payer: Payer | None = None
     minted: dict[int, str] = field(default_factory=dict)
     stipend_wei: int = 0
 
@@ -235,5 +250,7 @@ class FeedbackPort(Protocol):
     async def range(self, start: int, count: int) -> list[Entry]: ...
     def read_from(self, cursor: Cursor) -> AsyncIterator[Page]: ...
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None: ...
-    async def post(self, text: str, *, run: str = "") -> PostedEntry: ...
-    async def post_many(self, texts: Sequence[str], *, run: str = "") -> list[PostedEntry | FleetError]: ...
+    async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry: ...
+    async def post_many(
+        self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
+    ) -> list[PostedEntry | FleetError]: ...

@@ -15,7 +15,7 @@ from anyio.from_thread import start_blocking_portal
 from fleet.app.lock import holder
 from fleet.errors import FleetError, Refused, TryAgain, UsageError
 from fleet.http_client import HttpFailure, open_client, post
-from fleet.service.http_server import SOCKET
+from fleet.service.listeners import SOCKET
 
 PATIENCE_S = 30.0
 LARGEST = 1 << 20

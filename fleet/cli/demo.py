@@ -13,7 +13,6 @@ import anyio
 import typer
 
 from fleet.app.persona_sets import roster
-from fleet.app.triage_pass import pass_over
 from fleet.app.wiring import open_world
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state
 from fleet.cli.progress import Progress
@@ -30,6 +29,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire, recover
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
+from fleet.triage.triage_pass import pass_over
 from fleet.triage.worklist import WorklistItem
 
 app = make_app()
@@ -172,13 +172,13 @@ async def _fire_all(world: FleetContext, personas: dict[str, LoadedPersona]) -> 
 
 
 async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Summary:
-    next_id = await world.names.next_id()
+    next_id = await world.chain.names.next_id()
     standing = {one.name for one in STANDING}
-    held = [await world.names.name_of_id(token_id) for token_id in range(1, next_id)]
+    held = [await world.chain.names.name_of_id(token_id) for token_id in range(1, next_id)]
     return Summary(
         findings=await world.journal.findings(),
         items=items,
-        log_entries=await world.log.count(),
+        log_entries=await world.chain.log.count(),
         names_minted=max(0, next_id - 1 - len(standing)),
         names_leaked=len([name for name in held if name and name not in standing]),
     )

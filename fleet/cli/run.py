@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from fleet.app.persona_sets import one, roster
-from fleet.app.triage_pass import pass_over
 from fleet.app.wiring import open_world
 from fleet.chain.facets import offered
 from fleet.chain.rpc import Rpc
@@ -31,6 +30,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.desk.coverage import exit_code
 from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.text import clean
+from fleet.triage.triage_pass import pass_over
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 

@@ -6,12 +6,13 @@ import errno
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import anyio
 import typer
+from pydantic import BaseModel
 
 from fleet import disk_reserve
 from fleet.app.bootstrap import Bootstrap, fenced
@@ -23,9 +24,6 @@ from fleet.config import ROOT, load_fleet, load_platform
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.service.logs import configure
 from fleet.service.notify import Notifier
-
-if TYPE_CHECKING:
-    from fleet.personas.load import LoadedPersona
 
 app = make_app()
 _LOG = logging.getLogger("fleet.service")
@@ -70,7 +68,10 @@ def planned(folder: Path, platform: str | None) -> dict[str, Any]:
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     found, errors = roster(folder)
-    rows = [{"persona": name, "triggers": "; ".join(_words(one))} for name, one in sorted(found.items())]
+    rows = [
+        {"persona": name, "triggers": "; ".join(_words(one.persona.triggers))}
+        for name, one in sorted(found.items())
+    ]
     return {
         "platform": profile.name,
         "profile": str(path),
@@ -80,10 +81,10 @@ def planned(folder: Path, platform: str | None) -> dict[str, Any]:
     }
 
 
-def _words(one: LoadedPersona) -> list[str]:
+def _words(triggers: Iterable[BaseModel]) -> list[str]:
     return [
         " ".join(f"{key} {value}" for key, value in trigger.model_dump(exclude_none=True).items())
-        for trigger in one.persona.triggers
+        for trigger in triggers
     ] or ["by hand only"]
 
 

@@ -26,6 +26,7 @@ from fleet.config.fleet import (
     StoreSection,
     Usd,
 )
+from fleet.config.live import LiveConfig, Reloaded
 from fleet.config.load import load_fleet, load_platform, overrides, parse, read_text, schema
 from fleet.config.platform import ChainSection, GasSection, Platform, WebSection
 from fleet.config.section import Section
@@ -40,10 +41,12 @@ __all__ = [
     "GasSection",
     "HookSection",
     "KeepSection",
+    "LiveConfig",
     "ModelSection",
     "OtelSection",
     "Platform",
     "PricesSection",
+    "Reloaded",
     "Section",
     "SinkSection",
     "StoreSection",

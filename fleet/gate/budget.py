@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -143,22 +143,26 @@ class Ledger:
     """One run's budget in the journal: spending survives the process.
 
     Everything counts against the run, its persona's day and the fleet's day at once; the smallest of
-    what is left decides. `fleet` are the limits of the fleet's day (`day_limits` of the configuration).
+    what is left decides. `fleet` are the limits of the fleet's day as they are now (`day_limits`).
     The day is UTC's at the moment of counting.
     """
 
     def __init__(
-        self, journal: SpendingPort, run: str, budget: Budget, fleet: Mapping[Unit, int] | None = None
+        self,
+        journal: SpendingPort,
+        run: str,
+        budget: Budget,
+        fleet: Callable[[], Mapping[Unit, int]] = dict,
     ) -> None:
         self.budget = budget
         self._journal = journal
         self._run = run
-        self._day: Limits = {"persona": _plain(budget.day), "fleet": _plain(fleet or {})}
+        self._fleet = fleet
 
     async def spend(self, unit: Unit, amount: int = 1) -> int:
         """Count before spending; return what is left. On BudgetExceeded nothing is counted."""
         limit = self.budget.limits().get(unit, 0)
-        return await self._journal.spend(self._run, unit, amount, limit, day=self._day)
+        return await self._journal.spend(self._run, unit, amount, limit, day=self._day())
 
     async def reserve(self, *, tokens: int, usd: Decimal | None) -> Reservation:
         """Durably count the most that a model call may use, before it is made; all or nothing.
@@ -221,7 +225,10 @@ class Ledger:
         return max(0, self.budget.limits().get(unit, 0) - spent["run"].get(unit, 0))
 
     def _limits(self) -> Limits:
-        return {"run": _plain(self.budget.limits()), **self._day}
+        return {"run": _plain(self.budget.limits()), **self._day()}
+
+    def _day(self) -> Limits:
+        return {"persona": _plain(self.budget.day), "fleet": _plain(self._fleet())}
 
 
 def _plain(limits: Mapping[Unit, int]) -> dict[str, int]:

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from fleet.clock import Clock
 from fleet.errors import BudgetExceeded
-from fleet.gate.budget import Ledger, Unit
+from fleet.gate.budget import Ledger
 from fleet.gate.dial import DIAL, DialReading, read_dial
 from fleet.gate.model import Action, Verdict
 from fleet.gate.rules import GateFacts, judge
@@ -19,7 +18,12 @@ from fleet.gate.stop import stopped
 from sandbox.spec import Cost, ToolSpec
 
 STOPPED = "stop"
-"""Returned by `Gate.rung` instead of a rung while everything is paused."""
+"""Returned by `rung_now` instead of a rung while everything is paused."""
+
+
+def rung_now(state: Path) -> str:
+    """The current rung, or `stop`; the signer asks right before it signs."""
+    return STOPPED if stopped(state) else read_dial(state / DIAL).rung.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +84,8 @@ class Gate:
         return read_dial(self._state / DIAL)
 
     def rung(self) -> str:
-        """The current rung, or `stop`; the signer asks right before it signs."""
-        return STOPPED if stopped(self._state) else self.dial().rung.value
-
-    async def write_spend(self, unit: Literal["writes", "reports", "closing"] = "writes") -> int:
-        """Charge one signature right before it is made; what is left, or BudgetExceeded.
-
-        `writes` are the tools' transactions, `reports` findings, `closing` the one report that stays
-        possible when the others are spent.
-        """
-        return await self._ledger.spend(unit)
-
-    async def left(self) -> Mapping[Unit, int]:
-        """What may still be spent, by unit: of the run, its persona's day and the fleet's, the smallest."""
-        return await self._ledger.left()
-
-    async def own_left(self, unit: Unit) -> int:
-        """What the run's own limit leaves, regardless of the day."""
-        return await self._ledger.own_left(unit)
+        """The current rung, or `stop`."""
+        return rung_now(self._state)
 
     async def _charge(self, cost: Cost, verdict: Verdict) -> Verdict:
         try:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from fleet.broker.broker import TxPort
+from fleet.broker.broker import Broker, EgressPolicy, TxPort
 from fleet.chain.metadata import metadata_key
 from fleet.chain.policy import NeverList
 from fleet.chain.ports import FeedbackPort, NamesPort
 from fleet.chain.signer import Signer
 from fleet.chain.sponsor import Sponsor
 from fleet.clock import Clock
-from fleet.config import FleetConfig, Platform, WebSection
+from fleet.config import FleetConfig, LiveConfig, Platform, WebSection
 from fleet.drivers.template import Bindings
-from fleet.errors import BudgetExceeded
-from fleet.events.stream import Reader
+from fleet.events.stream import Reader, Stream
 from fleet.findings.redact import Redactor
+from fleet.gate.budget import Ledger, Unit, day_limits
 from fleet.gate.gate import Gate
 from fleet.jail.model import Egress, Jail, Tier
 from fleet.personas.load import LoadedPersona
+from fleet.runs.checks import Checks
 from fleet.runs.driver_choice import DriverChoice
+from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
 from sandbox.spec import Context
@@ -74,70 +77,62 @@ def guest_context(
     )
 
 
-async def answers(deadline_s: float) -> str:
-    """The default: a node that always answers."""
-    return ""
-
-
-async def unchecked() -> None:
-    """The default: no health check."""
-
-
-async def unlisted() -> frozenset[str] | None:
-    """The default: a diamond without a loupe, whose offers are unknown."""
-    return None
-
-
-async def untried() -> str:
-    """The default: no check of the programs."""
-    return ""
+def way_out(policy: EgressPolicy, port: TxPort) -> Egress:
+    """MakeEgress, once it has its policy."""
+    return Broker(policy, port).egress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetContext:
-    """One platform, one state directory, one process. `gates` are those of the runs in flight."""
+class ChainSide:
+    """The platform's chain as runs act on it. `identity` is the address that the fleet posts from."""
 
-    state: Path
-    config: FleetConfig
-    platform: Platform
-    journal: Journal
-    source: Source
-    jail: Jail
-    tier: Tier
     signer: Signer
     sponsor: Sponsor
     names: NamesPort
     log: FeedbackPort
     identity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetContext:
+    """One platform, one state directory, one process."""
+
+    state: Path
+    live: LiveConfig
+    platform: Platform
+    journal: Journal
+    source: Source
+    jail: Jail
+    tier: Tier
+    chain: ChainSide
     redactor: Redactor
     clock: Clock
     egress: MakeEgress
     personas: Mapping[str, LoadedPersona]
-    gates: dict[str, Gate] = field(default_factory=dict)
-    posting: dict[str, Literal["reports", "closing", "paid"]] = field(default_factory=dict)
-    """The unit that pays for the report being posted; `paid`: charged before a crash, posted after it."""
-    asked: dict[str, str] = field(default_factory=dict)
-    """Why a run is cancelled, kept by its canceller until it has ended."""
+    signals: Signals = field(default_factory=Signals)
+    in_flight: RunsInFlight = field(default_factory=lambda: RunsInFlight())
     watch: tuple[Reader, ...] = ()
     model: Callable[[LoadedPersona], DriverChoice] | None = None
-    """Makes the model driver, if a model is configured."""
-    never: NeverList = field(default_factory=NeverList)
-    """The operator's current selectors, whatever `config` was when a run began."""
-    check: Callable[[], Awaitable[None]] = unchecked
-    """The health check before work: FleetError when platform or jail is not what it was."""
-    node: Callable[[float], Awaitable[str]] = answers
-    """Send the node one request within N seconds; return how it failed to answer (unanswered.py), or ""."""
-
-    offered: Callable[[], Awaitable[frozenset[str] | None]] = unlisted
-    """Asks the diamond for its selectors; None when unknown. Raises Unreachable."""
-
+    """Makes a model's hand, where a model is configured."""
+    checks: Checks = field(default_factory=Checks)
     spread_s: float = 2.0
     """Pause between two rounds of proofs: no finding rests on one burst of load."""
     patience_s: float = PATIENCE_S
     """Longest wait for a silent target within one run."""
 
-    cannot_start: Callable[[], Awaitable[str]] = untried
-    """Tries the platform's compiler and loader; returns why they cannot be started here, or ""."""
+    @property
+    def config(self) -> FleetConfig:
+        """As it is at this moment: read it where it is used, keep none of it."""
+        return self.live()
+
+    @property
+    def never(self) -> NeverList:
+        """The operator's selectors, whatever they were when a run began."""
+        return NeverList(self.live.never)
+
+    def day(self) -> Mapping[Unit, int]:
+        """What all runs together may spend on a day."""
+        return day_limits(self.config.budget)
 
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""
@@ -154,20 +149,59 @@ class FleetContext:
         """The public facts that a guest of this run gets."""
         return guest_context(self.platform, run, keys, deadline_s, lacks)
 
-    async def charge(self, run: str, unit: Literal["writes", "reports"]) -> None:
-        """Charge the run before a counted signature; BudgetExceeded when the budget is spent."""
-        gate = self.gates.get(run)
-        if gate is None:
-            raise BudgetExceeded(f"run {run} is not open", remedy="")
-        if unit == "writes":
-            await gate.write_spend("writes")
-        elif (paid_by := self.posting.get(run, "reports")) != "paid":
-            await gate.write_spend(paid_by)
 
-    async def can_post(self, run: str, unit: Literal["reports", "closing"]) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """One run that is open: what judges its calls, what pays for its signatures, and where its events go."""
+
+    fleet: FleetContext
+    run: str
+    persona: str
+    gate: Gate
+    ledger: Ledger
+    stream: Stream
+
+    async def can_post(self, unit: Literal["reports", "closing"]) -> bool:
         """Whether one more report of this kind is within every budget: the run's and the day's."""
-        return (await self.gates[run].left())[unit] > 0
+        return (await self.ledger.left())[unit] > 0
 
-    async def has_paid(self, run: str, unit: Literal["reports", "closing"]) -> bool:
+    async def has_paid(self, unit: Literal["reports", "closing"]) -> bool:
         """Whether the run itself has spent all its reports of this kind, regardless of the day."""
-        return await self.gates[run].own_left(unit) == 0
+        return await self.ledger.own_left(unit) == 0
+
+
+class RunsInFlight:
+    """The open runs of this process, and why those are cancelled that are."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, RunContext] = {}
+        self._cancelled: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._open)
+
+    def get(self, run: str) -> RunContext | None:
+        """The run, while it is open."""
+        return self._open.get(run)
+
+    @contextmanager
+    def hold(self, context: RunContext) -> Iterator[None]:
+        """It is open while the block runs."""
+        self._open[context.run] = context
+        try:
+            yield
+        finally:
+            self._open.pop(context.run, None)
+            self.forget(context.run)
+
+    def cancel(self, run: str, why: str) -> None:
+        """Keep the reason, also for a run that is not open yet."""
+        self._cancelled[run] = why
+
+    def why(self, run: str) -> str:
+        """Why it is cancelled; "" when it is not, or the process is told to stop."""
+        return self._cancelled.get(run, "")
+
+    def forget(self, run: str) -> None:
+        """It has ended."""
+        self._cancelled.pop(run, None)

@@ -129,19 +129,19 @@ class Drive:
             if self.persona.persona.policy.fail_fast.on_health_check_error:
                 raise RunOver("failed", f"health check: {reason}") from None
         specs = [spec for tool in self.persona.persona.tools if (spec := TOOLS.get(tool))]
-        if any(spec.starts_programs for spec in specs) and (why := await self.world.cannot_start()):
+        if any(spec.starts_programs for spec in specs) and (why := await self.world.checks.cannot_start()):
             # only recorded: calls that need them answer `cannot_start`, and the rest can look
             reason = self.world.redactor.text(line(f"could not look at the compiler: {why}", 500))
             self.exercise.stream.emit(CheckFailed(reason=reason))
 
     async def _checked(self, watch: Watch) -> None:
         try:
-            return await self.world.check()
+            return await self.world.checks.health()
         except Unreachable as error:
             if not error.how or not isinstance(await watch.look(), Up):
                 watch.verdict()
                 raise
-        await self.world.check()  # it was only briefly unreachable
+        await self.world.checks.health()  # it was only briefly unreachable
 
     async def _by_hand(self, desk: RunDesk) -> str:
         try:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
+from fleet.config import FleetConfig
 from fleet.drivers.desk import Driver
+from fleet.drivers.model.factory import model_driver
+from fleet.drivers.model.prices import cost
 from fleet.drivers.playbook import playbook
 from fleet.errors import ConfigError
 from fleet.events.model import TurnUsage
@@ -72,3 +76,15 @@ def hand_of(
             remedy=f"one of {', '.join(drivers(model))}",
         )
     return PLAYBOOK
+
+
+def configured_model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], DriverChoice] | None:
+    """What makes a model's choice for a run; None without a model. ConfigError for what would fail later."""
+    section, make = config.model, model_driver(config, state)
+    if section is None or make is None:
+        return None
+
+    def price(usage: TurnUsage) -> Decimal | None:
+        return cost(section.prices, usage)
+
+    return lambda _: DriverChoice(name="model", drive=make(), model=section.name, price=price, explores=True)

@@ -55,8 +55,8 @@ class Executor:
 
     Args:
         beat: called on every turn of the loop: the work loop itself must feed the watchdog.
-        limit: runs at a time; may change. `left_behind` is called when a run could not be settled.
-            `held` returns why no run may start, "" when it may.
+        ended: called for every run that has its outcome; for one that has none yet, `leftovers` of the
+            world's signals is set.
     """
 
     def __init__(
@@ -68,17 +68,13 @@ class Executor:
         *,
         ended: RunEndListener,
         beat: Callable[[], None],
-        limit: int,
     ) -> None:
         self._world, self._personas, self._execute = world, personas, execute
         self._feed, self._ended, self._beat = feed, ended, beat
-        self.limit = limit
-        self.left_behind: Callable[[], None] = _nobody
-        self.held: Callable[[], str] = str
         self.waiting: Mapping[str, int] = {}
         self._flights: dict[str, _Flight] = {}
         self._claiming = anyio.Lock()
-        self._wake = anyio.Event()
+        self._signals = world.signals
         self._deadline: float | None = None
         self._paused = False
         self._failures = 0
@@ -88,14 +84,10 @@ class Executor:
         """Runs in flight and their personas."""
         return {run: flight.persona for run, flight in self._flights.items()}
 
-    def nudge(self) -> None:
-        """Wake the loop: something changed."""
-        self._wake.set()
-
     def drain(self, grace_s: float) -> None:
         """Claim no more runs; cancel and settle those in flight after `grace_s`."""
         self._deadline = self._clock.monotonic() + grace_s
-        self.nudge()
+        self._signals.work.set()
 
     async def left(self) -> list[RunRow]:
         """Runs without an outcome that no one is working on."""
@@ -107,10 +99,7 @@ class Executor:
         async with anyio.create_task_group() as tasks:
             while self._deadline is None or self._flights:
                 self._beat()
-                self._wake = anyio.Event()
-                pause = await self._guarded_turn(tasks)
-                with anyio.move_on_after(pause):
-                    await self._wake.wait()
+                await self._signals.work.wait(await self._guarded_turn(tasks))
 
     async def _guarded_turn(self, tasks: TaskGroup) -> float:
         """One turn; returns seconds until the next. Backs off while the journal refuses."""
@@ -135,7 +124,7 @@ class Executor:
             await self._cancel_asked()
         if self._deadline is not None or self._is_paused():
             return
-        while len(self._flights) < self.limit:
+        while len(self._flights) < self._world.config.concurrency:
             row = await self._claim()
             if row is None:
                 return
@@ -144,7 +133,7 @@ class Executor:
 
     async def _claim(self) -> RunRow | None:
         async with self._claiming:
-            at_work = {*self._flights, *self._world.gates}
+            at_work = {*self._flights, *self._world.in_flight}
             row = await self._world.source.take(self.waiting, set(self.live.values()), at_work)
             if row is not None:
                 self._flights[row.run_id] = _Flight(row.persona)
@@ -152,7 +141,7 @@ class Executor:
 
     def _is_paused(self) -> bool:
         pause = stopped(self._world.state)
-        why = pause.why if pause else self.held()
+        why = pause.why if pause else self._signals.held
         if why and not self._paused:
             self._feed.tell(QueuePaused(reason=why))
         elif self._paused and not why:
@@ -173,7 +162,7 @@ class Executor:
         """Record durably first: the settler, now or after a crash, must know how the run ended."""
         flight = self._flights[run]
         if not flight.scope.cancel_called:
-            self._world.asked[run] = why
+            self._world.in_flight.cancel(run, why)
             try:
                 with suppress(LostRun):  # then a peer records how it ended
                     await self._world.journal.put(waits_key(run), f"cancelled\n{why}", run=run)
@@ -204,12 +193,12 @@ class Executor:
 
     async def _land(self, row: RunRow) -> None:
         del self._flights[row.run_id]
-        self._world.asked.pop(row.run_id, None)  # from a run that was cancelled before it was opened
+        self._world.in_flight.forget(row.run_id)  # from a run that was cancelled before it was opened
         try:
             await self._tell_ended(row.run_id)
         except FleetError as error:
             _LOG.error("cannot read how run %s ended: %s", row.run_id, error)
-        self.nudge()
+        self._signals.work.set()
 
     async def _tell_ended(self, run: str) -> None:
         """Ask the journal, because a cancelled run returns no report."""
@@ -220,15 +209,11 @@ class Executor:
             findings = await self._world.journal.findings(run)
             self._ended(row, found=any(finding.state in NEWS for finding in findings))
         else:
-            self.left_behind()
+            self._signals.leftovers.set()
 
     @property
     def _clock(self) -> Clock:
         return self._world.clock
-
-
-def _nobody() -> None:
-    """Default until a listener is set."""
 
 
 __all__ = ["POLL_S", "Execute", "Executor", "RunEndListener"]

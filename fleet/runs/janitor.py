@@ -51,26 +51,20 @@ class Janitor:
         self._world, self._executor, self._feed, self._ended = world, executor, feed, ended
         self._failed: dict[str, tuple[int, float]] = {}  # run or part: number of failures, next try
         self._told: dict[str, str] = {}
-        self._wake = anyio.Event()
+        self._leftovers = world.signals.leftovers
         self._undone: list[EffectRow] = []
         self._look_back = True  # at a start, and when a peer took over a run from here
-
-    def nudge(self) -> None:
-        """Wake up: a run left something behind."""
-        self._look_back = True
-        self._wake.set()
 
     async def run(self) -> None:
         """Sweep until cancelled."""
         while True:
-            self._wake = anyio.Event()
             if not stopped(self._world.state):
                 await self.sweep()
             while stopped(self._world.state):
                 await anyio.sleep(LOOK_S)
-                self._wake.set()
-            with anyio.move_on_after(self._pause()):
-                await self._wake.wait()
+                self._leftovers.set()
+            if await self._leftovers.wait(self._pause()):
+                self._look_back = True
 
     async def sweep(self) -> None:
         """One round over everything left behind."""

@@ -13,6 +13,7 @@ from fleet.gate.budget import Budget, Today, Unit, spent_for_today
 from fleet.personas.load import LoadedPersona
 from fleet.runs.driver_choice import DRIVERS
 from fleet.runs.lifecycle import new_run_id
+from fleet.runs.signals import Signals
 from fleet.store.journal import Journal
 from fleet.store.tables.base import pack
 from fleet.triggers.model import EVERYONE, Firing, Skip
@@ -48,7 +49,7 @@ class EnqueueAll(Protocol):
 
 
 class Queue:
-    """The triggers' Sink over the journal. `nudge` is called when a new run waits.
+    """The triggers' Sink over the journal. `signals.work` is set when a new run waits.
 
     On a shared journal, runs queued by the journal's own `trigger` are found too, some seconds later. `day`
     returns the fleet's limits of a day: when they or the persona's are spent, no run starts.
@@ -65,6 +66,7 @@ class Queue:
         enqueue_all: EnqueueAll | None = None,
         day: Callable[[], Mapping[Unit, int]] = dict,
         drivers: Sequence[str] = DRIVERS,
+        signals: Signals | None = None,
     ) -> None:
         self._journal, self._platform = journal, platform
         self._enqueue: Enqueue = enqueue or journal.trigger
@@ -73,7 +75,7 @@ class Queue:
         self._day = day
         self._drivers = (*drivers, TRIAGE)
         self._ready: dict[str, _Ready] = {}
-        self.nudge = _nobody
+        self._work = (signals or Signals()).work
 
     async def fire(self, firing: Firing, *, priority: int = 0) -> bool:
         """Queue it as a waiting run; False when it already is one or is skipped, which is recorded.
@@ -94,7 +96,7 @@ class Queue:
         queued = await self._enqueue(**run, priority=priority)
         if queued:
             self._feed.tell(_fired(run))
-            self.nudge()
+            self._work.set()
         return queued
 
     async def fire_all(self, firings: Sequence[Firing]) -> None:
@@ -110,7 +112,7 @@ class Queue:
         if new:
             at = self._feed.now()  # ten thousand copies would take a tenth of the time here
             self._feed.tell(*[_fired(run, at) for run in runs if run["run_id"] in new])
-            self.nudge()
+            self._work.set()
         if skips:
             await self._journal.skip_all([(skip.persona, skip.key, skip.reason) for skip in skips])
             self._feed.tell(*map(_skipped, skips))
@@ -237,10 +239,6 @@ def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
     writes: tuple[Unit, ...] = ("writes",) if budget.acts else ()
     model: tuple[Unit, ...] = ("tokens", "usd_micro") if driver == "model" else ()
     return ("calls", *writes, *model)
-
-
-def _nobody() -> None:
-    """Default until an executor listens."""
 
 
 __all__ = ["EVERYONE", "ROOM", "TRIAGE", "Queue"]

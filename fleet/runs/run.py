@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -15,7 +15,7 @@ from fleet.errors import FleetError, LostRun
 from fleet.events.model import DialDistrusted, Footer, Header, TurnUsage
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
-from fleet.gate.budget import Budget, Ledger, day_limits
+from fleet.gate.budget import Budget, Ledger
 from fleet.gate.gate import Gate
 from fleet.gate.scope import Scope
 from fleet.jail.process import proc_stat
@@ -24,7 +24,7 @@ from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.drive import Drive, counts, coverage
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget
@@ -91,7 +91,7 @@ async def opened(
     )
     started = world.clock.monotonic()
     scope = Scope.of(world.platform, VIEWS)
-    ledger = Ledger(world.journal, run, budget, day_limits(world.config.budget))
+    ledger = Ledger(world.journal, run, budget, world.day)
     gate = Gate(
         state=world.state,
         run=run,
@@ -104,28 +104,21 @@ async def opened(
         never=world.never,
         distrusted=lambda why: _tell(stream, why),
     )
-    world.gates[run] = gate
-    try:
-        wallet = Wallet(world, run)
+    context = RunContext(
+        fleet=world, run=run, persona=persona.persona.name, gate=gate, ledger=ledger, stream=stream
+    )
+    with closing(sink), world.in_flight.hold(context):
+        wallet = Wallet(world, run, payer=ledger)
         names = [effect.ref for effect in await world.journal.effects(run, ["name"])]
         session = RunSession(
-            world,
-            run=run,
-            persona=persona.persona.name,
-            gate=gate,
-            stream=stream,
+            context,
             wallet=wallet,
             history=await world.journal.history(),
             first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
         )
         exercise = Exercise(world, run, persona, stream, session)
         drive = Drive(world, persona, exercise, ledger, budget, scope, recorder)
-        yield ActiveRun(world, run, persona, budget, gate, stream, sink, wallet, session, drive, started)
-    finally:
-        world.gates.pop(run, None)
-        world.posting.pop(run, None)
-        world.asked.pop(run, None)
-        sink.close()
+        yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
 
 
 async def _tell(stream: Stream, why: str) -> None:
@@ -136,12 +129,9 @@ async def _tell(stream: Stream, why: str) -> None:
 class ActiveRun:
     """A claimed run with everything it holds open."""
 
-    world: FleetContext
-    run: str
+    context: RunContext
     persona: LoadedPersona
     budget: Budget
-    gate: Gate
-    stream: Stream
     sink: TrajectoryFile
     wallet: Wallet
     session: RunSession
@@ -149,6 +139,18 @@ class ActiveRun:
     started: float
     turns: int = 0
     usage: TurnUsage | None = None
+
+    @property
+    def world(self) -> FleetContext:
+        return self.context.fleet
+
+    @property
+    def run(self) -> str:
+        return self.context.run
+
+    @property
+    def stream(self) -> Stream:
+        return self.context.stream
 
     async def live(self, trigger: str, work: Work | None) -> RunReport:
         self.stream.emit(self._header(trigger))
@@ -160,7 +162,7 @@ class ActiveRun:
             raise
         finally:
             if outcome == "cancelled":
-                detail = self.world.asked.get(self.run, detail)
+                detail = self.world.in_flight.why(self.run) or detail
             with anyio.CancelScope(shield=True):
                 report = await self.finish(outcome, detail)
         return report
@@ -178,7 +180,7 @@ class ActiveRun:
         if not self.sink.started:
             self.stream.emit(self._header(row.trigger))
         if row.state == "running":
-            self.world.signer.open_run(self.wallet.scope)
+            self.world.chain.signer.open_run(self.wallet.scope)
             try:
                 await self.drive.exercise.prove_raised()
             except (RunOver, FleetError) as error:
@@ -199,7 +201,7 @@ class ActiveRun:
                 await world.journal.start_settling(self.run)
                 if outcome == "budget_exceeded":
                     await self._closing_report(detail)
-                await settle(world, self.run, self.stream, self.wallet)
+                await settle(self.context, self.wallet)
         except LostRun:
             raise
         except (FleetError, TimeoutError) as error:
@@ -239,7 +241,7 @@ class ActiveRun:
             return True  # unknown; settling will meet the same trouble, and wait
 
     async def _exercise(self, work: Work) -> tuple[str, str]:
-        self.world.signer.open_run(self.wallet.scope)
+        self.world.chain.signer.open_run(self.wallet.scope)
         try:
             with anyio.fail_after(self.budget.wall_s):
                 detail = await work()
@@ -251,7 +253,7 @@ class ActiveRun:
             full = disk_reserve.relieve(self.world.state)  # for the last steps of this run
             return "failed", f"disk_full: {error}" if full else str(error)
         finally:
-            self.world.signer.close_run(self.run)
+            self.world.chain.signer.close_run(self.run)
         return "done", detail or ""
 
     async def _closing_report(self, detail: str) -> None:
@@ -278,7 +280,7 @@ class ActiveRun:
             **self.drive.header(),
             platform=world.platform.name,
             chain_id=world.platform.chain.id,
-            rung=self.gate.rung(),
+            rung=self.context.gate.rung(),
             jail=f"{world.tier.backend}/{world.tier.tier}",
             budget={str(unit): float(limit) for unit, limit in self.budget.limits().items()},
             trigger=trigger,

@@ -6,7 +6,8 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 
@@ -29,24 +30,22 @@ from fleet.gate.dial import DIAL, read_dial, read_note
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
 from fleet.runs.lifecycle import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
-from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.persona_watcher import PersonaWatcher
+from fleet.service.readiness import Readiness
 from fleet.service.retention import FolderRetention
 from fleet.service.second_chance import SecondChance
-from fleet.service.supervise import ENDING, side, signals
+from fleet.service.supervise import ENDING, handle_signals, side
 from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
+from fleet.triage.triage_pass import pass_in_words
 
-LIVE_KEYS = ("concurrency", "trusted", "never", "hooks", "keep")
-"""Configuration that takes effect immediately; `never` also for runs in flight, at their next signature."""
 LEAVE_S = services.SETTLE_S + SETTLE_S
 """Longest time a run needs to end after its grace: its current call, then its settling.
 
@@ -55,11 +54,8 @@ WEATHER_S = 1.0
 
 _LOG = logging.getLogger("fleet.service")
 
-Triage = Callable[[FleetContext, LoadedPersona], Awaitable[str]]
-"""One pass over the log; returns one line for people."""
 
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Daemon:
     """Everything of one resident process, made by the composition root. `serve` returns once drained.
 
@@ -72,36 +68,16 @@ class Daemon:
     queue: Queue
     triggers: Triggers
     roll: PersonaWatcher
-    triage: Triage
+    executor: Executor
+    janitor: Janitor
+    health: DaemonHealth
+    readiness: Readiness
+    notifier: Notifier
     reread: Callable[[], FleetConfig]
     grace_s: float
-    notifier: Notifier = field(default_factory=Notifier)
-    tally: Tally = field(default_factory=Tally)
     more: Sequence[Side] = ()
-    executor: Executor = field(init=False)
-    janitor: Janitor = field(init=False)
-    vitals: DaemonHealth = field(init=False)
-    draining: str = ""
-    _firing: anyio.CancelScope = field(init=False)
+    _firing: anyio.CancelScope = field(init=False, default_factory=anyio.CancelScope)
     _rung: str = ""
-
-    def __post_init__(self) -> None:
-        limit = self.world.config.concurrency
-        self.executor = Executor(
-            self.world,
-            self.personas,
-            self._execute,
-            self.feed,
-            ended=self._ended,
-            beat=self._beat,
-            limit=limit,
-        )
-        self.janitor = Janitor(self.world, self.executor, self.feed, ended=self._ended)
-        self.executor.left_behind = self.world.source.found = self.janitor.nudge
-        self.executor.held = lambda: self.vitals.short
-        self.queue.nudge = self.executor.nudge
-        self._firing = anyio.CancelScope()
-        self.vitals = DaemonHealth(self.world, self.executor, self.personas, self.tally)
 
     async def serve(self) -> None:
         """Serve until a signal. SideTaskDied if a part ends before; every run is settled first."""
@@ -111,7 +87,7 @@ class Daemon:
                 self.feed.tell(RunUnsettled(run=run, persona="", reason=why))
             await self.triggers.start(list(self.personas.values()))
             self._announce()
-            await self._serve(lambda: signals(received, drain=self.drain, reload=self.reload))
+            await self._serve(lambda: handle_signals(received, drain=self.drain, reload=self.reload))
 
     async def _serve(self, listen: Callable[[], Awaitable[None]]) -> None:
         reason = "a side task died"
@@ -123,18 +99,14 @@ class Daemon:
                 tasks.start_soon(self._fire)
                 await self.executor.run()
                 tasks.cancel_scope.cancel()
-            reason = self.draining
+            reason = self.readiness.draining
         finally:
-            self.vitals.ready = False
-            self.notifier.say("STOPPING=1")
+            self.readiness.stop()
             self.feed.tell(DaemonStopped(reason=reason))
 
     def drain(self, reason: str) -> None:
         """Start no new runs, stop triggers and janitor, and give runs in flight their grace."""
-        self.draining = reason
-        self.vitals.ready = False
-        self.notifier.say("STOPPING=1")
-        self.notifier.say(f"EXTEND_TIMEOUT_USEC={int((self.grace_s + LEAVE_S) * 1e6)}")
+        self.readiness.drain(reason, self.grace_s + LEAVE_S)
         self.notifier.status(f"draining after {reason}: {len(self.executor.live)} runs in flight")
         self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
         self._firing.cancel()
@@ -148,19 +120,13 @@ class Daemon:
             _LOG.error("configuration refused: %s", error)
             self.feed.tell(ConfigRefused(reason=str(error)))
             return
-        old = self.world.config
-        changed = [key for key in FleetConfig.model_fields if getattr(old, key) != getattr(new, key)]
-        live = {key: getattr(new, key) for key in changed if key in LIVE_KEYS}
-        self.world.never.put(new.never)
-        self.world = replace(self.world, config=old.model_copy(update=live))
-        self.executor.limit = new.concurrency
-        self.executor.nudge()
-        waiting = tuple(key for key in changed if key not in live)
-        self.feed.tell(ConfigReloaded(changed=tuple(live), waiting=waiting))
+        done = self.world.live.reload(new)
+        self.world.signals.work.set()
+        self.feed.tell(ConfigReloaded(changed=done.changed, waiting=done.waiting))
 
     async def _fire(self) -> None:
         """Triggers, the folder watch, the janitor and the keeper: they stop when the daemon drains."""
-        keeper = FolderRetention(lambda: self.world, self.feed)
+        keeper = FolderRetention(self.world, self.feed)
         again = SecondChance(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
         with self._firing:
             async with anyio.create_task_group() as tasks:
@@ -171,25 +137,9 @@ class Daemon:
                 tasks.start_soon(side, "the keeper", keeper.run)
                 tasks.start_soon(side, "the next chance", again.run)
 
-    async def _execute(self, row: RunRow, persona: LoadedPersona) -> object:
-        """Apply the current configuration."""
-        world = self.world
-        work = (lambda: self.triage(world, persona)) if persona.persona.driver == TRIAGE else None
-        return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)
-
-    def _ended(self, row: RunRow, *, found: bool) -> None:
-        self.triggers.ended(row.persona, found=found, well=row.outcome in ENDED_WELL)
-
-    def _beat(self) -> None:
-        """One turn of the work loop; feeds the watchdog."""
-        self.vitals.beat()
-        self.notifier.feed()
-        if not self.vitals.ready and not self.draining:
-            self.vitals.ready = True
-            self.notifier.say("READY=1", f"MAINPID={os.getpid()}")
-
     async def _weather(self) -> None:
         """Emit changes of dial and STOP, and update the status line."""
+        signals = self.world.signals
         while True:
             rung = read_dial(self.world.state / DIAL)
             if rung.rung != self._rung:
@@ -199,11 +149,11 @@ class Daemon:
                     self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
                 self._rung = str(rung.rung)
             short = disk_reserve.look(self.world.state)
-            if short != self.vitals.short:
-                self.vitals.short = short
-                self.executor.nudge()
-                self.janitor.nudge()
-            if not self.draining:
+            if short != signals.held:
+                signals.held = short
+                signals.work.set()
+                signals.leftovers.set()
+            if not self.readiness.draining:
                 paused = ", paused" if stopped(self.world.state) else ""
                 paused += f", degraded: {short}" if short else ""
                 runs, waiting = len(self.executor.live), sum(self.executor.waiting.values())
@@ -220,3 +170,9 @@ class Daemon:
             personas=len(self.personas),
         )
         self.feed.tell(started)
+
+
+async def see_through(world: FleetContext, row: RunRow, persona: LoadedPersona) -> object:
+    """One claimed run; one of triage reads the log instead of the platform."""
+    work = partial(pass_in_words, world, persona) if persona.persona.driver == TRIAGE else None
+    return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)

@@ -14,6 +14,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.service.metrics import Reading, Tally
+from fleet.service.readiness import Readiness
 from fleet.store.tables.units import FLEET
 
 CHAIN_S = 2.0
@@ -22,29 +23,27 @@ FRESH_S = 15.0
 
 
 class DaemonHealth:
-    """The health pages' view of a daemon, which sets `ready`, and `short`, why the disk is too full."""
+    """The health pages' view of a daemon."""
 
     def __init__(
-        self, world: FleetContext, executor: Executor, personas: Mapping[str, LoadedPersona], tally: Tally
+        self,
+        world: FleetContext,
+        executor: Executor,
+        personas: Mapping[str, LoadedPersona],
+        tally: Tally,
+        readiness: Readiness,
     ) -> None:
         self._world, self._executor, self._personas = world, executor, personas
-        self._tally = tally
+        self._tally, self._readiness = tally, readiness
         self._log: tuple[float, int | None] = (float("-inf"), None)
-        self.ready = False
-        self.short = ""
-        self.beat_at = world.clock.monotonic()
-
-    def beat(self) -> None:
-        """The work loop turned."""
-        self.beat_at = self._world.clock.monotonic()
 
     @property
     def is_ready(self) -> bool:
-        return self.ready and not self.short
+        return self._readiness.ready and not self._world.signals.held
 
     @property
     def beat_age_s(self) -> float:
-        return self._world.clock.monotonic() - self.beat_at
+        return self._readiness.beat_age_s
 
     async def metrics(self) -> bytes:
         from fleet.service.exposition import exposition  # 60 ms and 2 MB, only on request
@@ -58,7 +57,7 @@ class DaemonHealth:
         return Reading(
             rung=str(read_dial(world.state / DIAL).rung),
             paused=stopped(world.state) is not None,
-            degraded=self.short,
+            degraded=world.signals.held,
             personas=len(self._personas),
             live=len(self._executor.live),
             beat_age_s=self.beat_age_s,
@@ -77,16 +76,15 @@ class DaemonHealth:
     async def _budgets(self) -> dict[tuple[str, str], int]:
         left: dict[tuple[str, str], int] = {}
         for run, persona in self._executor.live.items():
-            gate = self._world.gates.get(run)
-            for unit, count in (await gate.left()).items() if gate else ():
+            context = self._world.in_flight.get(run)
+            for unit, count in (await context.ledger.left()).items() if context else ():
                 left[persona, str(unit)] = count
         return left
 
     async def _days(self) -> dict[tuple[str, str], int]:
         budgets = {name: one.persona.budget for name, one in self._personas.items()}
         days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
-        days[FLEET] = day_limits(self._world.config.budget)
-        left = await left_today(self._world.journal, days)
+        left = await left_today(self._world.journal, {**days, FLEET: self._world.day()})
         return {(owner, str(unit)): count for owner, units in left.items() for unit, count in units.items()}
 
     async def _entries(self) -> int | None:
@@ -96,7 +94,7 @@ class DaemonHealth:
             count = None
             try:
                 with anyio.move_on_after(CHAIN_S):
-                    count = await self._world.log.count()
+                    count = await self._world.chain.log.count()
             except FleetError:
                 pass
             self._log = (now, count)

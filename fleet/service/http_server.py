@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import anyio
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
-from fleet.errors import ConfigError
+from fleet.service.follow import Followers
+from fleet.service.ingress import Ingress
+from fleet.service.ingress_http import Intake
+from fleet.service.listeners import SOCKET
 from fleet.service.metrics import Reading
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from fleet.service.follow import Followers
-    from fleet.service.ingress import Ingress
-
-SOCKET = "fleet.sock"
 STALE_S = 30.0
 """Seconds without a turn after which the work loop counts as hung."""
 HEAD_S = 5.0
@@ -61,9 +58,6 @@ def application(
     health: Health, doors: Ingress | None = None, followers: Followers | None = None
 ) -> Starlette:
     """The three pages, and the queue's entrances if `doors` is given."""
-    from starlette.applications import Starlette
-    from starlette.responses import JSONResponse, PlainTextResponse, Response
-    from starlette.routing import Route
 
     def answer(good: bool, **facts: Any) -> Response:
         return JSONResponse({"ok": good, **facts}, status_code=200 if good else 503)
@@ -93,8 +87,6 @@ def application(
     pages = (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics))
     routes = [Route(path, page, methods=["GET"]) for path, page in pages]
     if doors is not None:
-        from fleet.service.ingress_http import Intake
-
         # separate, so that a crowd of senders does not block other requests
         outside, inside = (Intake(doors, lambda: health.is_ready) for _ in range(2))
 
@@ -115,39 +107,6 @@ def application(
     return Starlette(routes=routes)
 
 
-def listeners(state: Path, port: int | None) -> list[socket.socket]:
-    """The unix socket (0600), and a port of loopback; ConfigError when one cannot be bound."""
-    made = [_unix(state)]
-    if port is not None:
-        line = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            line.bind(("127.0.0.1", port))
-        except OSError as error:
-            line.close()
-            made[0].close()
-            raise ConfigError(f"port {port}: {error.strerror}", remedy="choose another --port") from None
-        made.append(line)
-    return made
-
-
-def _unix(state: Path) -> socket.socket:
-    """Bind through the folder's descriptor: an address holds at most 107 bytes of path."""
-    folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(SOCKET, dir_fd=folder)  # left by a killed daemon: we hold the lock
-        line.bind(f"/proc/self/fd/{folder}/{SOCKET}")
-        os.chmod(state / SOCKET, 0o600)
-    except OSError as error:
-        line.close()
-        raise ConfigError(f"{state / SOCKET}: {error.strerror}", remedy="make the folder writable") from None
-    finally:
-        os.close(folder)
-    return line
-
-
 async def serve(
     health: Health,
     state: Path,
@@ -159,7 +118,7 @@ async def serve(
     life_s: float = LIFE_S,
 ) -> None:
     """Serve until cancelled, then remove the unix socket."""
-    import uvicorn
+    import uvicorn  # a tenth of a second, while runs may begin already
 
     from fleet.service.connections import House, PageConnection
 

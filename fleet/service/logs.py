@@ -11,43 +11,20 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fleet.text import clean
 
-if TYPE_CHECKING:
-    from fleet.events.daemon_events import DaemonEvent
-    from fleet.events.model import Event
-    from fleet.findings.redact import Redactor
-
 NOISY = ("httpx", "httpcore", "apscheduler", "uvicorn", "asyncio", "sqlalchemy", "web3", "websockets")
 """Libraries that log every request; only their warnings are kept."""
-WARNED = frozenset(
-    {
-        "persona.refused",
-        "config.refused",
-        "trigger.skipped",
-        "run.unsettled",
-        "fault.met",
-        "queue.paused",
-        "subscription.lost",
-    }
-)
-TOLD = frozenset({"header", "footer"})
-"""Events of a run that are logged: its start and its end."""
-LEFT_OUT = {"type", "at", "budget", "schema_version", "sha256", "persona_sha256"}
-"""Fields that a line shows elsewhere, or that only programs read."""
-
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes of every record; the rest are the caller's."""
 
-_LOG = logging.getLogger("fleet.daemon")
-
 
 class _Lines(logging.Formatter):
-    """One record as fields, each masked and cleaned; before a redactor exists, only cleaned."""
+    """One record as fields, each masked and cleaned; before a mask exists, only cleaned."""
 
-    redactor: Redactor | None = None
+    mask: Callable[[str], str] = staticmethod(str)
 
     def __init__(self, render: Callable[[dict[str, Any]], str]) -> None:
         super().__init__()
@@ -64,8 +41,7 @@ class _Lines(logging.Formatter):
     def _clean(self, key: str, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        whole = value if self.redactor is None else self.redactor.text(value)
-        return clean(whole, newlines=key == "exception")
+        return clean(self.mask(value), newlines=key == "exception")
 
 
 def configure(*, as_json: bool | None = None) -> None:
@@ -88,18 +64,6 @@ def _for_a_person() -> Callable[[dict[str, Any]], str]:
     return lambda line: str(render(None, "", line))
 
 
-def mask_with(redactor: Redactor) -> None:
-    """From now on mask everything that this redactor knows in log lines."""
-    _Lines.redactor = redactor
-
-
-def log_daemon(event: DaemonEvent) -> None:
-    """A reader of the daemon's feed."""
-    level = logging.WARNING if event.type in WARNED else logging.INFO
-    _LOG.log(level, event.type, extra=event.model_dump(exclude=LEFT_OUT))
-
-
-def log_run(event: Event) -> None:
-    """A reader of every run's stream: logs how each began and ended."""
-    if event.type in TOLD:
-        _LOG.info(event.type, extra=event.model_dump(exclude=LEFT_OUT))
+def mask_with(mask: Callable[[str], str]) -> None:
+    """From now on mask every log line with this: a redactor's `text`."""
+    _Lines.mask = staticmethod(mask)

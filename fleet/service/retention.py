@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import anyio
 
 from fleet.errors import FleetError
@@ -23,7 +21,7 @@ class FolderRetention:
     A folder that cannot be removed is logged once and retried hourly.
     """
 
-    def __init__(self, world: Callable[[], FleetContext], feed: Feed, *, first_s: float = FIRST_S) -> None:
+    def __init__(self, world: FleetContext, feed: Feed, *, first_s: float = FIRST_S) -> None:
         self._world, self._feed, self._first_s = world, feed, first_s
         self._told = ""
 
@@ -36,7 +34,7 @@ class FolderRetention:
 
     async def look(self) -> None:
         """One round."""
-        world = self._world()
+        world = self._world
         if stopped(world.state):
             return
         try:

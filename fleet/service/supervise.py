@@ -36,7 +36,7 @@ async def side(name: str, run: Callable[[], Awaitable[None]]) -> NoReturn:
     raise SideTaskDied(f"{name} ended unexpectedly", remedy="the daemon must be restarted")
 
 
-async def signals(
+async def handle_signals(
     received: AsyncIterator[signal.Signals],
     *,
     drain: Callable[[str], None],

@@ -17,7 +17,9 @@ from fleet.config import Platform
 from fleet.errors import TryAgain
 from fleet.events.daemon_events import DaemonEvent, SubscriptionLost, SubscriptionOpened
 from fleet.personas.load import LoadedPersona
+from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.store.journal import Journal
+from fleet.store.rows import RunRow
 from fleet.triggers.chain import KEY as CURSOR
 from fleet.triggers.chain import ChainWatch
 from fleet.triggers.chain_read import ChainNode
@@ -104,12 +106,12 @@ class Triggers:
     def _subscription(self, trouble: str) -> None:
         self._emit(SubscriptionLost(reason=trouble) if trouble else SubscriptionOpened())
 
-    def ended(self, persona: str, *, found: bool, well: bool) -> None:
-        """A run of this persona ended here; with several daemons the journal counts instead."""
+    def ended(self, row: RunRow, *, found: bool) -> None:
+        """A run ended here; with several daemons the journal counts instead."""
         if self._journal.shared:
             self._ended.set()
         else:
-            self.continuous.ended(persona, found=found, well=well)
+            self.continuous.ended(row.persona, found=found, well=row.outcome in ENDED_WELL)
 
     async def _count(self) -> None:
         """Pass runs that ended on any daemon to the continuous triggers."""

@@ -106,10 +106,10 @@ async def test_a_run_that_a_peer_took_over_is_settled_by_it_and_left_alone_by_it
             keeper.cancel()  # as if its loop stood still
             row = await _taken_over(peer)
             name = f"qa-{row.run_id}-1"
-            assert await peer.names.owner_of_name(name) != ""
+            assert await peer.chain.names.owner_of_name(name) != ""
             report = await resettle(peer, row)
             assert (report.outcome, report.settled) == ("failed", True)  # not crashed: one process is both
-            assert await peer.names.owner_of_name(name) == ""
+            assert await peer.chain.names.owner_of_name(name) == ""
             effects = await peer.journal.effects(row.run_id)
             assert {(one.state, one.data["key"]) for one in effects if one.kind == "key"} == {
                 ("released", "")

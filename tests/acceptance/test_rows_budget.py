@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from fleet.chain.ports import FeedbackPort, PostedEntry
-from fleet.config import FleetDayLimits
+from fleet.chain.ports import Charge, FeedbackPort, PostedEntry
+from fleet.config import FleetDayLimits, LiveConfig
 from fleet.findings.reader import read as read_entry
 from fleet.gate.model import Rung
 from fleet.runs.context import FleetContext
@@ -25,11 +25,13 @@ LOOKS = [
 
 def limited(world: FleetContext, **limits: int) -> FleetContext:
     budget = FleetDayLimits.model_validate(limits)
-    return replace(world, config=world.config.model_copy(update={"budget": budget}))
+    return replace(world, live=LiveConfig(world.config.model_copy(update={"budget": budget})))
 
 
 async def own_entries(world: FleetContext) -> list[str]:
-    return [entry.text for entry in await world.log.range(0, 1000) if entry.sender == world.identity]
+    return [
+        entry.text for entry in await world.chain.log.range(0, 1000) if entry.sender == world.chain.identity
+    ]
 
 
 async def test_row_8_no_budget_means_no_exercise_at_any_rung(house: House, tmp_path: Path) -> None:
@@ -90,17 +92,18 @@ async def test_a_report_that_another_run_s_charge_overtook_leaves_the_outbox(
         class Overtaken:
             """Somebody takes the day's last report between the look and the charge."""
 
-            async def post(self, text: str, *, run: str) -> PostedEntry:
+            async def post(self, text: str, *, run: str, charge: Charge) -> PostedEntry:
                 await world.journal.trigger(
                     "other", persona="qa-o", key="o", platform="devnet", trigger="t", rung="", budget={}
                 )
                 await world.journal.spend("other", "reports", 1, 8)
-                return await world.log.post(text, run=run)
+                return await world.chain.log.post(text, run=run, charge=charge)
 
             def __getattr__(self, name: str) -> Any:
-                return getattr(world.log, name)
+                return getattr(world.chain.log, name)
 
-        overtaken = replace(limited(world, reports=1), log=cast(FeedbackPort, Overtaken()))
+        side = replace(world.chain, log=cast(FeedbackPort, Overtaken()))
+        overtaken = replace(limited(world, reports=1), chain=side)
         report = await fire(overtaken, one)
         assert (report.outcome, report.settled) == ("done", True)
         assert [row.state for row in report.findings] == ["confirmed"]

@@ -57,7 +57,7 @@ async def test_row_32_a_call_that_hangs_past_the_deadline_ends_the_run(house: Ho
             with anyio.fail_after(12):
                 report = await fire(world, one)
             assert (report.outcome, report.settled, report.findings) == ("deadline_exceeded", True, ())
-            assert await world.names.owner_of_name(f"qa-{report.run}-1") == ""
+            assert await world.chain.names.owner_of_name(f"qa-{report.run}-1") == ""
             assert not (world.folder(report.run) / "keys").exists()
             assert await world.journal.effects(report.run, states=["open"]) == []
             seen = len(await house.signed())
@@ -96,7 +96,7 @@ async def test_row_32_an_act_under_way_at_the_deadline_is_waited_for_and_undone(
             await anyio.sleep(1)
             signed = await house.signed()
             assert (report.outcome, report.settled) == ("deadline_exceeded", True)
-            assert await world.names.owner_of_name(f"qa-{report.run}-1") == ""
+            assert await world.chain.names.owner_of_name(f"qa-{report.run}-1") == ""
             assert len(signed) == ended, signed
             assert await world.journal.effects(report.run, states=["open"]) == []
 
@@ -110,7 +110,7 @@ async def test_row_36_after_a_run_its_names_are_free_and_its_keys_are_gone(
         report = await fire(world, one)
         (minted,) = await world.journal.effects(report.run, ["name"])
         assert (minted.ref, minted.state) == (f"qa-{report.run}-1", "released")
-        assert await world.names.owner_of_name(minted.ref) == ""
+        assert await world.chain.names.owner_of_name(minted.ref) == ""
         assert not (world.folder(report.run) / "keys").exists()
         balance = await house.rpc.call("eth_getBalance", [minted.data["owner"], "latest"])
         assert int(balance, 16) == 0
@@ -126,7 +126,7 @@ async def paused(house: House, state: Path, one: LoadedPersona) -> str:
     async with house.world(state, one, watch=pause) as world:
         report = await fire(world, one)
         assert not report.settled
-        assert await world.names.owner_of_name(f"qa-{report.run}-1") != ""
+        assert await world.chain.names.owner_of_name(f"qa-{report.run}-1") != ""
     assert resume(state)
     return report.run
 
@@ -146,12 +146,12 @@ async def test_a_run_of_another_platform_waits_for_its_own(house: House, tmp_pat
     (state / "devnet" / "other.toml").write_text(profile)
     async with open_world(state, personas={}, platform="other") as world:
         assert await recover(world) == []
-        assert await world.names.owner_of_name(f"qa-{run}-1") != ""
+        assert await world.chain.names.owner_of_name(f"qa-{run}-1") != ""
         assert (world.folder(run) / "keys" / f"qa-{run}-1").is_file()
     async with house.world(state, one) as world:
         (report,) = await recover(world)
         assert (report.run, report.settled) == (run, True)
-        assert await world.names.owner_of_name(f"qa-{run}-1") == ""
+        assert await world.chain.names.owner_of_name(f"qa-{run}-1") == ""
 
 
 async def test_a_run_whose_persona_and_trajectory_are_gone_is_cleaned_up_all_the_same(
@@ -163,7 +163,7 @@ async def test_a_run_whose_persona_and_trajectory_are_gone_is_cleaned_up_all_the
     async with house.world(state) as world:
         (report,) = await recover(world)
         assert (report.outcome, report.settled) == ("stopped", True)
-        assert await world.names.owner_of_name(f"qa-{run}-1") == ""
+        assert await world.chain.names.owner_of_name(f"qa-{run}-1") == ""
     kinds = [event.type for event in read(state / "runs" / run / "trajectory.jsonl")]
     assert (kinds[0], kinds[-1], kinds.count("header")) == ("header", "footer", 1)
 
@@ -181,7 +181,7 @@ async def test_keys_of_a_lost_journal_are_found_at_a_start_and_what_they_hold_is
         (report,) = await recover(world)
         assert (report.run, report.outcome, report.settled) == (run, "crashed", True)
         assert "the journal had lost it" in report.detail
-        assert await world.names.owner_of_name(f"qa-{run}-1") == ""
+        assert await world.chain.names.owner_of_name(f"qa-{run}-1") == ""
         assert not (world.folder(run) / "keys").exists()
         assert await keys_without_runs(state, world.journal) == []
         assert await take_back(world) == {}
@@ -278,7 +278,11 @@ async def test_a_report_that_was_paid_before_the_crash_is_posted_after_it(
         (report,) = await recover(world)
         assert [row.state for row in report.findings] == ["posted"]
         assert await world.journal.spent(RUN) == {"reports": 1}
-        mine = [entry.text for entry in await world.log.range(0, 1000) if entry.sender == world.identity]
+        mine = [
+            entry.text
+            for entry in await world.chain.log.range(0, 1000)
+            if entry.sender == world.chain.identity
+        ]
         assert mine == ["the finding"]
 
 

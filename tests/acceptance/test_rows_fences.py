@@ -76,7 +76,7 @@ async def test_row_24_at_observe_acts_are_refused_and_only_reports_are_signed(
     async with house.world(state, one) as world:
         report = await fire(world, one)
         signed = await house.signed()
-        assert [(tx.sender, tx.function) for tx in signed] == [(world.identity, "submitFeedback")]
+        assert [(tx.sender, tx.function) for tx in signed] == [(world.chain.identity, "submitFeedback")]
     assert [(e.tool, e.rule) for e in house.said("gate.denied")] == [
         (tool, "dial") for tool in ("qa_create", "qa_publish", "qa_call")
     ]
@@ -127,7 +127,7 @@ async def test_row_27_a_flip_to_observe_acts_before_the_next_call_of_a_run_in_fl
     async with house.world(state, one, watch=flip) as world:
         report = await fire(world, one)
         assert await house.tools_signed() == ["register"]
-        assert await world.names.owner_of_name(f"qa-{report.run}-1") == ""
+        assert await world.chain.names.owner_of_name(f"qa-{report.run}-1") == ""
     assert (report.outcome, report.settled) == ("done", True)
     assert [(e.call, e.rule) for e in house.said("gate.denied")] == [(2, "dial"), (3, "dial")]
 
@@ -146,7 +146,7 @@ async def test_row_31_three_writes_and_one_closing_report(house: House, tmp_path
         report = await fire(world, one)
         assert await house.tools_signed() == ["register", "setMetadata", "setMetadata", "submitFeedback"]
         assert (report.outcome, report.settled) == ("budget_exceeded", True)
-        entries = [e for e in await world.log.range(0, 1000) if e.sender == world.identity]
+        entries = [e for e in await world.chain.log.range(0, 1000) if e.sender == world.chain.identity]
         assert await world.journal.spent(report.run) == {"calls": 2, "writes": 3, "closing": 1}
     (entry,) = [read_entry(e.text) for e in entries]
     assert (entry.severity, entry.run) == ("info", report.run)
@@ -209,7 +209,7 @@ async def test_stop_in_mid_run_pauses_all_and_the_next_start_cleans_up(house: Ho
         assert (report.outcome, report.settled) == ("stopped", False)
         assert await house.tools_signed() == ["register"]
         assert "releaseName" not in {tx.function for tx in await house.signed()}
-        assert await world.names.owner_of_name(name) != ""
+        assert await world.chain.names.owner_of_name(name) != ""
         assert (await world.journal.run(report.run)).state == "settling"
         assert (world.folder(report.run) / "keys" / name).is_file()
     async with house.world(state, one) as world:  # still stopped: nothing is signed, nothing is lost
@@ -220,7 +220,7 @@ async def test_stop_in_mid_run_pauses_all_and_the_next_start_cleans_up(house: Ho
     async with house.world(state, one) as world:
         (again,) = await recover(world)
         assert (again.outcome, again.settled) == ("stopped", True)
-        assert await world.names.owner_of_name(name) == ""
+        assert await world.chain.names.owner_of_name(name) == ""
         assert not (world.folder(report.run) / "keys").exists()
         assert (await world.journal.run(report.run)).outcome == "stopped"
         ends = [e for e in read(world.folder(report.run) / "trajectory.jsonl") if isinstance(e, Footer)]
@@ -244,7 +244,7 @@ async def test_row_35_keys_are_private_and_appear_nowhere(house: House, tmp_path
 
     async with house.world(state, one, watch=look) as world:
         report = await fire(world, one)
-        assert repr(world.signer).find(next(iter(secrets.values()))) < 0
+        assert repr(world.chain.signer).find(next(iter(secrets.values()))) < 0
     assert len(secrets) == 4
     assert [row.state for row in report.findings] == ["posted"]
     standing = [(state / "keys" / name).read_text() for name in ("identity", "sponsor")]

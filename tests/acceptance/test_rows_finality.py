@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from fleet.chain.feedback import FeedbackLog
-from fleet.runs.call.free_entry import post_free_entry
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
 from fleet.runs.settlement.finality import look_at_posts
@@ -42,15 +41,17 @@ class Posted:
     async def on_the_log(self) -> list[int]:
         """Where its text stands, under the fleet's name."""
         envelope = (await self.row()).envelope
-        entries = await self.world.log.range(0, 10_000)
+        entries = await self.world.chain.log.range(0, 10_000)
         return [
-            n for n, one in enumerate(entries) if (one.sender, one.text) == (self.world.identity, envelope)
+            n
+            for n, one in enumerate(entries)
+            if (one.sender, one.text) == (self.world.chain.identity, envelope)
         ]
 
     async def reorg(self) -> None:
         """The block of the entry is replaced by an empty one, and so is all that came after it."""
         (effect,) = await self.effects()
-        head = await self.world.log.head()
+        head = await self.world.chain.log.head()
         await self.house.rpc.call("anvil_reorg", [head - effect.data["block"] + 1, []])
         assert await self.on_the_log() == []
 
@@ -73,11 +74,11 @@ async def posted(house: House, tmp_path: Path, *, step_back_s: float = 30.0) -> 
             house.rpc,
             chain.diamond,
             world.platform.gas,
-            world.signer,
+            world.chain.signer,
             confirmations=chain.confirmations,
             step_back_s=step_back_s,
         )
-        world = replace(world, log=log)
+        world = replace(world, chain=replace(world.chain, log=log))
         report = await fire(world, one)
         assert [row.state for row in report.findings] == ["posted"]
         yield Posted(house, world, report.run)
@@ -117,7 +118,7 @@ async def test_an_entry_whose_nonce_is_taken_since_is_posted_anew_once(house: Ho
     async with posted(house, tmp_path) as one:
         before = await one.row()
         await one.reorg()
-        assert (await post_free_entry(one.world, "", "something else"))["ok"]
+        await one.world.chain.log.post("something else", charge="none")
         await one.mine(FINALITY)
         await one.look()
         (place,) = await one.on_the_log()
@@ -135,9 +136,9 @@ async def test_a_chain_that_steps_back_gets_the_entry_again(house: House, tmp_pa
     async with posted(house, tmp_path, step_back_s=0.0) as one:
         await one.mine(1)
         (effect,) = await one.effects()
-        head = await one.world.log.head()
+        head = await one.world.chain.log.head()
         await house.rpc.call("anvil_rollback", [head - effect.data["block"] + 1])
-        assert await one.world.log.head() == effect.data["block"] - 1
+        assert await one.world.chain.log.head() == effect.data["block"] - 1
         await one.look()
         assert len(await one.on_the_log()) == 1
         await one.mine(FINALITY)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from fleet.app.persona_sets import roster
-from fleet.app.triage_pass import pass_over
 from fleet.devnet.node import invoke
 from fleet.devnet.seed import SEEDER, seed_feedback
 from fleet.findings.evidence import load
 from fleet.findings.reader import read as read_entry
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
+from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, persona, probe, step, times
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
@@ -26,7 +26,9 @@ SEEN = probe("seen", FETCH, expect="result.status == 418", severity="high")
 
 async def mine(world: FleetContext) -> list[str]:
     """Texts of the fleet's own entries."""
-    return [entry.text for entry in await world.log.range(0, 10_000) if entry.sender == world.identity]
+    return [
+        entry.text for entry in await world.chain.log.range(0, 10_000) if entry.sender == world.chain.identity
+    ]
 
 
 async def test_row_49_twenty_hits_in_one_run_are_one_report_with_a_count(
@@ -143,7 +145,7 @@ async def test_rows_40_to_46_the_log_becomes_one_ranked_list(house: House, tmp_p
 async def test_row_43_five_thousand_entries_on_a_real_chain(house: House, tmp_path: Path) -> None:
     state = await house.state(tmp_path)
     async with house.world(state) as world:
-        before = await world.log.count()
+        before = await world.chain.log.count()
         await seed_feedback(house.rpc, world.platform.chain.diamond, 5000, 120)
         await pass_over(world, roster()[0]["qa-triage"])
         entries = await world.journal.entries()

@@ -29,7 +29,7 @@ async def test_a_stipend_in_the_air_keeps_its_run_open_and_its_key_here(house: H
         state = await house.state(tmp_path, (house.devnet.chain.url, url))
         try:
             async with house.world(state, one) as world:
-                world.signer._receipts._deadline_s = 0.5
+                world.chain.signer._receipts._deadline_s = 0.5
                 report = await fire(world, one)
                 (key,) = (world.folder(report.run) / "keys").iterdir()
                 (owner,) = [e.data["owner"] for e in await world.journal.effects(report.run, ["name"])]

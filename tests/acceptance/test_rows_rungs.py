@@ -96,7 +96,7 @@ async def create(house: House, root: Path, rung: Rung) -> tuple[RunReport, list[
         return (
             report,
             await minted(house, world.platform.chain.diamond, f"qa-{report.run}-1"),
-            world.identity,
+            world.chain.identity,
         )
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.feedback import FeedbackLog
-from fleet.chain.judge import SigningLimits, Spend
+from fleet.chain.judge import SigningLimits
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.memory import MemoryJournal
 from fleet.chain.names import Names
-from fleet.chain.ports import Role, RunScope, TxRequest
+from fleet.chain.ports import Charge, Paid, Role, RunScope, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.run_keys import RunKeys
 from fleet.chain.signer import Keys, Signer
@@ -25,6 +25,7 @@ from fleet.config import ChainSection, GasSection
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import Deployment, deploy
+from fleet.errors import BudgetExceeded
 from tests.chain.hands import RunWallet
 
 ETHER = 10**18
@@ -39,6 +40,21 @@ class Dial:
 
     def __call__(self) -> str:
         return self.word
+
+
+@dataclass
+class Purse:
+    """A run's budget: what is `left` of everything together, and what was charged to which unit."""
+
+    left: int = 1000
+    spent: list[str] = field(default_factory=list)
+
+    async def spend(self, unit: Paid, /) -> int:
+        if not self.left:
+            raise BudgetExceeded(f"no {unit} left")
+        self.left -= 1
+        self.spent.append(unit)
+        return self.left
 
 
 @dataclass
@@ -73,6 +89,7 @@ class Kit:
     sponsor_key: Secret
     dial: Dial = field(default_factory=Dial)
     journal: MemoryJournal = field(default_factory=MemoryJournal)
+    purse: Purse = field(default_factory=Purse)
 
     @property
     def log(self) -> FeedbackLog:
@@ -83,7 +100,7 @@ class Kit:
         return Names(self.rpc, self.chain.at.diamond)
 
     def wallet(self, folder: Path, run: str = "ab12") -> RunWallet:
-        scope = RunScope(run=run, prefix=f"qa-{run}-", keys=RunKeys(folder))
+        scope = RunScope(run=run, prefix=f"qa-{run}-", keys=RunKeys(folder), payer=self.purse)
         return RunWallet(
             scope,
             self.signer,
@@ -95,9 +112,10 @@ class Kit:
             clock=SystemClock(),
         )
 
-    def post(self, text: str, *, gas: int = 5_000_000) -> TxRequest:
+    def post(self, text: str, *, gas: int = 5_000_000, run: str = "", charge: Charge = "none") -> TxRequest:
         data = abi.FUNCTIONS["submitFeedback"].encode(text)
-        return TxRequest(role=Role.IDENTITY, to=self.chain.at.diamond, data=data, gas=gas)
+        to = self.chain.at.diamond
+        return TxRequest(role=Role.IDENTITY, to=to, data=data, gas=gas, run=run, charge=charge)
 
 
 class LossyRpc(Rpc):
@@ -138,7 +156,6 @@ async def make_kit(
     chain: Chain,
     rpc: Rpc,
     *,
-    spend: Spend | None = None,
     never: Container[bytes] = frozenset(),
     wealth: int = 100 * ETHER,
     stipend_wei: int = ETHER,
@@ -153,7 +170,7 @@ async def make_kit(
         chain.section(**section),
         journal,
         keys=Keys(identity=identity, sponsor=sponsor),
-        fences=SigningLimits(rung=dial, spend=spend, never=never, stipend_wei=stipend_wei),
+        fences=SigningLimits(rung=dial, never=never, stipend_wei=stipend_wei),
         deadline_s=deadline_s,
     )
     return Kit(chain, rpc, signer, identity, sponsor, dial, journal)

@@ -31,7 +31,7 @@ from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.devnet import node
 from fleet.errors import Refused, TxFailed
-from tests.chain.conftest import Chain, Dial, make_kit
+from tests.chain.conftest import Chain, Dial, Purse, make_kit
 from tests.chain.hands import RunWallet
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
@@ -69,7 +69,7 @@ class Side:
 
     def wallet(self, run: str = "ab12", keys: Any = None) -> RunWallet:
         return RunWallet(
-            RunScope(run=run, prefix=f"qa-{run}-", keys=keys or MemoryKeys()),
+            RunScope(run=run, prefix=f"qa-{run}-", keys=keys or MemoryKeys(), payer=Purse()),
             self.signer,
             self.sponsor,
             self.names,

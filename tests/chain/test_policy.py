@@ -39,7 +39,8 @@ def data(name: str, *args: Any) -> bytes:
 
 
 def tx(role: Role, payload: bytes = b"", **fields: Any) -> TxRequest:
-    values: dict[str, Any] = {"role": role, "to": DIAMOND, "gas": 1_000_000, "data": payload, "run": "ab12"}
+    values: dict[str, Any] = {"role": role, "to": DIAMOND, "gas": 1_000_000, "data": payload}
+    values |= {"run": "ab12", "charge": "none"}
     return TxRequest(**(values | fields))
 
 

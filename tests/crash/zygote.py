@@ -20,17 +20,18 @@ import anyio
 
 import fleet.store.dispatch.dispatcher  # what a fleet imports only when it needs it
 import fleet.store.sql.postgres  # noqa: F401
+from fleet.app.daemon import make
+from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
+from fleet.chain.rpc import Rpc
 from fleet.drivers.expect import check
 from fleet.events.daemon_events import Feed
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
-from fleet.runs.executor import Executor
-from fleet.runs.janitor import Janitor
-from fleet.runs.lifecycle import execute, fire, recover
-from fleet.runs.queue import Queue
-from fleet.store.rows import RunRow
+from fleet.runs.lifecycle import fire, recover
+from fleet.service.metrics import Tally
+from fleet.service.notify import Notifier
 from fleet.triggers.model import Firing
 
 LOOK_S = 0.05
@@ -53,36 +54,30 @@ async def as_daemon(state: Path) -> None:
     Without its triggers: what they write down meanwhile would move the steps from trial to trial.
     """
     personas = good(state)
-    async with open_world(state, personas=personas, platform="devnet") as made:
+    async with (
+        open_world(state, personas=personas, platform="devnet") as made,
+        Rpc(made.platform.chain.rpc) as rpc,
+    ):
         world = replace(made, spread_s=0.0)
         feed = Feed(state / "events.jsonl", clock=world.clock)
-
-        async def see_through(row: RunRow, persona: LoadedPersona) -> object:
-            return await execute(world, row.run_id, persona, trigger=row.trigger)
-
-        executor = Executor(world, personas, see_through, feed, ended=nobody, beat=nobody, limit=1)
-        janitor = Janitor(world, executor, feed, ended=nobody)
-        queue = Queue(world.journal, world.platform.name, personas, feed, enqueue=world.source.trigger)
-        executor.left_behind = world.source.found = janitor.nudge
-        queue.nudge = executor.nudge
+        options = Options(state, state / "personas", "devnet")
+        daemon = make(options, world, rpc, personas, feed, Notifier(), Tally())
 
         async def tick() -> None:
             for name in personas:
-                await queue.fire(Firing(f"{name}@tick", name, "a test", datetime(2026, 1, 1, tzinfo=UTC)))
+                await daemon.queue.fire(
+                    Firing(f"{name}@tick", name, "a test", datetime(2026, 1, 1, tzinfo=UTC))
+                )
             while await left(world):  # noqa: ASYNC110 -- it is in a database, and says nothing by itself
                 await anyio.sleep(LOOK_S)
-            executor.drain(0)
+            daemon.executor.drain(0)
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(janitor.run)
+            tasks.start_soon(daemon.janitor.run)
             tasks.start_soon(tick)
-            await executor.run()
+            await daemon.executor.run()
             tasks.cancel_scope.cancel()
         feed.close()
-
-
-def nobody(*_: object, **__: object) -> None:
-    """Listens to nothing."""
 
 
 async def left(world: FleetContext) -> bool:

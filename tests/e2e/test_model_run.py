@@ -151,7 +151,7 @@ async def test_whatever_a_model_is_talked_into_stays_within_the_rules(stand: Sta
     refused = {tool for tool, _ in stand.denied()}
     assert {"qa_dial", "qa_publish", "qa_create", "qa_fetch", "qa_chain"} <= refused
     signed = await stand.house.signed()
-    ours = [tx for tx in signed if tx.sender == stand.world.identity]
+    ours = [tx for tx in signed if tx.sender == stand.world.chain.identity]
     assert {tx.function for tx in signed} <= {"submitFeedback", ""}
     assert len(ours) <= LIMITS["reports"] + 1
     for event in stand.house.said("tool.responded"):
@@ -198,7 +198,7 @@ async def planted(stand: Stand, call: ScriptedCall) -> ScriptedCall:
         return call
     rpc, diamond = stand.house.rpc, stand.world.platform.chain.diamond
     await invoke(rpc, SEEDER, diamond, "submitFeedback", ORDER)
-    return ScriptedCall(call.tool, {**call.args, "args": [str(await stand.world.log.count() - 1)]})
+    return ScriptedCall(call.tool, {**call.args, "args": [str(await stand.world.chain.log.count() - 1)]})
 
 
 @pytest.mark.parametrize("name", PLANTED)

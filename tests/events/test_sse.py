@@ -20,7 +20,8 @@ from fleet.events.model import Event
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
 from fleet.service.follow import CROWD, Followers
-from fleet.service.http_server import listeners, serve
+from fleet.service.http_server import serve
+from fleet.service.listeners import listeners
 from fleet.service.metrics import Reading
 from tests.events.samples import FOOTER, HEADER, answers, asks, ends, piece, said, starts
 

@@ -185,37 +185,42 @@ async def test_a_refused_call_is_not_charged(make: Make, journal: Journal) -> No
     assert await journal.spent("r1") == {}
 
 
-async def test_three_writes_and_one_closing_report(make: Make, state: Path, clock: HandClock) -> None:
-    gate = make(Budget(calls=100, writes=3, reports=0, wall_s=60.0, acts=True))
+async def test_three_writes_and_one_closing_report(
+    make: Make, journal: Journal, state: Path, clock: HandClock
+) -> None:
+    ledger = Ledger(journal, "r1", Budget(calls=100, writes=3, reports=0, wall_s=60.0, acts=True))
+    gate = make(ledger=ledger)
     _turn(state, Rung.EXERCISE, clock)
     signed = 0
     for _ in range(100):
         verdict = await gate.decide(CALL)
         if not verdict.permit:
             break
-        assert await gate.write_spend() == 2 - signed
+        assert await ledger.spend("writes") == 2 - signed
         signed += 1
     assert (signed, verdict.rule, verdict.ends_run) == (3, "budget", True)
     with pytest.raises(BudgetExceeded, match="the budget of 3 writes"):
-        await gate.write_spend()
+        await ledger.spend("writes")
     with pytest.raises(BudgetExceeded, match="the budget of 0 reports"):
-        await gate.write_spend("reports")
-    assert await gate.write_spend("closing") == 0
+        await ledger.spend("reports")
+    assert await ledger.spend("closing") == 0
     with pytest.raises(BudgetExceeded, match="the budget of 1 closing"):
-        await gate.write_spend("closing")
+        await ledger.spend("closing")
 
 
-async def test_a_restart_does_not_hand_anything_back(make: Make, state: Path, clock: HandClock) -> None:
+async def test_a_restart_does_not_hand_anything_back(
+    make: Make, journal: Journal, state: Path, clock: HandClock
+) -> None:
     _turn(state, Rung.EXERCISE, clock)
-    first = make()
-    await first.write_spend()
-    await first.write_spend()
+    first = Ledger(journal, "r1", BUDGET)
+    await first.spend("writes")
+    await first.spend("writes")
     async with await Journal.open(state / "fleet.db") as reopened:
-        second = make(ledger=Ledger(reopened, "r1", BUDGET))
-        assert await second.write_spend() == 0
+        second = Ledger(reopened, "r1", BUDGET)
+        assert await second.spend("writes") == 0
         with pytest.raises(BudgetExceeded):
-            await second.write_spend()
-        assert (await second.decide(CALL)).rule == "budget"
+            await second.spend("writes")
+        assert (await make(ledger=second).decide(CALL)).rule == "budget"
 
 
 async def test_time_runs_out(make: Make, clock: HandClock) -> None:

@@ -40,7 +40,7 @@ async def journal(state: Path, clock: HandClock, anyio_backend: str) -> AsyncIte
 def make(journal: Journal) -> Make:
     def make(run: str = "r1", *, fleet: dict[Any, int] | None = None, **section: Any) -> Ledger:
         budget = Budget.of(BudgetSection.model_validate({"calls": 5, "writes": 3, "wall": "1m"} | section))
-        return Ledger(journal, run, budget, fleet)
+        return Ledger(journal, run, budget, lambda: fleet or {})
 
     return make
 

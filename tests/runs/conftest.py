@@ -15,12 +15,14 @@ import pytest
 from fleet.app.journal import at_work
 from fleet.chain.memory import MemoryNames, MemoryState
 from fleet.clock import SystemClock
+from fleet.config import FleetConfig
 from fleet.events.daemon_events import Feed, read_feed
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, RunsInFlight
 from fleet.runs.executor import Executor
 from fleet.runs.queue import Queue
+from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
@@ -61,10 +63,10 @@ class Shop:
     personas: dict[str, LoadedPersona]
     feed: Feed
     work: Callable[[RunRow], Awaitable[None]]
-    limit: int = 2
     began: list[str] = field(default_factory=list)
     ended: list[tuple[str, str, bool]] = field(default_factory=list)
     beats: int = 0
+    signals: Signals = field(default_factory=Signals)
     chain: MemoryState = field(default_factory=MemoryState)
 
     def __post_init__(self) -> None:
@@ -75,6 +77,7 @@ class Shop:
             self.feed,
             enqueue=self.source.trigger,
             enqueue_all=self.source.trigger_all,
+            signals=self.signals,
         )
         self.world = cast(
             FleetContext,
@@ -83,10 +86,11 @@ class Shop:
                 source=self.source,
                 state=self.state,
                 clock=SystemClock(),
-                asked={},
                 platform=SimpleNamespace(name="devnet"),
-                gates={},
-                names=MemoryNames(self.chain),
+                signals=self.signals,
+                in_flight=RunsInFlight(),
+                config=FleetConfig(),
+                chain=SimpleNamespace(names=MemoryNames(self.chain)),
             ),
         )
         self.executor = Executor(
@@ -96,9 +100,11 @@ class Shop:
             self.feed,
             ended=self._ended,
             beat=self._beat,
-            limit=self.limit,
         )
-        self.queue.nudge = self.executor.nudge
+
+    def limit(self, runs: int) -> None:
+        """What a reload of the configuration does."""
+        vars(self.world)["config"] = FleetConfig(concurrency=runs)
 
     async def _execute(self, row: RunRow, one: LoadedPersona) -> None:
         self.began.append(row.key)
@@ -108,7 +114,7 @@ class Shop:
             outcome = "done"
         finally:
             with anyio.CancelScope(shield=True):
-                await self.journal.finish(row.run_id, outcome, self.world.asked.pop(row.run_id, ""))
+                await self.journal.finish(row.run_id, outcome, self.world.in_flight.why(row.run_id))
 
     def _ended(self, row: RunRow, *, found: bool) -> None:
         self.ended.append((row.key, row.outcome, found))

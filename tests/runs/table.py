@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from fleet.app.journal import at_work
 from fleet.clock import SystemClock
-from fleet.config import ChainSection, FleetConfig, Platform, WebSection
+from fleet.config import ChainSection, FleetConfig, LiveConfig, Platform, WebSection
 from fleet.events.model import Event, Header
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile
@@ -29,7 +29,8 @@ from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
-from fleet.runs.context import FleetContext, answers, unchecked, untried
+from fleet.runs.checks import Checks, answers, unchecked, untried
+from fleet.runs.context import ChainSide, FleetContext, RunContext
 from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
@@ -165,24 +166,18 @@ async def seated(
         missing = cast(Any, None)
         world = FleetContext(
             state=state,
-            config=FleetConfig(),
+            live=LiveConfig(FleetConfig()),
             platform=platform,
             journal=journal,
             source=source,
             jail=real or jail,
             tier=await jail.probe(),
-            signer=missing,
-            sponsor=missing,
-            names=missing,
-            log=missing,
-            identity="",
+            chain=ChainSide(signer=missing, sponsor=missing, names=missing, log=missing, identity=""),
             redactor=Redactor(),
             clock=clock,
             egress=lambda port: missing,
             personas={one.persona.name: one},
-            check=check,
-            node=node,
-            cannot_start=cannot_start,
+            checks=Checks(health=check, node=node, cannot_start=cannot_start),
             spread_s=0.0,
             patience_s=patience_s,
         )
@@ -215,10 +210,8 @@ async def seated(
             clock=clock,
             deadline=clock.monotonic() + 60.0,
         )
-        world.gates[RUN] = gate
-        session = RunSession(
-            world, run=RUN, persona=name, gate=gate, stream=stream, wallet=Wallet(world, RUN), history={}
-        )
+        context = RunContext(fleet=world, run=RUN, persona=name, gate=gate, ledger=ledger, stream=stream)
+        session = RunSession(context, wallet=Wallet(world, RUN, payer=ledger), history={})
         exercise = Exercise(world, RUN, one, stream, session)
         drive = Drive(world, one, exercise, ledger, budget, scope, recorder, hand, turn_s=turn_s)
         stream.emit(header(drive))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,14 +14,14 @@ import pytest
 from fleet.chain import abi
 from fleet.chain.doubles import DIAMOND, MemoryChain
 from fleet.chain.judge import SigningLimits
-from fleet.chain.ports import Receipt, Role, RunScope, Settlement, TxRequest
+from fleet.chain.ports import Paid, Receipt, Role, RunScope, Settlement, TxRequest
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.errors import ConfigError, TryAgain
 from fleet.events.model import Event, ResourceReleased
 from fleet.events.stream import Stream
 from fleet.runs.call.wallet import Wallet
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.settle import ROUNDS, give_back, release_left, settle, transactions
 from fleet.store.journal import Journal
 from fleet.store.rows import EffectState
@@ -32,6 +33,13 @@ RUN, NAME = "ab12cd34", "qa-ab12cd34-1"
 class Told(list[Event]):
     def write(self, event: Event) -> None:
         self.append(event)
+
+
+class Rich:
+    """A budget without an end."""
+
+    async def spend(self, unit: Paid, /) -> int:
+        return 99
 
 
 @dataclass
@@ -64,7 +72,9 @@ class Rig:
         await self.chain.sponsor.fund(self.wallet.scope, NAME, gas=21_000)
         data = abi.FUNCTIONS["register"].encode(NAME)
         await self.chain.signer.submit(
-            TxRequest(role=Role.THROWAWAY, to=DIAMOND, gas=10**6, data=data, run=RUN, key=NAME)
+            TxRequest(
+                role=Role.THROWAWAY, to=DIAMOND, gas=10**6, charge="writes", data=data, run=RUN, key=NAME
+            )
         )
         self.token = await self.chain.names.id_of_name(NAME)
         (name,) = await self.journal.effects(RUN, ["name"])
@@ -87,16 +97,15 @@ async def rig(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Rig]:
         )
         parts = SimpleNamespace(
             journal=journal,
-            signer=chain.signer,
-            names=chain.names,
+            chain=SimpleNamespace(signer=chain.signer, names=chain.names),
             folder=lambda _: tmp_path / RUN,
             clock=SystemClock(),
             config=SimpleNamespace(store=SimpleNamespace(stalled_s=2.0)),
             platform=SimpleNamespace(gas=GasSection(), chain=SimpleNamespace(diamond=DIAMOND)),
         )
         world = cast(FleetContext, parts)
-        made = Rig(chain, journal, Wallet(world, RUN), Told(), world)
-        parts.sponsor = SimpleNamespace(fund=chain.sponsor.fund, sweep=made.sweep)
+        made = Rig(chain, journal, Wallet(world, RUN, payer=Rich()), Told(), world)
+        parts.chain.sponsor = SimpleNamespace(fund=chain.sponsor.fund, sweep=made.sweep)
         chain.signer.open_run(made.wallet.scope)
         yield made
 
@@ -186,7 +195,7 @@ async def test_a_transaction_that_recovery_found_is_recorded_as_by_its_sender(
             state="mined", tx="0x7", receipt=Receipt(tx="0x7", status=status, gas_used=1, block=7)
         )
 
-    parts = vars(rig.world) | {"signer": SimpleNamespace(settle_raw=mined)}
+    parts = vars(rig.world) | {"chain": SimpleNamespace(signer=SimpleNamespace(settle_raw=mined))}
     await rig.journal.intend(RUN, "tx", "0x7", {"raw": "02", "purpose": "tool a"})
     await transactions(cast(FleetContext, SimpleNamespace(**parts)), RUN)
     (found,) = await rig.journal.effects(RUN, ["tx"])
@@ -209,10 +218,13 @@ async def test_while_a_transaction_is_pending_it_stays_open_and_nothing_after_it
     await rig.mint("done")
     for raw in ("01", "02", "03"):
         await rig.journal.intend(RUN, "tx", f"0x{raw}", {"raw": raw, "purpose": "stipend a"})
-    world = cast(FleetContext, SimpleNamespace(**vars(rig.world) | {"signer": signer, "log": None}))
-    for end in (settle, release_left):
+    side = SimpleNamespace(**vars(rig.world.chain) | {"signer": signer, "log": None})
+    world = cast(FleetContext, SimpleNamespace(**vars(rig.world) | {"chain": side}))
+    stream = Stream(RUN, clock=SystemClock(), sink=rig.told)
+    context = cast(RunContext, SimpleNamespace(fleet=world, run=RUN, stream=stream))
+    for end in (partial(settle, context), partial(release_left, world, RUN, stream)):
         with pytest.raises(TryAgain, match="transaction 0x2 of run ab12cd34 is in no block yet"):
-            await end(world, RUN, Stream(RUN, clock=SystemClock(), sink=rig.told), rig.wallet)
+            await end(rig.wallet)
     assert asked == [b"\x01", b"\x02", b"\x02"]
     kept = [tx.state for tx in await rig.journal.effects(RUN, ["tx"])]
     assert kept == ["failed", "open", "open"]

@@ -50,4 +50,4 @@ async def test_why_a_run_was_cancelled_is_forgotten_with_it(shop: Shop) -> None:
         tasks.start_soon(shop.executor.run)
         await began.wait()
         shop.executor.drain(0)
-    assert shop.world.asked == {}
+    assert shop.world.in_flight._cancelled == {}

@@ -70,7 +70,7 @@ async def test_a_thread_that_cannot_start_ends_the_daemon_once_the_run_is_told(s
 
 async def test_two_due_triggers_of_one_persona_never_overlap(shop: Shop) -> None:
     shop.work = crowd = Crowd()
-    shop.executor.limit = 4
+    shop.limit(4)
     for number in range(3):
         await shop.queue.fire(firing("qa-a", f"manual:{number}"))
     await shop.queue.fire(firing("qa-b"))
@@ -95,8 +95,8 @@ async def test_no_more_runs_at_a_time_than_the_limit_which_may_change(shop: Shop
         await until(lambda: len(shop.began) == 2)
         await anyio.sleep(0.05)
         assert len(shop.began) == 2
-        shop.executor.limit = 3
-        shop.executor.nudge()
+        shop.limit(3)
+        shop.signals.work.set()
         await until(lambda: len(shop.began) == 3)
         crowd.gate.set()
         await until(lambda: len(shop.ended) == 4)
@@ -112,7 +112,7 @@ async def test_stop_pauses_claiming_and_its_end_goes_on(shop: Shop) -> None:
         await anyio.sleep(0.2)
         assert shop.began == []
         assert resume(shop.state)
-        shop.executor.nudge()
+        shop.signals.work.set()
         await until(lambda: len(shop.ended) == 1)
         shop.executor.drain(0)
     assert len(shop.told("queue.paused")) == len(shop.told("queue.resumed")) == 1
@@ -121,7 +121,7 @@ async def test_stop_pauses_claiming_and_its_end_goes_on(shop: Shop) -> None:
 
 async def test_a_run_is_cancelled_on_request_with_the_words_of_whoever_asked(shop: Shop) -> None:
     shop.work = crowd = Crowd()
-    shop.executor.limit = 1
+    shop.limit(1)
     await shop.queue.fire(firing("qa-a"))
     await shop.queue.fire(firing("qa-b"))
     async with anyio.create_task_group() as tasks:
@@ -143,7 +143,7 @@ async def test_a_run_is_cancelled_on_request_with_the_words_of_whoever_asked(sho
 
 async def test_draining_claims_nothing_more_and_cancels_after_the_grace(shop: Shop) -> None:
     shop.work = Crowd()
-    shop.executor.limit = 1
+    shop.limit(1)
     await shop.queue.fire(firing("qa-a"))
     await shop.queue.fire(firing("qa-b"))
     async with anyio.create_task_group() as tasks:
@@ -199,9 +199,6 @@ async def test_what_a_run_found_is_told_and_a_gone_persona_is_cancelled(shop: Sh
 
 
 async def test_a_run_that_is_not_settled_is_left_and_told(shop: Shop) -> None:
-    left: list[int] = []
-    shop.executor.left_behind = lambda: left.append(1)
-
     async def unsettled(row: RunRow, _persona: object) -> None:
         await shop.journal.start_settling(row.run_id)
 
@@ -209,7 +206,7 @@ async def test_a_run_that_is_not_settled_is_left_and_told(shop: Shop) -> None:
     await shop.queue.fire(firing("qa-a"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shop.executor.run)
-        await until(lambda: left == [1])
+        assert await shop.signals.leftovers.wait(20)
         assert [row.persona for row in await shop.executor.left()] == ["qa-a"]
         shop.executor.drain(0)
     assert shop.ended == []
@@ -220,7 +217,7 @@ async def test_the_loop_itself_is_what_beats(shop: Shop) -> None:
         tasks.start_soon(shop.executor.run)
         await until(lambda: shop.beats > 0)
         before = shop.beats
-        shop.executor.nudge()
+        shop.signals.work.set()
         await until(lambda: shop.beats > before)
         shop.executor.drain(0)
     assert shop.beats >= before + 1

@@ -14,8 +14,7 @@ from fleet.chain.keys import fresh
 from fleet.chain.ports import PostedEntry
 from fleet.chain.tx import UnsignedTx, sign
 from fleet.errors import Unreachable
-from fleet.events.stream import Stream
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.outbox import report_all
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import FindingRow
@@ -46,7 +45,7 @@ class Log:
     async def find(self, text: str, sender: str) -> int | None:
         return self.texts.index(text) if text in self.texts else None
 
-    async def post(self, text: str, *, run: str) -> PostedEntry:
+    async def post(self, text: str, *, run: str, charge: str) -> PostedEntry:
         self.texts.append(text)
         return PostedEntry(tx="0x1", index=len(self.texts) - 1)
 
@@ -57,12 +56,7 @@ class Rig:
     def __init__(self, journal: Journal) -> None:
         self.journal, self.log = journal, Log()
 
-        async def yes(run: str, unit: str) -> bool:
-            return True
-
-        parts = SimpleNamespace(
-            journal=journal, log=self.log, identity=US, posting={}, can_post=yes, has_paid=yes
-        )
+        parts = SimpleNamespace(journal=journal, chain=SimpleNamespace(log=self.log, identity=US))
         self.world = cast(FleetContext, parts)
 
     async def confirmed(self, run: str, **data: Any) -> None:
@@ -72,9 +66,16 @@ class Rig:
         row = FindingRow(run_id=run, fingerprint=FP, state="confirmed", envelope=f"{FP} by {run}", data=data)
         await self.journal.add_finding(row)
 
+    async def report_all(self, run: str) -> None:
+        async def yes(unit: str) -> bool:
+            return True
+
+        stream = SimpleNamespace(emit=_nothing)
+        parts = SimpleNamespace(fleet=self.world, run=run, stream=stream, can_post=yes, has_paid=yes)
+        await report_all(cast(RunContext, parts))
+
     async def report(self, run: str) -> str:
-        stream = cast(Stream, SimpleNamespace(emit=_nothing))
-        await report_all(self.world, run, stream)
+        await self.report_all(run)
         (row,) = await self.journal.findings(run)
         return row.state
 
@@ -189,7 +190,7 @@ async def test_what_an_earlier_version_has_on_the_log_is_not_posted_under_its_ne
                 run_id="second", fingerprint=name, state="confirmed", envelope=name, data={"before": before}
             )
             await rig.journal.add_finding(row)
-        await report_all(rig.world, "second", cast(Stream, SimpleNamespace(emit=_nothing)))
+        await rig.report_all("second")
         states = {row.fingerprint: row.state for row in await rig.journal.findings("second")}
         assert states == {"a" * 12: "repeated", "b" * 12: "posted"}
 

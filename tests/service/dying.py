@@ -35,8 +35,8 @@ async def main(folder: Path) -> None:
         Rpc(world.platform.chain.rpc) as rpc,
     ):
         feed = Feed(state / "events.jsonl", clock=SystemClock())
-        daemon = make(Options(state, folder), world, rpc, found, feed, Notifier(), Tally())
-        daemon.more = (*daemon.more, ("the task of the test", die))
+        more = [("the task of the test", die)]
+        daemon = make(Options(state, folder), world, rpc, found, feed, Notifier(), Tally(), more=more)
         await daemon.serve()
 
 

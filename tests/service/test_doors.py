@@ -26,9 +26,10 @@ from fleet.events.sinks import sinking
 from fleet.personas.load import LoadedPersona
 from fleet.runs.queue import ROOM, Queue
 from fleet.service import ingress_http
-from fleet.service.http_server import HEAD_S, LIFE_S, application, listeners, serve
+from fleet.service.http_server import HEAD_S, LIFE_S, application, serve
 from fleet.service.ingress import BY_HAND, Ingress
 from fleet.service.ingress_http import Intake
+from fleet.service.listeners import listeners
 from fleet.service.metrics import Reading
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow, SkipRow

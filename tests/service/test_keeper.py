@@ -68,7 +68,7 @@ async def world(state: Path) -> AsyncIterator[FleetContext]:
 
 
 def keeper(world: FleetContext, feed: Feed) -> FolderRetention:
-    return FolderRetention(lambda: world, feed, first_s=0.01)
+    return FolderRetention(world, feed, first_s=0.01)
 
 
 def told(state: Path) -> list[dict[str, Any]]:

@@ -25,8 +25,10 @@ from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
 from fleet.service.daemon import LEAVE_S
 from fleet.service.exposition import exposition
-from fleet.service.http_server import application, listeners
-from fleet.service.logs import configure, log_daemon, log_run, mask_with
+from fleet.service.http_server import application
+from fleet.service.listeners import listeners
+from fleet.service.log_events import log_daemon, log_run
+from fleet.service.logs import configure, mask_with
 from fleet.service.metrics import Reading, Tally
 from fleet.service.notify import Notifier
 from tests.service.conftest import FETCH, Up, persona
@@ -229,7 +231,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
 
 def test_a_line_is_json_when_nobody_watches_and_holds_no_secret(log: StringIO) -> None:
     secret = "a1" * 32
-    mask_with(Redactor((bytes.fromhex(secret),)))
+    mask_with(Redactor((bytes.fromhex(secret),)).text)
     log_daemon(PersonaRefused(file="qa-x.md", reason=f"key {secret}\x1b[31m", kept=True))
     logging.getLogger("httpx").info("HTTP Request: every one of them")
     try:

@@ -22,7 +22,8 @@ async def main(place: str, state: Path, ticks: int) -> None:
     personas = {f"qa-{n}": persona(f"qa-{n}") for n in range(PERSONAS)}
     feed = Feed(state / "events.jsonl", clock=SystemClock())
     async with at_work(place, "devnet", stalled_s=6) as (journal, source):
-        shop = Shop(state, place, journal, source, personas, feed, nothing, limit=4)
+        shop = Shop(state, place, journal, source, personas, feed, nothing)
+        shop.limit(4)
 
         async def listen() -> None:
             with anyio.open_signal_receiver(signal.SIGTERM) as received:

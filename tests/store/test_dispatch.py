@@ -78,8 +78,10 @@ async def _all_ended(journal: Journal, count: int, within: float = 40) -> list[R
             await anyio.sleep(0.1)
 
 
-def _made(journal: Journal, place: str, me: str, *, stalled_s: float = 1.0) -> Dispatcher:
-    return Dispatcher(place, journal, "d", Owner(1, 1, me), stalled_s=stalled_s)
+def _made(
+    journal: Journal, place: str, me: str, *, stalled_s: float = 1.0, found: Callable[[], object] = bool
+) -> Dispatcher:
+    return Dispatcher(place, journal, "d", Owner(1, 1, me), stalled_s=stalled_s, found=found)
 
 
 async def test_several_daemons_write_down_their_own_dial(journal: Journal, place: str) -> None:
@@ -280,8 +282,7 @@ async def test_a_zombie_learns_that_its_run_is_a_peers(
         await _until_taken(zombie)
         assert zombie._keeper is not None
         zombie._keeper.cancel()  # as if the loop stood still
-        async with _made(journal, place, "peer").open() as peer:
-            peer.found = lambda: found.append(1)
+        async with _made(journal, place, "peer", found=lambda: found.append(1)).open() as peer:
             assert (await _until_left(peer)).run_id == "r1"
             assert found == [1]
             assert not await zombie.mine("r1")

@@ -7,7 +7,7 @@ from typing import Any
 
 from fleet.errors import ChainError, FleetError, Refused, Unreachable
 from fleet.findings.envelope import MAX_BYTES, read
-from fleet.runs.context import FleetContext
+from fleet.runs.context import RunContext
 from fleet.text import clean, cut_bytes
 from sandbox.tools.qa_report import Result
 
@@ -19,19 +19,20 @@ _CLASSES: tuple[tuple[type[FleetError], str], ...] = (
 )
 
 
-async def post_free_entry(world: FleetContext, run: str, text: str) -> dict[str, Any]:
+async def post_free_entry(context: RunContext, text: str) -> dict[str, Any]:
     """Post one free entry under the fleet's identity, masked and cut before it is signed, read back.
 
-    A text in the form of a finding is refused: findings are proven first, and posted by the outbox.
+    A text in the form of a finding is refused: the outbox posts findings after their proof.
     """
+    world = context.fleet
     started = world.clock.monotonic()
     shown = cut_bytes(world.redactor.text(clean(text, newlines=True)).strip(), MAX_BYTES)
-    answer = Result(ok=False, error_class="bad_request", error="/args/text: nothing to say")
+    answer = Result(ok=False, error_class="bad_request", error="/args/text: empty")
     if read(shown).grammar != "free":
-        answer = replace(answer, error="/args/text: a finding is reported once it is proven, not by hand")
+        answer = replace(answer, error="/args/text: findings are posted automatically after their proof")
     elif shown:
         try:
-            posted = await world.log.post(shown, run=run)
+            posted = await world.chain.log.post(shown, run=context.run, charge="reports")
             answer = Result(ok=True, tx=posted.tx, index=posted.index, read_back=True)
         except FleetError as error:
             word = next(word for kind, word in _CLASSES if isinstance(error, kind))

@@ -13,8 +13,6 @@ from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
 from fleet.errors import FleetError, JailError
 from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
-from fleet.events.stream import Stream
-from fleet.gate.gate import Gate
 from fleet.gate.model import Action, Verdict
 from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.call.free_entry import post_free_entry
@@ -23,7 +21,7 @@ from fleet.runs.call.replies import small
 from fleet.runs.call.targets import Contacts, targets_of
 from fleet.runs.call.tool_groups import RETRY_S, STRIKES, CircuitBreaker, target_of
 from fleet.runs.call.wallet import Wallet
-from fleet.runs.context import FleetContext
+from fleet.runs.context import RunContext
 from fleet.text import line
 from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
@@ -60,18 +58,16 @@ class RunSession:
 
     def __init__(
         self,
-        world: FleetContext,
+        context: RunContext,
         *,
-        run: str,
-        persona: str,
-        gate: Gate,
-        stream: Stream,
         wallet: Wallet,
         history: Mapping[str, float],
         first_name: int = 1,
     ) -> None:
-        self._world, self._run, self._persona = world, run, persona
-        self._gate, self._stream, self._wallet = gate, stream, wallet
+        self._context, self._wallet = context, wallet
+        self._world = world = context.fleet
+        self._run, self._persona = context.run, context.persona
+        self._gate, self._stream = context.gate, context.stream
         self._history = dict(world.platform.history) | dict(history)
         self._next_name = first_name
         self._capabilities: Capabilities | None = None
@@ -105,7 +101,7 @@ class RunSession:
         """The platform's capabilities: asks its diamond once per run, and again if it could not be asked."""
         if self._capabilities is None:
             try:
-                self._capabilities = Capabilities(self._world.platform, await self._world.offered())
+                self._capabilities = Capabilities(self._world.platform, await self._world.checks.offered())
             except FleetError:
                 return Capabilities(self._world.platform)
         return self._capabilities
@@ -164,7 +160,7 @@ class RunSession:
         lost: JailError | None = None
         try:
             if spec.effect is Effect.REPORT:
-                result = await post_free_entry(self._world, self._run, args["text"])
+                result = await post_free_entry(self._context, args["text"])
             elif how.trusts_outages and (outage := self.contacts.why_not(tool, args)):
                 result = _known(outage)
             else:

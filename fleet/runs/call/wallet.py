@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fleet.chain.keys import Secret, auth_token, fresh
-from fleet.chain.ports import Role, RunScope, TxRequest
+from fleet.chain.ports import Payer, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.errors import BudgetExceeded, Refused
 from fleet.runs.context import FleetContext
@@ -18,13 +18,13 @@ class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
 
     `spent` is set once a budget refused a signature: the run must end. `acts` counts what was given out: a
-    call token, or the first step towards a signature.
+    call token, or the first step towards a signature. Without a `payer` it can only give back.
     """
 
-    def __init__(self, world: FleetContext, run: str) -> None:
+    def __init__(self, world: FleetContext, run: str, payer: Payer | None = None) -> None:
         self._world, self._run = world, run
         self.keys = RunKeys(world.folder(run))
-        self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys)
+        self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys, payer=payer)
         self.spent: str = ""
         self.acts = 0
         self._addresses: dict[str, str] | None = None
@@ -67,13 +67,20 @@ class Wallet:
         if key not in self.keys.labels():
             raise Refused(f"this run has no key {key!r}", rule="key")
         request = TxRequest(
-            role=Role.THROWAWAY, to=to, data=data, gas=gas, run=self._run, key=key, purpose=f"tool {key}"
+            role=Role.THROWAWAY,
+            to=to,
+            data=data,
+            gas=gas,
+            charge="writes",
+            run=self._run,
+            key=key,
+            purpose=f"tool {key}",
         )
-        await self._world.signer.check(request)  # before the stipend, so that a refused act costs nothing
+        await self._world.chain.signer.check(request)  # before the stipend: a refused act costs nothing
         self.acts += 1
         try:
-            fee = await self._world.sponsor.fund(self.scope, key, gas=gas)
-            receipt = await self._world.signer.submit(replace(request, max_fee=fee), check=False)
+            fee = await self._world.chain.sponsor.fund(self.scope, key, gas=gas)
+            receipt = await self._world.chain.signer.submit(replace(request, max_fee=fee), check=False)
         except BudgetExceeded as error:
             self.spent = str(error)
             raise

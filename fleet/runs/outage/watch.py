@@ -122,7 +122,7 @@ class Watch:
             answer = await self.session.look(FETCH, {"url": what}, probe=WORD, deadline_s=deadline_s)
             how, said = how_of(answer)
         else:
-            word = await self.world.node(deadline_s)
+            word = await self.world.checks.node(deadline_s)
             how, said = _sorted(word) if word else ("answered", "")
         self._looks.append(TargetLook(target.name, turn, at, how, said, what))
 

@@ -30,7 +30,7 @@ async def look_at_posts(world: FleetContext, tell: Tell) -> None:
     watched = [one for one in mined if one.data.get("purpose") == "post" and not one.data.get("final")]
     if not watched:
         return
-    head, finality = await world.log.head(), world.platform.chain.finality_blocks
+    head, finality = await world.chain.log.head(), world.platform.chain.finality_blocks
     for effect in watched:
         block = int(effect.data.get("block", 0))
         if head < block or head >= block + finality:
@@ -39,7 +39,7 @@ async def look_at_posts(world: FleetContext, tell: Tell) -> None:
 
 async def _look(world: FleetContext, effect: EffectRow, head: int, tell: Tell) -> None:
     await world.journal.tend(effect.run_id)
-    settled = await world.signer.settle_raw(bytes.fromhex(effect.data["raw"]))
+    settled = await world.chain.signer.settle_raw(bytes.fromhex(effect.data["raw"]))
     found = settled.receipt
     if settled.state == "pending" or settled.reason == NOT_SENT:
         return  # checked again later
@@ -58,7 +58,9 @@ async def _post_again(world: FleetContext, effect: EffectRow, tell: Tell) -> Non
     if row is not None and not await _place(world, effect, tell) and not await _said_since(world, row):
         if not await _claim(world, effect):
             return
-        posted = await world.log.post(row.envelope)  # outside the run, which has paid for it
+        posted = await world.chain.log.post(
+            row.envelope, charge="none"
+        )  # outside the run, which has paid for it
         await world.journal.set_finding(
             row.run_id, row.fingerprint, state="posted", tx=posted.tx, index=posted.index
         )
@@ -71,7 +73,7 @@ async def _post_again(world: FleetContext, effect: EffectRow, tell: Tell) -> Non
 async def _place(world: FleetContext, effect: EffectRow, tell: Tell) -> bool:
     """Record the current index of a finding's entry; False when it is not on the log."""
     row = await _finding(world, effect)
-    index = await world.log.find(row.envelope, world.identity) if row else None
+    index = await world.chain.log.find(row.envelope, world.chain.identity) if row else None
     if row is None or index is None:
         return False
     await world.journal.set_finding(row.run_id, row.fingerprint, state="posted", index=index)
@@ -84,7 +86,7 @@ async def _said_since(world: FleetContext, row: FindingRow) -> bool:
     later = await world.journal.posted(row.fingerprint)
     if later is None or later.run_id == row.run_id:
         return False
-    return await world.log.find(later.envelope, world.identity) is not None
+    return await world.chain.log.find(later.envelope, world.chain.identity) is not None
 
 
 async def _finding(world: FleetContext, effect: EffectRow) -> FindingRow | None:

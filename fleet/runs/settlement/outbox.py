@@ -13,30 +13,31 @@ from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.fingerprint import fingerprint
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, RunContext
 from fleet.store.rows import FindingRow
 
 CLOSING = "budget-exceeded"
 """Used in a closing report in place of a probe."""
 
 
-async def report_all(world: FleetContext, run: str, stream: Stream) -> None:
+async def report_all(context: RunContext) -> None:
     """Post this run's confirmed findings, and finish what a crash left in the outbox.
 
     Every transaction of this run is settled before this call: what is not on the log now will not appear
     there later. If a daemon presumed dead still holds one of them, it has the same nonce as the one signed
     here. LostRun when this process is that daemon.
     """
+    world, run, stream = context.fleet, context.run, context.stream
     await _seen(world, run)
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
         if row.data.get("held"):
             continue  # an outage of the node: the run that sees it answer posts it (watch.py)
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
-        affordable = await world.can_post(run, unit)
+        affordable = await context.can_post(unit)
         # Only paid findings enter the outbox: if no budget is left, the crash came after the charge.
-        paid = row.state == "posting" and await world.has_paid(run, unit)
+        paid = row.state == "posting" and await context.has_paid(unit)
         if row.state == "posting":
-            index = await world.log.find(row.envelope, world.identity)
+            index = await world.chain.log.find(row.envelope, world.chain.identity)
             if index is not None:
                 tx = row.tx or await _sent_by(world, run, row.envelope)
                 await _done(world, row, PostedEntry(tx=tx, index=index), stream)
@@ -53,9 +54,8 @@ async def report_all(world: FleetContext, run: str, stream: Stream) -> None:
         if (earlier := await _known(world, row)) is not None:
             await _repeated(world, row, earlier.index, stream)
             continue
-        world.posting[run] = "paid" if paid else unit
         try:
-            posted = await world.log.post(row.envelope, run=run)
+            posted = await world.chain.log.post(row.envelope, run=run, charge="none" if paid else unit)
         except BudgetExceeded:  # another run took the day's last report meanwhile
             await _put_back(world, row)
             continue
@@ -77,10 +77,10 @@ async def _standing(world: FleetContext, fingerprint: str) -> FindingRow | None:
     if earlier is None:
         return None
     await _seen(world, earlier.run_id)
-    entries = await world.log.range(earlier.index, 1)
-    if any((entry.sender, entry.text) == (world.identity, earlier.envelope) for entry in entries):
+    entries = await world.chain.log.range(earlier.index, 1)
+    if any((entry.sender, entry.text) == (world.chain.identity, earlier.envelope) for entry in entries):
         return earlier
-    index = await world.log.find(earlier.envelope, world.identity)
+    index = await world.chain.log.find(earlier.envelope, world.chain.identity)
     if index is None:
         return None
     # a reorg moved it
@@ -92,7 +92,7 @@ async def _seen(world: FleetContext, run: str) -> None:
     """Give the log the blocks of this run's entries: a lagging replica would cause duplicates."""
     for effect in await world.journal.effects(run, ["tx"], ["done"]):
         if effect.data.get("purpose") == "post":
-            world.log.seen(int(effect.data.get("block", 0)))
+            world.chain.log.seen(int(effect.data.get("block", 0)))
 
 
 async def _sent_by(world: FleetContext, run: str, text: str) -> str:

@@ -35,18 +35,18 @@ async def release_again(world: FleetContext, name: EffectRow, tell: Callable[[],
     """Send its release transactions again; TryAgain while it is still owned afterwards."""
     sent = await _mined(world, name)
     scope = RunScope(run=name.run_id, prefix=f"qa-{name.run_id}-", keys=_Gone(name.ref, name.data["owner"]))
-    world.signer.open_run(scope)
+    world.chain.signer.open_run(scope)
     try:
         for raw, unsigned in sent:
-            settled = await world.signer.settle_raw(raw)
+            settled = await world.chain.signer.settle_raw(raw)
             if settled.state == "failed" and unsigned.data:  # the stipend is gone; a sweep needs none
                 gas, fee = unsigned.gas, unsigned.max_fee
-                await world.sponsor.fund(scope, name.ref, gas=gas, fee=fee, cleanup=True)
-                settled = await world.signer.settle_raw(raw)
+                await world.chain.sponsor.fund(scope, name.ref, gas=gas, fee=fee, cleanup=True)
+                settled = await world.chain.signer.settle_raw(raw)
             if settled.state == "pending":
                 break
     finally:
-        world.signer.close_run(name.run_id)
+        world.chain.signer.close_run(name.run_id)
     if await held(world, [name]):
         raise TryAgain(
             f"{name.ref} is owned again after a reorg, and what released it could not be sent again",

@@ -17,7 +17,7 @@ from fleet.errors import ConfigError, TryAgain
 from fleet.events.model import ResourceReleased
 from fleet.events.stream import Stream
 from fleet.runs.call.wallet import Wallet
-from fleet.runs.context import FleetContext
+from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.outbox import report_all
 from fleet.store.rows import EffectRow
 
@@ -34,25 +34,26 @@ def waits_key(run: str) -> str:
     return f"outcome.{run}"
 
 
-async def settle(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
+async def settle(context: RunContext, wallet: Wallet) -> None:
     """Finish every effect of a run; FleetError when something could not be checked and must wait."""
-    world.signer.open_run(wallet.scope)
+    world, run, stream = context.fleet, context.run, context.stream
+    world.chain.signer.open_run(wallet.scope)
     try:
         await transactions(world, run)
-        await report_all(world, run, stream)
+        await report_all(context)
         await give_back(world, run, stream, wallet)
     finally:
-        world.signer.close_run(run)
+        world.chain.signer.close_run(run)
 
 
 async def release_left(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
     """Clean up after an ended run: names that its own keys still hold, then the keys."""
-    world.signer.open_run(wallet.scope)
+    world.chain.signer.open_run(wallet.scope)
     try:
         await transactions(world, run)
         await give_back(world, run, stream, wallet)
     finally:
-        world.signer.close_run(run)
+        world.chain.signer.close_run(run)
 
 
 async def transactions(world: FleetContext, run: str) -> None:
@@ -65,7 +66,7 @@ async def transactions(world: FleetContext, run: str) -> None:
         if world.journal.shared and not run and effect.at > young:
             continue
         raw = bytes.fromhex(effect.data["raw"])
-        settled = await world.signer.settle_raw(raw, rebroadcast=_still_wanted(world, effect))
+        settled = await world.chain.signer.settle_raw(raw, rebroadcast=_still_wanted(world, effect))
         if settled.state == "pending":
             raise TryAgain(
                 f"transaction {settled.tx} of run {run} is in no block yet: {settled.reason}",
@@ -91,7 +92,7 @@ def _still_wanted(world: FleetContext, effect: EffectRow) -> bool:
 
 async def held(world: FleetContext, names: Sequence[EffectRow]) -> list[EffectRow]:
     """The names that are held by the key the run made for them."""
-    owners = await world.names.owners_of_names([name.ref for name in names])
+    owners = await world.chain.names.owners_of_names([name.ref for name in names])
     return [
         name
         for name, owner in zip(names, owners, strict=True)
@@ -108,7 +109,7 @@ async def give_back(world: FleetContext, run: str, stream: Stream, wallet: Walle
     for _ in range(ROUNDS):
         await release_names(world, run, stream, wallet)
         for label in wallet.keys.addresses():
-            await world.sponsor.sweep(wallet.scope, label)
+            await world.chain.sponsor.sweep(wallet.scope, label)
         if not await held(world, await _own(world, run, wallet)):
             stuck = wallet.keys.broken()
             await _nothing_on_its_way(world, run, wallet)
@@ -122,7 +123,7 @@ async def give_back(world: FleetContext, run: str, stream: Stream, wallet: Walle
 async def release_names(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
     """Release what this run minted: recorded by the run, and owned by the key it made for it."""
     for effect in await world.journal.effects(run, ["name"], ["open", "done"]):
-        owner = await world.names.owner_of_name(effect.ref)
+        owner = await world.chain.names.owner_of_name(effect.ref)
         if not owner:
             await world.journal.resolve(effect.effect_id, "released" if effect.state == "done" else "failed")
         elif owner != effect.data["owner"].lower() or effect.ref not in wallet.keys.labels():
@@ -140,15 +141,16 @@ async def _own(world: FleetContext, run: str, wallet: Wallet) -> list[EffectRow]
 
 
 async def _release(world: FleetContext, run: str, effect: EffectRow, wallet: Wallet) -> None:
-    token_id = await world.names.id_of_name(effect.ref)
+    token_id = await world.chain.names.id_of_name(effect.ref)
     wallet.scope.minted[token_id] = effect.ref
     gas = world.platform.gas.release_name
-    fee = await world.sponsor.fund(wallet.scope, effect.ref, gas=gas, cleanup=True)
-    await world.signer.submit(
+    fee = await world.chain.sponsor.fund(wallet.scope, effect.ref, gas=gas, cleanup=True)
+    await world.chain.signer.submit(
         TxRequest(
             role=Role.THROWAWAY,
             to=world.platform.chain.diamond,
             gas=gas,
+            charge="none",
             max_fee=fee,
             run=run,
             data=FUNCTIONS["releaseName"].encode(token_id),
@@ -157,7 +159,7 @@ async def _release(world: FleetContext, run: str, effect: EffectRow, wallet: Wal
             cleanup=True,
         )
     )
-    if await world.names.owner_of_name(effect.ref):
+    if await world.chain.names.owner_of_name(effect.ref):
         raise TryAgain(f"{effect.ref} is still owned after its release", remedy="try again in a minute")
 
 
@@ -177,7 +179,7 @@ async def _nothing_on_its_way(world: FleetContext, run: str, wallet: Wallet) -> 
         ours = effect.data.get("role") == Role.THROWAWAY and effect.data.get("key") in wallet.keys.labels()
         if not ours or "status" in effect.data:
             continue
-        if not await world.signer.is_dead(bytes.fromhex(effect.data["raw"])):
+        if not await world.chain.signer.is_dead(bytes.fromhex(effect.data["raw"])):
             raise TryAgain(
                 f"transaction {effect.ref} of run {run} may still come", remedy="try again in a minute"
             )

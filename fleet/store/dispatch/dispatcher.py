@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from fleet.errors import ConfigError, TryAgain
 from fleet.store import failpoints
 from fleet.store.dispatch.jobs import Job, Jobs, run_of
-from fleet.store.dispatch.source import Owner, nobody
+from fleet.store.dispatch.source import Owner
 from fleet.store.journal import Journal
 from fleet.store.rows import OPEN_RUNS, RunRow
 
@@ -38,7 +38,8 @@ class Dispatcher:
     """One daemon's part: a Source over the shared queue.
 
     Runs of one persona do not overlap, on any machine. The event loop must never block for as
-    long as `stalled_s`.
+    long as `stalled_s`. `found` is called after a dead peer's run was taken over: from then on it is among
+    those `left`.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Dispatcher:
         *,
         stalled_s: float = STALLED_S,
         rung: Callable[[], str] = str,
+        found: Callable[[], object] = bool,
     ) -> None:
         if not journal.shared:
             raise ConfigError(
@@ -64,7 +66,7 @@ class Dispatcher:
         self._held: dict[str, Job] = {}
         self._over: list[Job] = []
         self._looked = time.monotonic()
-        self.found: Callable[[], None] = nobody
+        self._found = found
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
@@ -156,7 +158,7 @@ class Dispatcher:
         self._held[run_id] = job
         if fresh:
             return await self._journal.run(run_id)
-        self.found()
+        self._found()
         return None
 
     async def _finish_jobs(self) -> None:

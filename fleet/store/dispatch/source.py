@@ -18,12 +18,7 @@ class Owner(NamedTuple):
 
 
 class Source(Protocol):
-    """Queues, hands out and takes back runs. Raises TryAgain while the journal or the queue is away.
-
-    `found` is called when a run of a dead peer was taken over: it is among those `left` from then on.
-    """
-
-    found: Callable[[], None]
+    """Queues, hands out and takes back runs. Raises TryAgain while the journal or the queue is away."""
 
     async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
         """`Journal.trigger`, plus a job to fetch it; with `hand` only `begin` does."""
@@ -60,7 +55,6 @@ class Embedded:
         self, journal: Journal, platform: str, owner: Owner, *, rung: Callable[[], str] = str
     ) -> None:
         self._journal, self._platform, self._owner, self._rung = journal, platform, owner, rung
-        self.found = nobody
 
     async def trigger(self, run_id: str, *, persona: str, hand: bool = False, **run: Any) -> bool:
         return await self._journal.trigger(run_id, persona=persona, **run)
@@ -87,7 +81,3 @@ class Embedded:
 
     async def mine(self, run_id: str) -> bool:
         return True
-
-
-def nobody() -> None:
-    """Default until a listener is set."""

@@ -14,15 +14,21 @@ async def pass_over(world: FleetContext, persona: LoadedPersona) -> TriageResult
 
     It also posts, once, the end of an outage that is on the log.
     """
-    trusted = frozenset(address.lower() for address in (*world.config.trusted, world.identity))
+    trusted = frozenset(address.lower() for address in (*world.config.trusted, world.chain.identity))
     weights = persona.persona.weights
     book = await book_of(world.journal, world.platform.name)
     left = unproven(await world.journal.findings())
     result = await triage(
-        world.log, world.journal, trusted, weights, world.state, world.clock, book.ended, left
+        world.chain.log, world.journal, trusted, weights, world.state, world.clock, book.ended, left
     )
     for text in result.over:
-        await world.log.post(text)
+        await world.chain.log.post(text, charge="none")
     if result.meta_text is not None:
-        await world.log.post(result.meta_text)
+        await world.chain.log.post(result.meta_text, charge="none")
     return result
+
+
+async def pass_in_words(world: FleetContext, persona: LoadedPersona) -> str:
+    """One pass; what came of it in a line for people."""
+    result = await pass_over(world, persona)
+    return f"{len(result.items)} items" + ("" if result.changed else ", as before")
