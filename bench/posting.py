@@ -28,11 +28,11 @@ from web3 import Web3
 from web3.types import Nonce, TxParams, Wei
 
 from fleet.chain.feedback import FeedbackLog
-from fleet.chain.judge import SigningLimits
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.memory import MemoryJournal
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import BATCH, Keys, Signer
+from fleet.chain.signing_limits import SigningLimits
 from fleet.chain.tx import UnsignedTx, sign
 from fleet.config import ChainSection, GasSection
 from fleet.devnet import artifact, node

@@ -158,7 +158,7 @@ def _judge(found: os.stat_result, limit: int, owner: bool, mode: int, alone: boo
         letting = f"mode {stat.S_IMODE(found.st_mode):04o} lets others in"
         raise UnfitFile("mode", letting if mode & 0o055 else "writable by others")
     if found.st_nlink == 0:
-        raise UnfitFile("replaced", "replaced again and again")
+        raise UnfitFile("replaced", "replaced repeatedly")
     if alone and found.st_nlink != 1:
         raise UnfitFile("links", "has other names (hard links)")
     if found.st_size > limit:
@@ -172,4 +172,4 @@ def _same(path: Path, descriptor: int, follow: bool) -> None:
     except FileNotFoundError:
         here = False
     if not here:
-        raise UnfitFile("replaced", "replaced again and again")
+        raise UnfitFile("replaced", "replaced repeatedly")

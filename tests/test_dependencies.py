@@ -15,9 +15,6 @@ ROOT = Path(__file__).resolve().parents[1]
 OWN = {"fleet", "sandbox", "tests", "bench"}
 NOT_IMPORTED = {
     "jinja2": "what starlette.templating needs",
-    "web3": "named by the card; the peer of bench/ and the oracle of tests/chain",
-    "eth-account": "the oracle of tests/chain",
-    "rlp": "comes with web3's own encodings",
 }
 """Declared without an import in fleet/ or sandbox/, each for a reason."""
 

@@ -108,7 +108,7 @@ def test_one_that_is_replaced_meanwhile_is_read_anew(file: Path, monkeypatch: py
 
 def test_one_that_is_never_still_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before_read(monkeypatch, iter([lambda: write_atomic(file, b"newer")] * 99))
-    with pytest.raises(UnfitFile, match="replaced again and again"):
+    with pytest.raises(UnfitFile, match="replaced repeatedly"):
         read_owned(file, 5)
 
 

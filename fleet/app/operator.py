@@ -14,7 +14,7 @@ from fleet.chain.abi import FUNCTIONS
 from fleet.chain.keys import load_key
 from fleet.chain.metadata import metadata_key
 from fleet.chain.names import Names
-from fleet.chain.policy import NeverList
+from fleet.chain.never import NeverList
 from fleet.chain.ports import Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer

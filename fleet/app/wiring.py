@@ -12,13 +12,13 @@ from fleet.app.bootstrap import SPOOL, Bootstrap, fenced, programs
 from fleet.app.journal import at_work
 from fleet.broker.broker import EgressPolicy
 from fleet.chain.feedback import FeedbackLog
-from fleet.chain.judge import SigningLimits
 from fleet.chain.keys import load_key
 from fleet.chain.names import Names
-from fleet.chain.policy import NeverList
+from fleet.chain.never import NeverList
 from fleet.chain.ports import Role
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
+from fleet.chain.signing_limits import SigningLimits
 from fleet.chain.sponsor import Sponsor
 from fleet.chain.tx_journal import JournalledTx
 from fleet.clock import Clock, SystemClock

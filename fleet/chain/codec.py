@@ -1,18 +1,22 @@
-"""A small ABI codec for flat types, and the reader of `feedbackRange`.
+"""Values and bytes of the ABI, by web3's codec, and the bulk reader of `feedbackRange`.
 
-Own code because importing eth_abi costs 0.2-0.4 s and 20 MB (performance.md 5), which an idle daemon must
-not pay, and because decoding with it is 40 times slower (mark B9). Every offset and length comes
-from a stranger's node: each one is checked against the buffer before it is followed.
+Every offset and length comes from a stranger's node, so what web3's codec reads is metered: an answer cannot
+unfold into more than it weighs. The bulk reader is our own because it is the mirror's hot path: it must
+decode at least 10 times as fast as eth_abi does (mark B9), and a test holds it equal to eth_abi.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.chain.digest import lower
+from fleet.chain.late import recursion_limit_kept
+
+if TYPE_CHECKING:
+    from eth_abi.codec import ABICodec
 
 
 class Malformed(ValueError):
@@ -27,29 +31,26 @@ class Entry(NamedTuple):
     text: str
 
 
-def flat(kinds: Sequence[str]) -> bool:
-    """True when this codec knows every one of these types (no arrays, no tuples)."""
-    return all(kind in ("address", "bool", "string", "bytes") or _sized(kind) for kind in kinds)
-
-
 def encode(kinds: Sequence[str], values: Sequence[Any]) -> bytes:
-    """Canonical encoding of flat arguments; ValueError or TypeError when a value does not fit its type."""
+    """Canonical encoding of arguments; ValueError when one does not fit its type."""
     if len(kinds) != len(values):
         raise ValueError(f"expected {len(kinds)} arguments, got {len(values)}")
-    head, tail = bytearray(), bytearray()
-    for kind, value in zip(kinds, values, strict=True):
-        if kind in ("string", "bytes"):
-            blob = value.encode("utf-8") if kind == "string" else bytes(value)
-            head += (32 * len(kinds) + len(tail)).to_bytes(32, "big")
-            tail += len(blob).to_bytes(32, "big") + blob + bytes(-len(blob) % 32)
-        else:
-            head += _word(kind, value)
-    return bytes(head + tail)
+    plain = [lower(one) if kind == "address" else one for kind, one in zip(kinds, values, strict=True)]
+    try:
+        return _codec().encode(kinds, plain)
+    except Exception as error:  # eth_abi has a tree of its own; an encoder may also raise TypeError
+        raise ValueError(f"not a {', '.join(kinds)}: {error}") from None
 
 
 def decode(kinds: Sequence[str], data: bytes) -> tuple[Any, ...]:
-    """Values of flat types; Malformed when bytes are missing, dirty, or point outside themselves."""
-    return tuple(_value(kind, data, 32 * place) for place, kind in enumerate(kinds))
+    """Values of these types; Malformed when bytes are missing, dirty, or point outside themselves.
+
+    Addresses are lower-case. What pads a text to whole words is not looked at, as in Solidity.
+    """
+    try:
+        return _codec().decode(kinds, data, strict=False)
+    except Exception as error:  # its own tree, OverflowError and UnicodeDecodeError alike
+        raise Malformed(f"{', '.join(kinds)}: {str(error)[:200] or type(error).__name__}") from None
 
 
 def decode_exact(kinds: Sequence[str], data: bytes) -> tuple[Any, ...]:
@@ -64,67 +65,19 @@ def decode_exact(kinds: Sequence[str], data: bytes) -> tuple[Any, ...]:
     return values
 
 
-def _sized(kind: str) -> int:
-    for stem in ("uint", "bytes"):
-        size = kind.removeprefix(stem)
-        if size != kind and size.isdigit():
-            return int(size)
-    return 0
+@cache
+def _codec() -> ABICodec:
+    # web3 takes 0.7 s to import: commands that know the ABI but encode nothing do not pay for it
+    with recursion_limit_kept():
+        from fleet.chain.provider import metered_codec
 
-
-def _word(kind: str, value: Any) -> bytes:
-    if kind == "address":
-        return bytes(12) + bytes.fromhex(lower(value)[2:])
-    if kind == "bool":
-        return bytes(31) + bytes([bool(value)])
-    size = _sized(kind)
-    if kind.startswith("uint"):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << size:
-            raise ValueError(f"not a {kind}")
-        return value.to_bytes(32, "big")
-    if not size or not isinstance(value, bytes) or len(value) != size:
-        raise ValueError(f"not a {kind}")
-    return value + bytes(32 - size)
+    return metered_codec()
 
 
 def _uint(data: bytes, at: int) -> int:
     if at < 0 or at + 32 > len(data):
         raise Malformed("data ends early")
     return int.from_bytes(data[at : at + 32], "big")
-
-
-def _value(kind: str, data: bytes, at: int) -> Any:
-    word = _uint(data, at)
-    if kind in ("string", "bytes"):
-        size = _uint(data, word)
-        if word + 32 + size > len(data):
-            raise Malformed("text ends outside the data")
-        blob = data[word + 32 : word + 32 + size]
-        return blob if kind == "bytes" else _text(blob)
-    if kind == "address":
-        if word >> 160:
-            raise Malformed("address with dirty upper bytes")
-        return f"0x{word:040x}"
-    if kind == "bool":
-        if word > 1:
-            raise Malformed("bool that is neither 0 nor 1")
-        return word == 1
-    size = _sized(kind)
-    if kind.startswith("uint"):
-        if word >> size:
-            raise Malformed(f"value too large for {kind}")
-        return word
-    raw = data[at : at + 32]
-    if any(raw[size:]):
-        raise Malformed(f"dirty padding after {kind}")
-    return raw[:size]
-
-
-def _text(blob: bytes) -> str:
-    try:
-        return blob.decode("utf-8")
-    except UnicodeDecodeError:
-        raise Malformed("text is not UTF-8") from None
 
 
 def decode_feedback_range(data: bytes) -> list[Entry]:

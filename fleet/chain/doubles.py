@@ -1,6 +1,6 @@
 """The chain's ports in memory, for tests of the rooms above; the same conformance suite holds both sides.
 
-    chain = MemoryChain(Fences(rung=lambda: "exercise"))
+    chain = MemoryChain(SigningLimits(rung=lambda: "exercise"))
     chain.signer, chain.names, chain.log, chain.sponsor, chain.journal
 
 The policy is the real one. Nothing is priced or reorganised, and a transaction is done when `submit` returns.
@@ -9,27 +9,16 @@ The policy is the real one. Nothing is priced or reorganised, and a transaction 
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from fleet.chain import abi, codec, policy
 from fleet.chain.charge import check_charge, collect
 from fleet.chain.codec import Entry
 from fleet.chain.digest import keccak256
-from fleet.chain.judge import SigningLimits, stipend_left
 from fleet.chain.keys import address_of, fresh
 from fleet.chain.memory import MemoryJournal, MemoryNames, MemoryState
-from fleet.chain.ports import (
-    Charge,
-    Cursor,
-    Log,
-    Page,
-    PostedEntry,
-    Receipt,
-    Role,
-    RunScope,
-    Settlement,
-    TxRequest,
-)
+from fleet.chain.ports import Charge, Log, PostedEntry, Receipt, Role, RunScope, Settlement, TxRequest
+from fleet.chain.signing_limits import SigningLimits, stipend_left
 from fleet.errors import FleetError, Refused
 
 DIAMOND = "0x" + "d1" * 20
@@ -64,7 +53,7 @@ class MemorySigner:
     def __init__(self, state: MemoryState, journal: MemoryJournal, fences: SigningLimits) -> None:
         self._state = state
         self._journal = journal
-        self._fences = fences
+        self._limits = fences
         self._standing = {Role.IDENTITY: fresh(), Role.SPONSOR: fresh()}
         self._scopes: dict[str, RunScope] = {}
         self._count = itertools.count(1)
@@ -99,7 +88,6 @@ class MemorySigner:
             gas_used=21_000,
             block=number,
             logs=logs,
-            effective_price=FEE,
             failure="reverted" if failure else "",
             reason=failure,
         )
@@ -128,7 +116,7 @@ class MemorySigner:
             chain_id=CHAIN_ID,
             node_chain_id=CHAIN_ID,
             diamond=DIAMOND,
-            rung=self._fences.rung(),
+            rung=self._limits.rung(),
             sender=sender,
             max_fee=FEE,
             fee_cap=50 * FEE,
@@ -136,8 +124,8 @@ class MemorySigner:
             throwaways=frozenset(scope.keys.addresses().values()) if scope else frozenset(),
             minted=scope.minted if scope else {},
             sponsor=self.address(Role.SPONSOR),
-            stipend_left=stipend_left(self._fences, scope, request.cleanup) if scope else 0,
-            never=self._fences.never,
+            stipend_left=stipend_left(self._limits, scope, request.cleanup) if scope else 0,
+            never=self._limits.never,
         )
         policy.check(request, facts)
         return sender
@@ -160,11 +148,9 @@ class MemorySigner:
                 return self._register(request, sender, args[0])
             case "setMetadata" if state.owners.get(args[0]) == sender:
                 state.metadata[args[0], args[1]] = args[2]
-            case "clearMain":
-                state.mains.pop(sender, None)
             case "releaseName":
                 return self._release(sender, args[0]), ()
-            case "claimDaily":
+            case "clearMain" | "claimDaily":
                 pass
             case _:
                 return "not owner", ()
@@ -184,14 +170,12 @@ class MemorySigner:
         state = self._state
         if state.owners.get(token_id) != sender:
             return "NotOwner()"
-        if state.mains.get(sender) == token_id:
-            return "CannotReleaseMain()"
         del state.owners[token_id], state.names[token_id]
         return ""
 
 
 class MemorySponsor:
-    """SponsorPort: the same requests as the real one; gas costs nothing here."""
+    """The same requests as the real one; gas costs nothing here."""
 
     def __init__(self, state: MemoryState, signer: MemorySigner) -> None:
         self._state = state
@@ -240,9 +224,7 @@ class MemorySponsor:
 
 
 class MemoryLog:
-    """FeedbackPort on the list, in pages of two so that tests meet page borders."""
-
-    PAGE = 2
+    """FeedbackPort on the list."""
 
     def __init__(self, state: MemoryState, signer: MemorySigner) -> None:
         self._state = state
@@ -256,20 +238,6 @@ class MemoryLog:
 
     async def range(self, start: int, count: int) -> list[Entry]:
         return self._state.entries[start : start + count]
-
-    async def read_from(self, cursor: Cursor) -> AsyncIterator[Page]:
-        entries = self._state.entries
-        reset = len(entries) < cursor.next
-        if cursor.last is not None and not reset:
-            reset = entries[cursor.next - 1] != cursor.last
-        if reset:
-            cursor = Cursor(epoch=cursor.epoch + 1)
-        while reset or cursor.next < len(entries):
-            fresh = tuple(entries[cursor.next : cursor.next + self.PAGE])
-            last = fresh[-1] if fresh else None
-            after = Cursor(epoch=cursor.epoch, next=cursor.next + len(fresh), last=last)
-            yield Page(epoch=cursor.epoch, start=cursor.next, entries=fresh, cursor=after, reset=reset)
-            cursor, reset = after, False
 
     def seen(self, block: int) -> None:
         """Nothing is behind here."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from fleet.chain import abi, codec
 from fleet.chain.codec import Entry
-from fleet.chain.hexes import as_bytes, as_int
 from fleet.chain.policy import check_text
-from fleet.chain.ports import Charge, Cursor, Page, PostedEntry, Receipt, Role, SignerPort, TxRequest
+from fleet.chain.ports import Charge, PostedEntry, Receipt, Role, SignerPort, TxRequest
 from fleet.chain.rpc import Rpc, is_oog
 from fleet.config import GasSection
 from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
@@ -28,7 +27,6 @@ what is signed by its count has the nonce of what it has not seen."""
 
 _SUBMIT = abi.FUNCTIONS["submitFeedback"]
 _RANGE = abi.FUNCTIONS["feedbackRange"]
-_COUNT = abi.FUNCTIONS["feedbackCount"]
 
 
 class FeedbackLog:
@@ -67,45 +65,15 @@ class FeedbackLog:
 
     async def head(self) -> int:
         """Number of the node's newest block."""
-        return as_int(await self._rpc.call("eth_blockNumber"))
+        return await self._rpc.head()
 
     async def count(self) -> int:
         """Entries in the log now."""
-        return (await self._snapshot())[0]
+        return int(await self._rpc.view(self._diamond, "feedbackCount", block=await self._block()))
 
     async def range(self, start: int, count: int) -> list[Entry]:
         """Entries from `start`, at most `count`; fewer at the end of the log, none behind it."""
         return await self._range(start, count, await self._block())
-
-    async def read_from(self, cursor: Cursor) -> AsyncIterator[Page]:
-        """Pages from the cursor to the end of the log; a cleared log starts a new epoch at index 0.
-
-        Every page re-reads the entry before it: if that one changed, the log was cleared in
-        between, even when it has since grown past the cursor.
-        """
-        reset = False
-        while True:
-            total, block = await self._snapshot()
-            if total < cursor.next:
-                cursor, reset = Cursor(epoch=cursor.epoch + 1), True
-            if total == cursor.next and cursor.last is None:
-                break
-            overlap = 1 if cursor.last is not None else 0
-            start = cursor.next - overlap
-            entries = await self._range(start, self._page + overlap, block)
-            if overlap and entries[:1] != [cursor.last]:
-                cursor, reset = Cursor(epoch=cursor.epoch + 1), True
-                continue
-            fresh = tuple(entries[overlap:])
-            if not fresh and total > cursor.next:
-                raise Unreachable("the log ends before its own count")
-            if not fresh:
-                break
-            after = Cursor(epoch=cursor.epoch, next=cursor.next + len(fresh), last=fresh[-1])
-            yield Page(epoch=cursor.epoch, start=cursor.next, entries=fresh, cursor=after, reset=reset)
-            cursor, reset = after, False
-        if reset:
-            yield Page(epoch=cursor.epoch, start=0, entries=(), cursor=cursor, reset=True)
 
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
         """Index of the newest entry with exactly this text from this sender at or after `since`."""
@@ -176,12 +144,6 @@ class FeedbackLog:
             start += len(entries)
         return places
 
-    async def _snapshot(self) -> tuple[int, str]:
-        """Length of the log and the block it was read at."""
-        block = await self._block()
-        call = {"to": self._diamond, "data": "0x" + _COUNT.selector.hex()}
-        return as_int(await self._rpc.call("eth_call", [call, block])), block
-
     async def _block(self) -> str:
         """The newest block that counts; Unreachable when the node is behind what is known to have been."""
         if not self._confirmations and not self._floor:
@@ -208,9 +170,8 @@ class FeedbackLog:
     async def _range(self, start: int, count: int, block: str) -> list[Entry]:
         """One page; half of it, and half again, while the node has not enough gas for it."""
         while True:
-            call = {"to": self._diamond, "data": "0x" + _RANGE.encode(start, count).hex()}
             try:
-                answer = as_bytes(await self._rpc.call("eth_call", [call, block]))
+                answer = await self._rpc.eth_call(self._diamond, _RANGE.encode(start, count), block=block)
                 break
             except RpcError as error:
                 # A facet that runs dry under its diamond looks like a revert without a reason.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from fleet.chain import abi, policy
@@ -10,28 +9,12 @@ from fleet.chain.charge import check_charge, collect
 from fleet.chain.hexes import as_dict, as_int
 from fleet.chain.ports import Role, RunScope, TxRequest
 from fleet.chain.rpc import Call, Rpc
+from fleet.chain.signing_limits import SigningLimits, stipend_left
 from fleet.chain.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Refused, RpcError, WrongTarget
 
-CLEANUP_SHARE = 5
-"""One part in this many of a run's stipend is kept for clean-up."""
-
 _APPROVE = abi.FUNCTIONS["approve"].selector
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningLimits:
-    """What the signer asks at every signature. `rung` is the dial's word, or `stop` while STOP is set.
-
-    `never` is asked anew each time. `stipend_wei` is the most that the sponsor pays in one run; `token` the
-    ERC-20 of the registration cost.
-    """
-
-    rung: Callable[[], str]
-    never: Container[bytes] = frozenset()
-    stipend_wei: int = 10**18
-    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +30,10 @@ class NodeFacts:
 class Judge:
     """Says no on behalf of configuration, dial, never-list and run; holds no key."""
 
-    def __init__(self, rpc: Rpc, chain: ChainSection, fences: SigningLimits, sponsor: str) -> None:
+    def __init__(self, rpc: Rpc, chain: ChainSection, limits: SigningLimits, sponsor: str) -> None:
         self._rpc = rpc
         self._chain = chain
-        self._fences = fences
+        self._limits = limits
         self._sponsor = sponsor
         self._fee_cap = chain.max_gas_price_gwei * 10**9
         self.scopes: dict[str, RunScope] = {}
@@ -85,10 +68,10 @@ class Judge:
             throwaways=frozenset(scope.keys.addresses().values()) if scope else frozenset(),
             minted=scope.minted if scope else {},
             sponsor=self._sponsor,
-            token=self._fences.token,
+            token=self._limits.token,
             cost=node.cost if node else 0,
-            stipend_left=stipend_left(self._fences, scope, request.cleanup) if scope else 0,
-            never=self._fences.never,
+            stipend_left=stipend_left(self._limits, scope, request.cleanup) if scope else 0,
+            never=self._limits.never,
         )
         policy.check(request, facts)
 
@@ -96,7 +79,7 @@ class Judge:
         """Whether bytes that were approved before a crash may go out now, at today's dial."""
         function = abi.BY_SELECTOR.get(unsigned.data[:4])
         name = function.name if function else ""
-        if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._fences.never:
+        if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._limits.never:
             return False
         rung = self._rung()
         if rung == "stop":
@@ -147,15 +130,9 @@ class Judge:
 
     def _rung(self) -> str:
         try:
-            return str(self._fences.rung())
+            return str(self._limits.rung())
         except Exception:  # a dial that cannot be read is closed, whatever the reason
             return "observe"
-
-
-def stipend_left(fences: SigningLimits, scope: RunScope, cleanup: bool) -> int:
-    """Wei that the sponsor may still pay for this run; the last part of it for clean-up only."""
-    limit = fences.stipend_wei
-    return (limit if cleanup else limit - limit // CLEANUP_SHARE) - scope.stipend_wei
 
 
 def _base_fee(block: object) -> int:

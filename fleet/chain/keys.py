@@ -18,6 +18,7 @@ from coincurve import PrivateKey, PublicKey
 
 from fleet import files
 from fleet.chain.digest import keccak256
+from fleet.chain.late import recursion_limit_kept
 from fleet.errors import ConfigError
 
 MAX_KEY_FILE = 16_384
@@ -190,7 +191,8 @@ def _unlock(keystore: dict[str, object], path: Path, password_file: Path) -> Sec
     if not password_file.exists():
         raise _bad(path, "a keystore needs its password", remedy=f"put it in {password_file} (mode 0600)")
     password = read_private(password_file).rstrip(b"\r\n")
-    from eth_keyfile.keyfile import decode_keyfile_json  # 0.4-0.6 s to import, only for keystores
+    with recursion_limit_kept():
+        from eth_keyfile.keyfile import decode_keyfile_json  # 0.4-0.6 s to import, only for keystores
 
     try:
         raw = decode_keyfile_json(keystore, password)

@@ -69,7 +69,6 @@ class MemoryState:
     owners: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     metadata: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
-    mains: dict[str, int] = field(default_factory=dict)
     balances: dict[str, int] = field(default_factory=dict)
     minted: int = 0
     now: int = 1_700_000_000
@@ -92,12 +91,6 @@ class MemoryNames:
 
     async def name_of_id(self, token_id: int) -> str:
         return self._state.names.get(token_id, "")
-
-    async def owner_of_id(self, token_id: int) -> str:
-        return self._state.owners.get(token_id, "")
-
-    async def main_of(self, address: str) -> int:
-        return self._state.mains.get(address.lower(), 0)
 
     async def next_id(self) -> int:
         return self._state.minted + 1

@@ -51,14 +51,6 @@ class Names:
         """Hostile text; "" for an id that was never minted or is released."""
         return str(await self._rpc.view(self._diamond, "nameOfId", token_id))
 
-    async def owner_of_id(self, token_id: int) -> str:
-        """Lower-case address, "" when nobody owns the id."""
-        return _owner(await self._rpc.view(self._diamond, "ownerOfId", token_id))
-
-    async def main_of(self, address: str) -> int:
-        """Id of the address's MAIN identity, 0 when unset."""
-        return int(await self._rpc.view(self._diamond, "mainOf", address))
-
     async def next_id(self) -> int:
         """The id that the next registration gets; every id below it was minted once."""
         return int(await self._rpc.view(self._diamond, "nextId"))

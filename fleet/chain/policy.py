@@ -7,37 +7,22 @@ configuration, the dial and the run's own records.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from fleet.chain import abi, codec
 from fleet.chain.digest import is_address
+from fleet.chain.never import NEVER, RELEASE
 from fleet.chain.ports import Role, TxRequest
-from fleet.errors import ConfigError, Refused
+from fleet.errors import Refused
 
 MAX_GAS = 50_000_000
 """Highest gas limit that is signed (platform-facts 1.5: declared upstream, and not enforced there)."""
 MAX_TEXT = 2_048
 """Bytes of one log entry."""
 
-NEVER: frozenset[str] = frozenset(
-    (
-        "diamondCut",
-        "transferOwnership",
-        "adminBurnNames",
-        "adminResetAll",
-        "clearFeedback",
-        "setRegistrationCost",
-        "setMainCost",
-        "withdrawTreasury",
-    )
-)
-"""Never without a person; operators add to this list by selector and cannot take from it."""
-NOT_EVEN_TYPED: frozenset[str] = frozenset(("diamondCut",))
-"""Never at all: no confirmation is enough."""
-CLEANUP: frozenset[str] = frozenset(("releaseName", "clearMain"))
+CLEANUP: frozenset[str] = frozenset((RELEASE, "clearMain"))
 RUNGS = ("observe", "exercise", "propose")
 
 
@@ -71,40 +56,9 @@ def check(tx: TxRequest, facts: SigningFacts) -> None:
     """Return when this may be signed; Refused with the name of the rule when not."""
     _basics(tx, facts)
     name, args = _decode(tx, facts)
-    _never(tx, facts, name, args)
+    _release(facts, name, args)
     _dial(tx, facts, name)
     _ALLOW[tx.role](tx, facts, name, args)
-
-
-def parse_never(words: Iterable[str]) -> frozenset[bytes]:
-    """Selectors of the configuration, `0x` + 8 hex digits each; ConfigError on anything else."""
-    found = []
-    for word in words:
-        if not re.fullmatch(r"0x[0-9a-fA-F]{8}", word):
-            raise ConfigError(
-                f"never: {word!r} is no selector", remedy="write 4-byte selectors such as 0xac8063ff"
-            )
-        found.append(bytes.fromhex(word[2:]))
-    return frozenset(found)
-
-
-_parsed = lru_cache(maxsize=8)(parse_never)
-
-
-class NeverList:
-    """The operator's selectors as they are now: one list for gate, broker and signer, which ask it each time.
-
-    Iterating it gives them as words (`0x` + 8 hex digits); `in` takes the 4 bytes.
-    """
-
-    def __init__(self, words: Callable[[], Iterable[str]] = tuple) -> None:
-        self._words = words
-
-    def __contains__(self, selector: object) -> bool:
-        return selector in _parsed(tuple(self._words()))
-
-    def __iter__(self) -> Iterator[str]:
-        return (f"0x{selector.hex()}" for selector in _parsed(tuple(self._words())))
 
 
 def is_disposable(name: str, prefix: str) -> bool:
@@ -151,34 +105,18 @@ def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
         raise Refused(f"selector 0x{selector.hex()} is on the configured never-list", rule="never")
     function = abi.BY_SELECTOR.get(selector)
     if function is None or not function.writes:
-        raise Refused(f"selector 0x{selector.hex()} is on no allow-list", rule="selector")
-    if not codec.flat(function.inputs):
-        return function.name, ()  # only never-listed functions take arrays
+        raise Refused(f"selector 0x{selector.hex()} is not on an allow-list", rule="selector")
+    if function.name in NEVER and function.name != RELEASE:
+        raise Refused(f"{function.name} is never signed", rule="never")
     try:
         return function.name, codec.decode_exact(function.inputs, tx.data[4:])
     except ValueError:
         raise Refused(f"arguments of {function.name} are not canonical", rule="args") from None
 
 
-def _never(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
-    if name in NOT_EVEN_TYPED:
-        raise Refused(f"{name} is never signed", rule="never")
-    if name in NEVER and not _typed(tx, name, name, 0):
-        raise Refused(f"{name} is never signed unattended", rule="never")
-    if name == "releaseName":
-        own = facts.minted.get(args[0], "")
-        if is_disposable(own, facts.prefix):
-            return
-        subject = tx.confirm.subject if tx.confirm else ""
-        if not subject or not _typed(tx, name, subject, args[0]):
-            raise Refused(f"id {args[0]} was not minted by this run", rule="never")
-
-
-def _typed(tx: TxRequest, function: str, subject: str, token_id: int) -> bool:
-    said = tx.confirm
-    if tx.role is not Role.OPERATOR or said is None:
-        return False
-    return (said.function, said.subject, said.typed, said.token_id) == (function, subject, subject, token_id)
+def _release(facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
+    if name == RELEASE and not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
+        raise Refused(f"id {args[0]} was not minted by this run", rule="never")
 
 
 def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:
@@ -265,13 +203,7 @@ def _operator(tx: TxRequest, facts: SigningFacts, name: str, args: tuple[Any, ..
     _to_diamond(tx, facts)
     if name == "submitFeedback":
         check_text(args[0])
-    elif name not in NEVER and name not in (
-        "register",
-        "setMetadata",
-        "releaseName",
-        "registerMain",
-        "clearMain",
-    ):
+    elif name not in ("register", "setMetadata", "registerMain", "clearMain"):
         raise Refused(f"the operator does not sign {name or 'a transfer'} here", rule="role")
 
 

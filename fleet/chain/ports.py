@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -26,20 +26,6 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
-    """A person's typed consent to one destructive act. No code path fills `typed` in.
-
-    `subject` is what the act destroys, read from the chain or the table: the name of the id for
-    `releaseName`, the function's own name for the others. `typed` must equal it.
-    """
-
-    function: str
-    subject: str
-    typed: str
-    token_id: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TxRequest:
     """One transaction that somebody wants signed. Wei; `max_fee` and `tip` per gas, None for the going rate.
 
@@ -60,7 +46,6 @@ class TxRequest:
     cleanup: bool = False
     max_fee: int | None = None
     tip: int = 0
-    confirm: Confirmation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +66,6 @@ class Receipt:
     gas_used: int
     block: int
     logs: tuple[Log, ...] = ()
-    effective_price: int = 0
     failure: Literal["", "reverted", "oog"] = ""
     reason: str = ""
 
@@ -116,29 +100,6 @@ class PostedEntry:
     tx: str
     index: int
     gas_used: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
-    """Where a reader of the log stands: the next index of an epoch, and the entry before it.
-
-    Indices restart when the owner clears the log; `last` shows that even when it has filled up again.
-    """
-
-    epoch: int = 0
-    next: int = 0
-    last: Entry | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Consecutive entries from `start` of `epoch`; `reset` on the first page of a new epoch."""
-
-    epoch: int
-    start: int
-    entries: tuple[Entry, ...]
-    cursor: Cursor
-    reset: bool = False
 
 
 class KeyRing(Protocol):
@@ -219,15 +180,6 @@ class SignerPort(Protocol):
         """Find out what became of journalled bytes after a crash."""
 
 
-class SponsorPort(Protocol):
-    """Pays for throwaway keys, and takes back what is left."""
-
-    async def fund(
-        self, scope: RunScope, label: str, *, gas: int, value: int = 0, fee: int = 0, cleanup: bool = False
-    ) -> int: ...
-    async def sweep(self, scope: RunScope, label: str) -> int: ...
-
-
 class NamesPort(Protocol):
     """The name registry, read-only. Free names and unknown ids read as "" or 0."""
 
@@ -235,8 +187,6 @@ class NamesPort(Protocol):
     async def owners_of_names(self, names: Sequence[str]) -> list[str]: ...
     async def id_of_name(self, name: str) -> int: ...
     async def name_of_id(self, token_id: int) -> str: ...
-    async def owner_of_id(self, token_id: int) -> str: ...
-    async def main_of(self, address: str) -> int: ...
     async def next_id(self) -> int: ...
     async def registration_cost(self) -> int: ...
 
@@ -248,7 +198,6 @@ class FeedbackPort(Protocol):
     async def head(self) -> int: ...
     async def count(self) -> int: ...
     async def range(self, start: int, count: int) -> list[Entry]: ...
-    def read_from(self, cursor: Cursor) -> AsyncIterator[Page]: ...
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None: ...
     async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry: ...
     async def post_many(

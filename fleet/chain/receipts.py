@@ -70,9 +70,8 @@ class Receipts:
         """Nonces of this sender that the chain has used; `final`: in blocks with enough on top of them."""
         block = "latest"
         if final and self._confirmations:
-            head = as_int(await self._rpc.call("eth_blockNumber"))
-            block = hex(max(head - self._confirmations, 0))
-        return as_int(await self._rpc.call("eth_getTransactionCount", [sender, block]))
+            block = hex(max(await self._rpc.head() - self._confirmations, 0))
+        return await self._rpc.nonce(sender, block)
 
     async def explain(self, receipt: Receipt, unsigned: UnsignedTx, sender: str) -> Receipt:
         """The receipt with `failure` and `reason` filled in, by replaying it on the block before."""
@@ -131,7 +130,6 @@ def _receipt(answer: Any, tx: str) -> Receipt | None:
         gas_used=as_int(fields.get("gasUsed")),
         block=as_int(fields.get("blockNumber")),
         logs=tuple(_log(as_dict(log)) for log in logs),
-        effective_price=as_int(fields.get("effectiveGasPrice", "0x0")),
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleet.chain.broadcast import Broadcast, is_taken
-from fleet.chain.hexes import as_int
 from fleet.chain.judge import Judge
 from fleet.chain.ports import Role, Settlement, TxJournal, TxRequest
 from fleet.chain.receipts import Receipts
@@ -67,8 +66,7 @@ class Recovery:
         unsigned, sender = parse(raw)
         if await self._receipts.used(sender, final=False) > unsigned.nonce:
             return True
-        balance = as_int(await self._rpc.call("eth_getBalance", [sender, "latest"]))
-        return balance < unsigned.gas * unsigned.max_fee + unsigned.value
+        return await self._rpc.balance(sender) < unsigned.gas * unsigned.max_fee + unsigned.value
 
     async def held(self, requests: Sequence[TxRequest], sender: str) -> int | None:
         """The nonce of an earlier intent of this run to write the same entry, while no block has used it.

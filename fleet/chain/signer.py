@@ -11,14 +11,16 @@ import anyio
 
 from fleet.chain import abi, codec
 from fleet.chain.broadcast import Broadcast, is_taken
-from fleet.chain.judge import Judge, NodeFacts, SigningLimits
+from fleet.chain.judge import Judge, NodeFacts
 from fleet.chain.keys import Secret, address_of
-from fleet.chain.lane import Lane, Lanes
+from fleet.chain.nonces import NonceBook, SenderNonces
 from fleet.chain.ports import Receipt, Role, RunScope, Settlement, TxJournal, TxRequest
 from fleet.chain.receipts import Receipts, minted_id
 from fleet.chain.recovery import Recovery
 from fleet.chain.rpc import Rpc
+from fleet.chain.signing_limits import SigningLimits
 from fleet.chain.tx import SignedTx, UnsignedTx, sign
+from fleet.chain.tx_journal import intended, mined
 from fleet.config import ChainSection
 from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, TxFailed
 from fleet.store import failpoints
@@ -92,7 +94,7 @@ class Signer:
         self._receipts = Receipts(rpc, deadline_s=deadline_s, confirmations=chain.confirmations)
         self._sender = Broadcast(rpc, self._receipts)
         self._recovery = Recovery(rpc, self._judge, self._receipts, self._sender, journal)
-        self._lanes = Lanes(rpc)
+        self._nonces = NonceBook(rpc)
 
     def open_run(self, scope: RunScope) -> None:
         """Let requests that name this run be judged against this scope."""
@@ -135,12 +137,12 @@ class Signer:
         sender = address_of(key)
         for request in requests:
             await self._judge.admit(request, sender)
-        lane = self._lanes.of(sender)
+        nonces = self._nonces.of(sender)
         sent: list[AcceptedTx | FleetError] = []
-        async with lane.lock:
+        async with nonces.lock:
             for start in range(0, len(requests), BATCH):
                 try:
-                    sent += await self._chunk(lane, requests[start : start + BATCH], key, sender)
+                    sent += await self._chunk(nonces, requests[start : start + BATCH], key, sender)
                 except FleetError as error:
                     if not start:
                         raise
@@ -178,7 +180,7 @@ class Signer:
         return key
 
     async def _chunk(
-        self, lane: Lane, requests: Sequence[TxRequest], key: Secret, sender: str
+        self, nonces: SenderNonces, requests: Sequence[TxRequest], key: Secret, sender: str
     ) -> list[AcceptedTx | FleetError]:
         """One batch. An element whose nonce somebody else took meanwhile is signed again, a few times.
 
@@ -192,12 +194,12 @@ class Signer:
                 break
             await anyio.sleep(random.uniform(0, JITTER_S * attempt))
             node = await self._judge.look(sender, [requests[place] for place in left])
-            nonce = await lane.first(node.pending) if held is None else held
+            nonce = await nonces.first(node.pending) if held is None else held
             drafts = [
                 self._draft(place, requests[place], key, sender, node, nonce + step)
                 for step, place in enumerate(left)
             ]
-            done.update(await self._launch(lane, requests, drafts, sender))
+            done.update(await self._launch(nonces, requests, drafts, sender))
         taken = RpcError("somebody else keeps taking this key's nonces")
         return [done.get(place, taken) for place in range(len(requests))]
 
@@ -221,21 +223,14 @@ class Signer:
         return _Draft(place, unsigned, sign(unsigned, key))
 
     async def _launch(
-        self, lane: Lane, requests: Sequence[TxRequest], drafts: Sequence[_Draft], sender: str
+        self, nonces: SenderNonces, requests: Sequence[TxRequest], drafts: Sequence[_Draft], sender: str
     ) -> dict[int, AcceptedTx | FleetError]:
         """Journal, then broadcast. A place whose nonce was taken is missing from the answer."""
         sents = {}
         since = clock_gettime(CLOCK_BOOTTIME)
         for draft in drafts:
             request = requests[draft.place]
-            meta = {
-                "sender": sender,
-                "nonce": draft.unsigned.nonce,
-                "gas": draft.unsigned.gas,
-                "to": draft.unsigned.to,
-                "role": str(request.role),
-                "key": request.key,
-            }
+            meta = intended(request, draft.unsigned, sender)
             effect = await self._journal.intend_tx(
                 request.run, request.purpose, draft.signed.hash, draft.signed.raw, meta
             )
@@ -248,7 +243,7 @@ class Signer:
         done: dict[int, AcceptedTx | FleetError] = {}
         for (place, sent), answer in zip(sents.items(), answers, strict=True):
             if await self._sender.accepted(answer, sent.hash):
-                lane.sent(sent.unsigned.nonce)
+                nonces.sent(sent.unsigned.nonce)
                 done[place] = sent
                 continue
             await self._journal.tx_done(sent.effect, "failed", {"reason": str(answer)})
@@ -280,14 +275,8 @@ class Signer:
             return TxFailed(f"transaction {sent.hash} is in no block yet", kind="not_mined", tx=sent.hash)
         receipt = await self._receipts.explain(receipt, sent.unsigned, sent.sender)
         self._note_mint(sent, receipt)
-        data = {
-            "status": receipt.status,
-            "gas_used": receipt.gas_used,
-            "block": receipt.block,
-            "failure": receipt.failure,
-            "reason": receipt.reason,
-        }
-        await self._journal.tx_done(sent.effect, "done" if receipt.status == 1 else "failed", data)
+        state = "done" if receipt.status == 1 else "failed"
+        await self._journal.tx_done(sent.effect, state, mined(receipt))
         return receipt
 
     def _note_mint(self, sent: AcceptedTx, receipt: Receipt) -> None:

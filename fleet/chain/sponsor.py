@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fleet.chain.hexes import as_int
 from fleet.chain.ports import Role, RunScope, SignerPort, TxRequest
 from fleet.chain.rpc import Rpc
 
@@ -26,7 +25,7 @@ class Sponsor:
         """
         address = scope.keys.addresses()[label]
         fee = fee or await self._signer.max_fee()
-        missing = gas * fee + value - await self.balance(address)
+        missing = gas * fee + value - await self._rpc.balance(address)
         if missing > 0:
             request = TxRequest(
                 role=Role.SPONSOR,
@@ -48,7 +47,7 @@ class Sponsor:
         """
         address = scope.keys.addresses()[label]
         fee = await self._signer.max_fee()
-        rest = await self.balance(address) - TRANSFER_GAS * fee
+        rest = await self._rpc.balance(address) - TRANSFER_GAS * fee
         if rest <= 0:
             return 0
         # tip = fee: the whole fee is charged, so that nothing of it comes back as dust
@@ -67,7 +66,3 @@ class Sponsor:
         )
         await self._signer.submit(request)
         return rest
-
-    async def balance(self, address: str) -> int:
-        """Wei."""
-        return as_int(await self._rpc.call("eth_getBalance", [address, "latest"]))

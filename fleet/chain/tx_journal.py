@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.chain.ports import Role
+from fleet.chain.ports import Receipt, Role, TxRequest
+from fleet.chain.tx import UnsignedTx
 from fleet.store.journal import Journal
 
 
@@ -29,3 +30,26 @@ class JournalledTx:
 
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         await self._journal.resolve(effect_id, "done" if status == "done" else "failed", data)
+
+
+def intended(request: TxRequest, unsigned: UnsignedTx, sender: str) -> dict[str, Any]:
+    """What the journal keeps of a transaction before it is sent."""
+    return {
+        "sender": sender,
+        "nonce": unsigned.nonce,
+        "gas": unsigned.gas,
+        "to": unsigned.to,
+        "role": str(request.role),
+        "key": request.key,
+    }
+
+
+def mined(receipt: Receipt) -> dict[str, Any]:
+    """What the journal keeps of its receipt."""
+    return {
+        "status": receipt.status,
+        "gas_used": receipt.gas_used,
+        "block": receipt.block,
+        "failure": receipt.failure,
+        "reason": receipt.reason,
+    }

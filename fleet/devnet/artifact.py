@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fleet.chain.abi import signature
 from fleet.chain.digest import keccak256
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
@@ -52,11 +53,4 @@ def signatures(abi: list[dict[str, Any]], kind: str) -> Iterator[str]:
     """Canonical signatures (`name(type,...)`, tuples spelled out) of one kind: function, event or error."""
     for entry in abi:
         if entry["type"] == kind:
-            yield f"{entry['name']}({','.join(map(_canonical, entry['inputs']))})"
-
-
-def _canonical(parameter: dict[str, Any]) -> str:
-    kind: str = parameter["type"]
-    if not kind.startswith("tuple"):
-        return kind
-    return f"({','.join(map(_canonical, parameter['components']))}){kind.removeprefix('tuple')}"
+            yield signature(entry)

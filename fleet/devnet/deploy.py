@@ -107,9 +107,7 @@ def _selectors(facet: str, left_out: Collection[str]) -> list[bytes]:
 
 
 def _diamond_code(cuts: Sequence[tuple[str, int, list[bytes]]], init: str, data: bytes) -> bytes:
-    from eth_abi.abi import encode  # 0.2-0.4 s to import: only a cold start needs arrays of tuples
-
-    return artifact.load("Diamond").code + encode(
+    return artifact.load("Diamond").code + codec.encode(
         ["address", CUT, "address", "bytes"], [DEPLOYER, cuts, init, data]
     )
 

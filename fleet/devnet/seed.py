@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fleet.chain import codec
 from fleet.chain.rpc import Rpc
 from fleet.devnet import artifact, node
 from fleet.devnet.anvil import BLOCK_GAS_LIMIT
@@ -30,8 +31,6 @@ async def seed_feedback(
     Hundreds of entries in each transaction: anvil hashes its whole state once per block, so one entry per
     block falls from 363 to 28 a second within 1,200 blocks (performance.md 2).
     """
-    from eth_abi.abi import encode  # 0.2-0.4 s to import: only arrays need it
-
     contract = artifact.load("FeedbackSeeder")
     seeder = await node.create(rpc, SEEDER, contract.code)
     post = contract.selectors()["post(address,string[])"]
@@ -39,7 +38,7 @@ async def seed_feedback(
     before = await rpc.view(diamond, "feedbackCount")
     for start in range(0, n, page):
         texts = [text(before + place, size) for place in range(start, min(start + page, n))]
-        call = post + encode(["address", "string[]"], [diamond, texts])
+        call = post + codec.encode(["address", "string[]"], [diamond, texts])
         await node.transact(rpc, SEEDER, seeder, call, gas=BLOCK_GAS_LIMIT)
     if (added := await rpc.view(diamond, "feedbackCount") - before) != n:
         raise FleetError(f"seeding added {added} entries instead of {n}")

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from fleet.chain.never import NEVER
 from fleet.gate.budget import Unit
 from fleet.gate.model import Action, Rung, Verdict
 from fleet.gate.scope import Scope, is_own_name
@@ -34,22 +35,6 @@ LOWEST: Mapping[Effect, Rung] = MappingProxyType(
     }
 )
 """The lowest rung that permits an effect; a missing effect is never permitted."""
-
-NEVER: Mapping[str, str] = MappingProxyType(
-    {
-        "diamondCut": "0x1f931c1c",
-        "transferOwnership": "0xf2fde38b",
-        "adminBurnNames": "0x74223f6d",
-        "adminResetAll": "0x12597def",
-        "clearFeedback": "0xac8063ff",
-        "setRegistrationCost": "0x637e9d5c",
-        "setMainCost": "0xb746033c",
-        "withdrawTreasury": "0x0d86419a",
-        "releaseName": "0x48e69e68",
-    }
-)
-"""Functions that no tool ever calls, with their selectors (platform-facts 1.3). A run's clean-up,
-which is not a tool, releases our names. Operators can add to this list but not remove from it."""
 
 _CALL_FIELDS = ("function", "selector", "data")
 """Arguments that name the function to call on chain; a message to an agent is not one."""

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from fleet.broker.broker import Broker, EgressPolicy, TxPort
 from fleet.chain.metadata import metadata_key
-from fleet.chain.policy import NeverList
+from fleet.chain.never import NeverList
 from fleet.chain.ports import FeedbackPort, NamesPort
 from fleet.chain.signer import Signer
 from fleet.chain.sponsor import Sponsor

@@ -28,10 +28,10 @@ _JUDGED: frozenset[FindingState] = frozenset({"confirmed", "flaky", "dropped", "
 FINDING_MOVES: Mapping[FindingState, frozenset[FindingState]] = MappingProxyType(
     {
         "raised": _JUDGED,
-        "unverified": _JUDGED | {"posting"},
+        "unverified": _JUDGED,
         "confirmed": frozenset({"posting", "repeated"}),
-        "flaky": frozenset({"posting", "repeated", "dropped"}),
-        "posting": frozenset({"posted", "repeated", "confirmed", "flaky", "unverified"}),
+        "flaky": frozenset({"repeated", "dropped"}),
+        "posting": frozenset({"posted", "repeated", "confirmed"}),
         "posted": frozenset(),
         "dropped": frozenset(),
         "repeated": frozenset(),

@@ -12,6 +12,7 @@ from typing import NoReturn, Protocol
 import anyio
 from anyio import to_thread
 
+from fleet.chain.late import recursion_limit_kept
 from fleet.clock import Clock, SystemClock
 from fleet.errors import Unreachable
 
@@ -81,6 +82,7 @@ class HeadSubscription:
 
 
 def _over_websocket() -> FollowHeads:
-    from fleet.triggers.websocket import follow_heads  # web3 takes a second, and most profiles have no `ws`
+    with recursion_limit_kept():  # web3 takes a second, and most profiles have no `ws`
+        from fleet.triggers.websocket import follow_heads
 
     return follow_heads

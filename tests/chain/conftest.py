@@ -11,7 +11,6 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.feedback import FeedbackLog
-from fleet.chain.judge import SigningLimits
 from fleet.chain.keys import Secret, address_of, fresh
 from fleet.chain.memory import MemoryJournal
 from fleet.chain.names import Names
@@ -19,6 +18,7 @@ from fleet.chain.ports import Charge, Paid, Role, RunScope, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.run_keys import RunKeys
 from fleet.chain.signer import Keys, Signer
+from fleet.chain.signing_limits import SigningLimits
 from fleet.chain.sponsor import Sponsor
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, GasSection
@@ -131,11 +131,11 @@ class LossyRpc(Rpc):
         sending = bool(calls) and calls[0][0] == "eth_sendRawTransaction"
         if sending and self.drop:
             self.drop -= 1
-            self._garbage("lost on the way there")
+            self.w3.provider.refuse("lost on the way there")
         answers = await super().batch(calls)
         if sending and self.mute:
             self.mute -= 1
-            self._garbage("lost on the way back")
+            self.w3.provider.refuse("lost on the way back")
         return answers
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from fleet.chain import abi
 from fleet.chain.digest import is_address
+from fleet.chain.doubles import MemorySponsor
 from fleet.chain.keys import auth_token
-from fleet.chain.ports import NamesPort, Receipt, Role, RunScope, SignerPort, SponsorPort, TxRequest
+from fleet.chain.ports import NamesPort, Receipt, Role, RunScope, SignerPort, TxRequest
+from fleet.chain.sponsor import Sponsor
 from fleet.clock import Clock
 from fleet.config import GasSection
 from fleet.errors import Refused, TxFailed
 
 _RELEASE = abi.FUNCTIONS["releaseName"]
-_CLEAR_MAIN = abi.FUNCTIONS["clearMain"]
 
 
 class RunWallet:
@@ -24,7 +25,7 @@ class RunWallet:
         self,
         scope: RunScope,
         signer: SignerPort,
-        sponsor: SponsorPort,
+        sponsor: Sponsor | MemorySponsor,
         names: NamesPort,
         *,
         diamond: str,
@@ -69,18 +70,17 @@ class RunWallet:
         return {"token": token, "address": token.partition(":")[0]}
 
     async def release(self, token_id: int) -> Receipt | None:
-        """Give one minted name back, MAIN first when it is set, and prove it; None when it is free already.
+        """Give one minted name back and prove it; None when it is free already.
 
         TxFailed (kind `read_back`) when the chain still shows an owner afterwards.
         """
-        owner = await self._names.owner_of_id(token_id)
+        name = await self._names.name_of_id(token_id)
+        owner = await self._names.owner_of_name(name) if name else ""
         if not owner:
             return None
         label = self._label(owner)
-        if await self._names.main_of(owner) == token_id:
-            await self._clean(label, _CLEAR_MAIN.selector, self._gas.small)
         receipt = await self._clean(label, _RELEASE.encode(token_id), self._gas.release_name)
-        if await self._names.owner_of_id(token_id):
+        if await self._names.owner_of_name(name):
             raise TxFailed(f"id {token_id} still has an owner", kind="read_back", tx=receipt.tx)
         self.scope.minted.pop(token_id, None)
         return receipt
@@ -93,7 +93,7 @@ class RunWallet:
         ours = set(self.scope.keys.addresses().values())
         for name in names:
             token_id = await self._names.id_of_name(name)
-            if token_id and await self._names.owner_of_id(token_id) in ours:
+            if token_id and await self._names.owner_of_name(name) in ours:
                 self.scope.minted[token_id] = name
         return dict(self.scope.minted)
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from eth_abi.abi import encode as eth_encode
 from hypothesis import given
 from hypothesis import strategies as st
+from web3.utils import (
+    abi_to_signature,
+    event_abi_to_log_topic,
+    function_abi_to_4byte_selector,
+    get_abi_input_types,
+    get_abi_output_types,
+)
 
 from fleet.chain import abi, codec
 from fleet.chain.codec import Entry, Malformed, decode_feedback_range
 from fleet.chain.digest import keccak256
+from sandbox import contract
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "address": st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex()),
@@ -58,6 +66,54 @@ def test_topics_are_the_hash_of_the_event() -> None:
         (abi.FEEDBACK_CLEARED, "FeedbackCleared(uint256)"),
     ):
         assert topic == "0x" + keccak256(event.encode()).hex()
+
+
+def test_web3_reads_the_abi_as_we_do() -> None:
+    for entry in abi.ABI:
+        signature = abi_to_signature(cast(Any, entry))
+        assert signature == abi.signature(entry)
+        if entry["type"] == "function":
+            function = abi.FUNCTIONS[entry["name"]]
+            assert function.selector == function_abi_to_4byte_selector(cast(Any, entry))
+            assert (list(function.inputs), list(function.outputs)) == (
+                get_abi_input_types(cast(Any, entry)),
+                get_abi_output_types(cast(Any, entry)),
+            )
+        if entry["type"] == "event":
+            assert abi.TOPICS[entry["name"]] == "0x" + event_abi_to_log_topic(cast(Any, entry)).hex()
+
+
+def test_selectors_and_topics_are_the_published_ones() -> None:
+    """platform-facts 1.3, some of each kind, written out."""
+    selectors = {name: function.selector.hex() for name, function in abi.FUNCTIONS.items()}
+    assert selectors["submitFeedback"] == "e341a623"
+    assert selectors["register"] == "f2c298be"
+    assert selectors["diamondCut"] == "1f931c1c"
+    assert selectors["facets"] == "7a0ed627"
+    assert abi.ERRORS[bytes.fromhex("7f19f48d")] == ("InvalidName", ("string",))
+    assert abi.REGISTERED == "0xc118700a4fa70d79a8f1df06b1d2ff9aeaf09bdc4c528a45ddd5182856864594"
+    assert abi.FEEDBACK_SUBMITTED == "0xc7e666f164da054d2ca2bd712fb261158473066d414c8cfc33a1b9c7df775fe7"
+    assert abi.FEEDBACK_CLEARED == "0xd152b1cd3646070da50e66ed2a625bd222cc2516cd14779b3fb4c1a9aef9d091"
+    assert abi.TOPICS["MetadataSet"] == "0x38671a025122228b2316fd2a2a03ca9a3aad2820f6a4b0b7ec17f3ce4bb7c123"
+    assert abi.TOPICS["NameReleased"] == "0xb2232cfcdfe9248c8e15965f3a14bb0e2fa87da5ae3a188e2361f31b26f7ddc1"
+
+
+TOOLS = {**contract.VIEWS, **contract.WRITES, "approve": contract.APPROVE}
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_the_tools_table_says_what_the_one_abi_says(name: str) -> None:
+    """A jail has neither web3 nor keccak; what it knows is checked here instead."""
+    theirs, ours = TOOLS[name], abi.FUNCTIONS[name]
+    assert theirs.selector == f"0x{ours.selector.hex()}"
+    assert theirs.takes == ours.inputs
+    if theirs.gives or name in contract.VIEWS:
+        assert theirs.gives == ours.outputs
+    assert ours.writes is (name not in contract.VIEWS)
+
+
+def test_the_tools_table_has_every_view() -> None:
+    assert set(contract.VIEWS) == {function.name for function in abi.TABLE if not function.writes}
 
 
 @given(CALLS)
@@ -180,3 +236,20 @@ def test_facets_are_decoded_and_damage_is_malformed() -> None:
     assert function.decode(raw) == (((value[0][0], (b"abcd",)),),)
     with pytest.raises(Malformed):
         function.decode(raw[:-40])
+
+
+@pytest.mark.parametrize("kind", ["(address,bytes4[])[]", "string[]"])
+def test_an_answer_cannot_unfold_into_more_than_it_weighs(kind: str) -> None:
+    """A thousand offsets to one long tail."""
+    count, size = 1000, 10_000
+    tail = [0, 64, size, *[0] * size] if kind.startswith("(") else [32 * size, *[0] * size]
+    words = [32, count, *[32 * count] * count, *tail]
+    with pytest.raises(Malformed, match="unfolds to too much"):
+        codec.decode([kind], b"".join(word.to_bytes(32, "big") for word in words))
+
+
+@given(st.lists(st.tuples(VALUES["address"], st.lists(VALUES["bytes4"], max_size=6)), max_size=6))
+def test_honest_answers_are_never_too_much(facets: list[tuple[str, list[bytes]]]) -> None:
+    function = abi.FUNCTIONS["facets"]
+    raw = eth_encode(["(address,bytes4[])[]"], [facets])
+    assert function.decode(raw) == (tuple((address, tuple(found)) for address, found in facets),)

@@ -10,11 +10,11 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.charge import PAYS, check_charge
-from fleet.chain.doubles import DIAMOND, MemoryChain
-from fleet.chain.judge import SigningLimits
-from fleet.chain.ports import Charge, FeedbackPort, Role, RunScope, SignerPort, SponsorPort, TxRequest
+from fleet.chain.doubles import DIAMOND, MemoryChain, MemorySponsor
+from fleet.chain.ports import Charge, FeedbackPort, Role, RunScope, SignerPort, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.run_keys import RunKeys
+from fleet.chain.signing_limits import SigningLimits
 from fleet.chain.sponsor import Sponsor
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit
@@ -29,7 +29,7 @@ class Till:
     """One open run with a key of its own, and its budget."""
 
     signer: SignerPort
-    sponsor: SponsorPort
+    sponsor: Sponsor | MemorySponsor
     log: FeedbackPort
     scope: RunScope
     purse: Purse

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import pytest
@@ -13,7 +14,8 @@ from fleet.chain import feedback
 from fleet.chain.codec import Entry
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import address_of
-from fleet.chain.ports import Cursor, PostedEntry
+from fleet.chain.ports import PostedEntry
+from fleet.chain.provider import NodeProvider
 from fleet.chain.rpc import Rpc
 from fleet.config import GasSection
 from fleet.devnet import node
@@ -21,6 +23,7 @@ from fleet.errors import FleetError, Refused, TxFailed, Unreachable
 from tests.chain.conftest import Chain, Kit, make_kit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
+Node = TypeVar("Node", bound=NodeProvider)
 
 
 @pytest.fixture
@@ -31,16 +34,26 @@ async def clean(kit: Kit) -> AsyncIterator[Kit]:
     assert await kit.rpc.call("evm_revert", [snapshot])
 
 
-class NarrowRpc(Rpc):
-    """A node whose calls get little gas, and that notes each page it was asked for."""
+class NarrowNode(NodeProvider):
+    """A node whose calls of one function get little gas, and that notes each page it was asked for."""
 
+    gas = 1_500_000
     pages: list[int]
 
-    async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+    async def ask(self, method: str, params: Any) -> Any:
         if method == "eth_call" and params[0]["data"].startswith("0xcd1f7306"):
             self.pages.append(int(params[0]["data"][74:], 16))
-            params = [{**params[0], "gas": hex(1_500_000)}, *params[1:]]
-        return await super().call(method, params)
+            params = [{**params[0], "gas": hex(self.gas)}, *params[1:]]
+        return await super().ask(method, params)
+
+
+@asynccontextmanager
+async def behind(kind: type[Node], url: str) -> AsyncIterator[tuple[Rpc, Node]]:
+    """A client whose questions pass through a provider that a test has changed."""
+    async with Rpc(url) as rpc:
+        provider = kind(url, timeout_s=10, max_bytes=32 << 20)
+        rpc.w3.provider = provider
+        yield rpc, provider
 
 
 async def fill(kit: Kit, texts: list[str]) -> None:
@@ -57,52 +70,24 @@ async def fill(kit: Kit, texts: list[str]) -> None:
 async def test_page_shrinks_to_what_the_gas_allows(clean: Kit) -> None:
     texts = [f"{place:03}" + "x" * (1500 if place % 3 else 20) for place in range(60)]
     await fill(clean, texts)
-    async with NarrowRpc(clean.rpc.url) as rpc:
-        rpc.pages = []
+    async with behind(NarrowNode, clean.rpc.url) as (rpc, narrow):
+        narrow.pages = []
         log = FeedbackLog(rpc, clean.chain.at.diamond, GasSection())
-        read = [entry.text async for page in log.read_from(Cursor()) for entry in page.entries]
+        read: list[str] = []
+        while page := await log.range(len(read), 200):
+            read += [entry.text for entry in page]
         assert read == texts
-        assert rpc.pages[0] == 200
-        assert 1 < min(rpc.pages) < 60
+        assert narrow.pages[0] == 200
+        assert 1 < min(narrow.pages) < 60
 
 
 async def test_one_entry_that_no_gas_can_read_is_an_error(clean: Kit) -> None:
     await fill(clean, ["x" * 2000])
-
-    class Starved(Rpc):
-        async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
-            if method == "eth_call" and params[0]["data"].startswith("0xcd1f7306"):
-                params = [{**params[0], "gas": hex(60_000)}, *params[1:]]
-            return await super().call(method, params)
-
-    async with Starved(clean.rpc.url) as rpc:
+    async with behind(NarrowNode, clean.rpc.url) as (rpc, starved):
+        starved.pages, starved.gas = [], 60_000
         with pytest.raises(FleetError):
             await FeedbackLog(rpc, clean.chain.at.diamond, GasSection()).range(0, 200)
-
-
-async def test_log_cleared_between_two_pages(clean: Kit) -> None:
-    await fill(clean, [f"old {place}" for place in range(6)])
-    log = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection(), page=3)
-    seen: list[tuple[int, bool, list[str]]] = []
-    async for page in log.read_from(Cursor()):
-        seen.append((page.epoch, page.reset, [entry.text for entry in page.entries]))
-        if len(seen) == 1:
-            await clean.chain.clear()
-            await fill(clean, [f"new {place}" for place in range(5)])
-    assert seen[0] == (0, False, ["old 0", "old 1", "old 2"])
-    assert [item[:2] for item in seen[1:]] == [(1, True)] + [(1, False)] * (len(seen) - 2)
-    assert [text for item in seen[1:] for text in item[2]] == [f"new {place}" for place in range(5)]
-
-
-async def test_entries_that_arrive_while_reading_are_read_once(clean: Kit) -> None:
-    await fill(clean, [f"{place}" for place in range(4)])
-    log = FeedbackLog(clean.rpc, clean.chain.at.diamond, GasSection(), page=3)
-    texts: list[str] = []
-    async for page in log.read_from(Cursor()):
-        texts += [entry.text for entry in page.entries]
-        if len(texts) < 5:
-            await fill(clean, [f"late {len(texts)}"])
-    assert len(texts) == len(set(texts)) == await log.count()
+        assert starved.pages[-1] == 1
 
 
 async def test_log_cleared_while_posting_still_finds_the_entry(clean: Kit) -> None:
@@ -140,32 +125,19 @@ async def test_failed_post_is_an_error_in_its_place(chain: Chain) -> None:
 
 
 async def test_success_that_is_not_in_the_log_is_no_success(clean: Kit) -> None:
-    class Forgetful(Rpc):
+    class Forgetful(NodeProvider):
         """A node whose log never grows, as after a swap of the facet."""
 
-        async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+        async def ask(self, method: str, params: Any) -> Any:
             if method == "eth_call" and params[0]["data"] == "0x2ed3f65b":
                 return "0x" + "0" * 64
-            return await super().call(method, params)
+            return await super().ask(method, params)
 
-    async with Forgetful(clean.rpc.url) as rpc:
+    async with behind(Forgetful, clean.rpc.url) as (rpc, _):
         kit = await make_kit(clean.chain, rpc)
         with pytest.raises(TxFailed) as caught:
             await kit.log.post("where is it")
     assert caught.value.kind == "read_back"
-
-
-async def test_log_that_ends_before_its_count_is_unreachable(clean: Kit) -> None:
-    class Boasting(Rpc):
-        async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
-            if method == "eth_call" and params[0]["data"] == "0x2ed3f65b":
-                return "0x" + "0" * 62 + "ff"
-            return await super().call(method, params)
-
-    async with Boasting(clean.rpc.url) as rpc:
-        log = FeedbackLog(rpc, clean.chain.at.diamond, GasSection())
-        with pytest.raises(Unreachable, match="ends before its own count"):
-            _ = [page async for page in log.read_from(Cursor())]
 
 
 async def test_a_node_behind_our_own_entry_says_nothing_about_the_log(clean: Kit) -> None:

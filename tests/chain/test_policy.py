@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fleet.chain import abi, codec, policy
-from fleet.chain.policy import MAX_GAS, NEVER, SigningFacts, check, is_disposable, parse_never
-from fleet.chain.ports import Confirmation, Role, TxRequest
+from fleet.chain import abi, codec
+from fleet.chain.never import NEVER, parse_never
+from fleet.chain.policy import MAX_GAS, SigningFacts, check, is_disposable
+from fleet.chain.ports import Role, TxRequest
 from fleet.errors import ConfigError, Refused
 
 DIAMOND, TOKEN = "0x" + "d1" * 20, "0x" + "70" * 20
@@ -144,41 +145,12 @@ def test_never_list_holds_for_every_role(name: str, role: Role, cleanup: bool) -
     assert rule(tx(role, payload, cleanup=cleanup), sender=MINE, rung="propose") == "never"
 
 
-def typed(function: str, subject: str, said: str, token_id: int = 0) -> Confirmation:
-    return Confirmation(function=function, subject=subject, typed=said, token_id=token_id)
+FREE = data("releaseName", 9)
 
 
-CLEAR, FREE = data("clearFeedback"), data("releaseName", 9)
-CUT = data("diamondCut", [], SPONSOR, b"")
-
-
-@pytest.mark.parametrize(
-    ("role", "payload", "said", "expected"),
-    [
-        (Role.OPERATOR, CLEAR, typed("clearFeedback", "clearFeedback", "clearFeedback"), ""),
-        (Role.OPERATOR, CLEAR, typed("clearFeedback", "clearFeedback", "yes"), "never"),
-        (Role.OPERATOR, CLEAR, typed("clearFeedback", "", ""), "never"),
-        (Role.OPERATOR, CLEAR, None, "never"),
-        (Role.IDENTITY, CLEAR, typed("clearFeedback", "clearFeedback", "clearFeedback"), "never"),
-        (
-            Role.OPERATOR,
-            data("adminResetAll"),
-            typed("clearFeedback", "clearFeedback", "clearFeedback"),
-            "never",
-        ),
-        (Role.OPERATOR, FREE, typed("releaseName", "claude", "claude", 9), ""),
-        (Role.OPERATOR, FREE, typed("releaseName", "claude", "claud", 9), "never"),
-        (Role.OPERATOR, FREE, typed("releaseName", "claude", "claude", 8), "never"),
-        (Role.OPERATOR, FREE, typed("releaseName", "", "", 9), "never"),
-        (Role.THROWAWAY, FREE, typed("releaseName", "claude", "claude", 9), "never"),
-        (Role.OPERATOR, FREE, None, "never"),
-        (Role.OPERATOR, CUT, typed("diamondCut", "diamondCut", "diamondCut"), "never"),
-    ],
-)
-def test_destructive_acts_need_the_exact_words_of_an_operator(
-    role: Role, payload: bytes, said: Confirmation | None, expected: str
-) -> None:
-    assert rule(tx(role, payload, confirm=said)) == expected
+@pytest.mark.parametrize("payload", [data("clearFeedback"), data("diamondCut", [], SPONSOR, b""), FREE])
+def test_an_operator_is_refused_what_is_never_signed(payload: bytes) -> None:
+    assert rule(tx(Role.OPERATOR, payload)) == "never"
 
 
 @pytest.mark.parametrize("request_", [item for item in PERMITTED if item.data != POST and not item.cleanup])
@@ -271,7 +243,7 @@ def test_nothing_never_listed_is_ever_signed(request: TxRequest, rung: str, clea
     request = dataclasses.replace(request, cleanup=cleanup)
     if rule(request, rung=rung) == "":
         function = abi.BY_SELECTOR.get(request.data[:4])
-        assert function is None or function.name not in NEVER
+        assert function is None or function.name == "releaseName" or function.name not in NEVER
         if function and function.name == "releaseName":
             assert request.data[4:] == (7).to_bytes(32, "big")
 
@@ -315,8 +287,14 @@ def test_never_words_are_parsed_or_refused() -> None:
 
 
 def test_permanent_list_is_the_documented_one() -> None:
-    documented = (
-        "diamondCut transferOwnership adminBurnNames adminResetAll clearFeedback "
-        "setRegistrationCost setMainCost withdrawTreasury"
-    )
-    assert set(documented.split()) == policy.NEVER
+    assert dict(NEVER) == {
+        "diamondCut": "0x1f931c1c",
+        "transferOwnership": "0xf2fde38b",
+        "adminBurnNames": "0x74223f6d",
+        "adminResetAll": "0x12597def",
+        "clearFeedback": "0xac8063ff",
+        "setRegistrationCost": "0x637e9d5c",
+        "setMainCost": "0xb746033c",
+        "withdrawTreasury": "0x0d86419a",
+        "releaseName": "0x48e69e68",  # except, by clean-up, of what this run minted
+    }

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from fleet.chain import abi
-from fleet.chain.judge import Judge, SigningLimits
+from fleet.chain.judge import Judge
 from fleet.chain.keys import address_of
+from fleet.chain.provider import NodeProvider
 from fleet.chain.rpc import Rpc
+from fleet.chain.signing_limits import SigningLimits
 from fleet.chain.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Unreachable
@@ -35,19 +37,28 @@ class Turning(LossyRpc):
         if method == self.at:
             self.kit.dial.word = self.word
 
-    async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
-        self._turn(method)
-        return await super().call(method, params)
-
     async def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
         for method, _ in calls:
             self._turn(method)
         return await super().batch(calls)
 
 
+class Listening(NodeProvider):
+    """Tells what is asked one by one, web3's own questions among it."""
+
+    listener: Turning
+
+    async def ask(self, method: str, params: Any) -> Any:
+        self.listener._turn(method)
+        return await super().ask(method, params)
+
+
 @pytest.fixture
 async def turning(chain: Chain) -> AsyncIterator[Turning]:
     async with Turning(chain.rpc.url) as rpc:
+        provider = Listening(rpc.url, timeout_s=10, max_bytes=32 << 20)
+        provider.listener = rpc
+        rpc.w3.provider = provider
         rpc.kit = await make_kit(chain, rpc)
         yield rpc
 

@@ -12,7 +12,7 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.keys import address_of, fresh
-from fleet.chain.policy import NeverList
+from fleet.chain.never import NeverList
 from fleet.chain.ports import Paid, Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.tx import UnsignedTx, parse, sign

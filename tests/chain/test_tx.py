@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 from eth_account import Account
+from eth_account.typed_transactions.dynamic_fee_transaction import DynamicFeeTransaction
+from eth_account.typed_transactions.typed_transaction import TypedTransaction
+from hexbytes import HexBytes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.chain.keys import Secret, address_of
-from fleet.chain.tx import HALF_N, UnsignedTx, parse, rlp_decode, rlp_encode, sign, tx_hash
+from fleet.chain.tx import HALF_N, UnsignedTx, parse, sign, tx_hash
 
 WORD = st.integers(0, 2**64 - 1)
 KEYS = st.integers(1, 2**255).map(lambda number: number.to_bytes(32, "big"))
@@ -58,17 +61,7 @@ def test_own_bytes_are_read_back(tx: UnsignedTx, raw_key: bytes) -> None:
 def test_signature_is_low_s_and_deterministic(tx: UnsignedTx, raw_key: bytes) -> None:
     raw = sign(tx, Secret(raw_key)).raw
     assert raw == sign(tx, Secret(raw_key)).raw
-    fields = rlp_decode(raw[1:])
-    assert isinstance(fields, list)
-    assert int.from_bytes(fields[11], "big") <= HALF_N
-
-
-NESTED = st.recursive(st.binary(max_size=70), lambda inner: st.lists(inner, max_size=5), max_leaves=8)
-
-
-@given(NESTED)
-def test_rlp_round_trip(item: object) -> None:
-    assert rlp_decode(rlp_encode(item)) == item  # type: ignore[arg-type]
+    assert TypedTransaction.from_bytes(HexBytes(raw)).vrs()[2] <= HALF_N
 
 
 @given(st.binary(max_size=60))
@@ -78,11 +71,47 @@ def test_parse_of_anything_is_a_value_error(raw: bytes) -> None:
             parse(candidate)
 
 
+PLAIN = UnsignedTx(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to="0x" + "11" * 20)
+
+
+def forged(**changes: object) -> bytes:
+    """Signed bytes with other fields in them, encoded as they should be."""
+    tx = TypedTransaction.from_bytes(HexBytes(sign(PLAIN, Secret(b"\x01" * 32)).raw))
+    tx.transaction.dictionary |= changes  # type: ignore[attr-defined]
+    return tx.encode()
+
+
 def test_high_s_is_refused() -> None:
-    tx = UnsignedTx(chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to="0x" + "11" * 20)
-    fields = rlp_decode(sign(tx, Secret(b"\x01" * 32)).raw[1:])
-    assert isinstance(fields, list)
-    high = 2 * HALF_N + 1 - int.from_bytes(fields[11], "big")
-    forged = b"\x02" + rlp_encode([*fields[:11], high.to_bytes(32, "big")])
+    v, _, s = TypedTransaction.from_bytes(HexBytes(forged())).vrs()
     with pytest.raises(ValueError, match="canonical"):
-        parse(forged)
+        parse(forged(s=2 * HALF_N + 1 - s, v=1 - v))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"v": 2},
+        {"v": 27},
+        {"r": 0},
+        {"s": 0},
+        {"to": b""},
+        {"accessList": ({"address": b"\x11" * 20, "storageKeys": ()},)},
+    ],
+)
+def test_what_we_never_sign_is_not_read(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse(forged(**changes))
+
+
+@pytest.mark.parametrize("change", [{"value": 1}, {"to": b"\x22" * 20}, {"data": b"\x01"}, {"nonce": 1}])
+def test_bytes_that_say_something_else_are_not_signed(
+    change: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded = DynamicFeeTransaction.payload
+
+    def crooked(self: DynamicFeeTransaction) -> bytes:
+        return encoded(DynamicFeeTransaction(self.dictionary | change))
+
+    monkeypatch.setattr(DynamicFeeTransaction, "payload", crooked)
+    with pytest.raises(ValueError, match="not the transaction that was judged"):
+        sign(PLAIN, Secret(b"\x01" * 32))

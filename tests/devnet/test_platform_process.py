@@ -36,7 +36,7 @@ def test_the_process_says_when_it_is_ready_and_ends_gracefully() -> None:
     )
     assert "http://site.test/api/persona" in documents
     assert chain_down == 503
-    assert took < 5  # warm: under 1 s on an idle machine
+    assert took < 30  # warm: 2 s on an idle machine, half of them web3's import
 
 
 def test_the_process_ends_with_its_parent() -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fleet.chain.never import NEVER
 from fleet.gate import rules
 from fleet.gate.model import Action, Rung
-from fleet.gate.rules import NEVER, POINTS, RULES, GateFacts, Rule, judge
+from fleet.gate.rules import POINTS, RULES, GateFacts, Rule, judge
 from fleet.gate.scope import Scope
 from sandbox.spec import Cost, Effect, Points
 from sandbox.tools import TOOLS

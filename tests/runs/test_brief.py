@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fleet.chain.never import NEVER
 from fleet.drivers.session import RunOver
 from fleet.gate.budget import Budget
-from fleet.gate.rules import NEVER
 from fleet.gate.scope import Scope
 from fleet.personas.model import PolicySection
 from fleet.runs.desk.brief import FILES, RUNGS, check, compose, digests, system, write

@@ -13,8 +13,8 @@ import pytest
 
 from fleet.chain import abi
 from fleet.chain.doubles import DIAMOND, MemoryChain
-from fleet.chain.judge import SigningLimits
 from fleet.chain.ports import Paid, Receipt, Role, RunScope, Settlement, TxRequest
+from fleet.chain.signing_limits import SigningLimits
 from fleet.clock import SystemClock
 from fleet.config import GasSection
 from fleet.errors import ConfigError, TryAgain

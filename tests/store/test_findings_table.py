@@ -8,7 +8,7 @@ import pytest
 
 from fleet.errors import UsageError
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, FindingState
 
 pytestmark = pytest.mark.anyio
 Queue = Callable[..., Awaitable[bool]]
@@ -57,6 +57,17 @@ async def test_nothing_unjudged_is_posted(journal: Journal, queue: Queue, after:
     assert not await journal.claim_posting("r1", FP)
     (row,) = await journal.findings()
     assert (row.state, row.tx) == ("raised", "")
+
+
+@pytest.mark.parametrize("before", ["flaky", "unverified", "dropped"])
+async def test_what_is_not_confirmed_is_not_posted(
+    journal: Journal, queue: Queue, before: FindingState
+) -> None:
+    await queue()
+    await journal.add_finding(_finding(state=before))
+    assert not await journal.claim_posting("r1", FP)
+    with pytest.raises(ValueError, match=f"is {before}: it cannot become posting"):
+        await journal.set_finding("r1", FP, state="posting")
 
 
 async def test_one_run_at_a_time_has_a_fingerprint_in_the_outbox(journal: Journal, queue: Queue) -> None:

@@ -240,7 +240,7 @@ class FindingMachine(_Kept):
     @rule(run=RUNS)
     def claim(self, run: str) -> None:
         others = [state for other, state in self.state.items() if other != run]
-        ready = self.state.get(run) in ("confirmed", "flaky", "unverified")
+        ready = self.state.get(run) == "confirmed"
         claimed = self.do(self.journal.claim_posting(run, "fp"))
         assert claimed == (ready and "posting" not in others)
         if claimed:

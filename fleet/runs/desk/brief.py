@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from fleet.chain.never import NEVER
 from fleet.config import Platform
 from fleet.files import read_bounded, write_atomic
 from fleet.gate.budget import Budget
-from fleet.gate.rules import LOWEST, NEVER
+from fleet.gate.rules import LOWEST
 from fleet.gate.scope import Scope
 from fleet.personas.load import LoadedPersona
 from fleet.runs.desk.state_file import invalid

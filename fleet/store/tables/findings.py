@@ -17,7 +17,6 @@ from fleet.store.tables.base import TableGroup, pack, plain, unpack
 _SETTABLE = frozenset(
     {"state", "confirmed", "tries", "envelope", "evidence", "tx", "index", "repro", "severity", "data"}
 )
-_READY: tuple[FindingState, ...] = ("confirmed", "flaky", "unverified")
 
 
 class Findings(TableGroup):
@@ -60,7 +59,7 @@ class Findings(TableGroup):
         await self._db.write("finding.set", work)
 
     async def claim_posting(self, run_id: str, fingerprint: str) -> bool:
-        """Move a judged finding into the outbox, unless another run has the same one there now.
+        """Move a confirmed finding into the outbox, unless another run has the same one there now.
 
         After True check `posted`: an earlier one may have been posted in between. LostRun when a
         peer owns the run.
@@ -71,7 +70,7 @@ class Findings(TableGroup):
         )
         statement = (
             update(mine)
-            .where(*_is(run_id, fingerprint), mine.c.state.in_(_READY), ~busy.exists())
+            .where(*_is(run_id, fingerprint), mine.c.state == "confirmed", ~busy.exists())
             .values(state="posting")
             .returning(mine.c.finding_id)
         )

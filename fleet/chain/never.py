@@ -1,0 +1,63 @@
+"""The one never-list: what no rung lifts, for the gate, the broker and the signer alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from fleet.chain.abi import FUNCTIONS
+from fleet.errors import ConfigError
+
+RELEASE = "releaseName"
+"""No tool calls it; the signer signs it for a name that the run itself minted, when the run cleans up."""
+NEVER: Mapping[str, str] = MappingProxyType(
+    {
+        name: f"0x{FUNCTIONS[name].selector.hex()}"
+        for name in (
+            "diamondCut",
+            "transferOwnership",
+            "adminBurnNames",
+            "adminResetAll",
+            "clearFeedback",
+            "setRegistrationCost",
+            "setMainCost",
+            "withdrawTreasury",
+            RELEASE,
+        )
+    }
+)
+"""Functions that are never called unattended, with their selectors (platform-facts 1.3). Operators add to
+this list and cannot take from it."""
+
+
+def parse_never(words: Iterable[str]) -> frozenset[bytes]:
+    """Selectors of the configuration, `0x` + 8 hex digits each; ConfigError on anything else."""
+    found = []
+    for word in words:
+        if not re.fullmatch(r"0x[0-9a-fA-F]{8}", word):
+            raise ConfigError(
+                f"never: {word!r} is not a selector", remedy="write 4-byte selectors such as 0xac8063ff"
+            )
+        found.append(bytes.fromhex(word[2:]))
+    return frozenset(found)
+
+
+_parsed = lru_cache(maxsize=8)(parse_never)
+
+
+class NeverList:
+    """The operator's current selectors: one list for gate, broker and signer, which ask it each time.
+
+    Iterating it gives them as words (`0x` + 8 hex digits); `in` takes the 4 bytes.
+    """
+
+    def __init__(self, words: Callable[[], Iterable[str]] = tuple) -> None:
+        self._words = words
+
+    def __contains__(self, selector: object) -> bool:
+        return selector in _parsed(tuple(self._words()))
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"0x{selector.hex()}" for selector in _parsed(tuple(self._words())))

@@ -1,0 +1,257 @@
+"""web3 over a provider of our own: JSON-RPC by httpx to a node that is not trusted.
+
+The room's only importer of httpx, and the one seam at which web3 comes in. It is bounded in time and bytes,
+and what httpx raises and what the node answers wrongly becomes one of our errors here, before web3 sees it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, NoReturn, cast
+
+import anyio
+import certifi
+import httpx
+from eth_abi.codec import ABICodec
+from eth_abi.decoding import ContextFramesBytesIO
+from eth_abi.exceptions import DecodingError
+from web3 import AsyncWeb3
+from web3.providers.async_base import AsyncJSONBaseProvider
+from web3.types import RPCEndpoint, RPCResponse
+
+from fleet.chain.hexes import as_bytes, as_int
+from fleet.errors import RpcError, Unreachable
+from fleet.unanswered import BAD_GATEWAY, GATEWAY, RESET, TIMED_OUT, unanswered
+from sandbox import strict_json
+
+_STALE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+_FAILED = (
+    httpx.TransportError,
+    httpx.InvalidURL,
+    ValueError,  # of a URL that is none
+)
+_KEPT_S = 30.0
+"""An idle connection outlives the pause between two looks at the chain."""
+_REMEDY = "check chain.rpc in the platform profile, and that the node is up"
+_SHAPES: Mapping[str, Callable[[Any], object]] = {
+    "eth_blockNumber": as_int,
+    "eth_call": as_bytes,
+    "eth_chainId": as_int,
+    "eth_gasPrice": as_int,
+    "eth_getBalance": as_int,
+    "eth_getCode": as_bytes,
+    "eth_getTransactionCount": as_int,
+}
+"""What a result must look like: web3's formatters hand on what they do not understand."""
+_UNFOLDS = 2
+"""How often a byte may be read: web3's codec checks the heads of a tuple before it decodes them."""
+
+
+def connect(url: str, *, timeout_s: float, max_bytes: int) -> AsyncWeb3[NodeProvider]:
+    """web3 on one node, without middleware and name service: it asks what it is told to ask."""
+    provider = NodeProvider(url, timeout_s=timeout_s, max_bytes=max_bytes)
+    return AsyncWeb3(provider, middleware=[], ens=cast(Any, None))
+
+
+def metered_codec() -> ABICodec:
+    """web3's strict codec, on a stream that ends what unfolds without end."""
+    codec: ABICodec = AsyncWeb3(AsyncJSONBaseProvider(), ens=cast(Any, None)).codec
+    codec.stream_class = _Metered
+    return codec
+
+
+class NodeProvider(AsyncJSONBaseProvider):
+    """One node. `timeout_s` is a total deadline per request, `max_bytes` the largest body that is read.
+
+    Raises Unreachable (retryable, except for 4xx) when no usable answer came, RpcError when the
+    node answered with an error object. A batch is one request; an element's error is in its place.
+    """
+
+    global_ccip_read_enabled = False  # a contract must not choose what we fetch next
+
+    def __init__(self, url: str, *, timeout_s: float, max_bytes: int) -> None:
+        super().__init__()
+        self.request_counter = itertools.count(1)
+        self._url = url
+        self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
+        self._client: httpx.AsyncClient | None = None
+
+    async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+        """For web3: the answer of `ask`, once its result has the shape that web3 expects of the method."""
+        result = await self.ask(method, params)
+        if method in _SHAPES:
+            _SHAPES[method](result)
+        return {"jsonrpc": "2.0", "id": 1, "result": result}
+
+    async def make_batch_request(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
+        """Answers in the order of the requests, each with its own result or error."""
+        sent = [self.form_request(method, params) for method, params in requests]
+        answers = await self._exchange(self.encode_batch_request_dicts(sent))
+        if isinstance(answers, dict):
+            problem = self.outcome(self._response(answers))
+            raise problem if isinstance(problem, RpcError) else Unreachable(f"{self._url}: no batches here")
+        if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
+            self.refuse("expected a list of objects in reply to a batch")
+        found = {answer.get("id"): answer for answer in answers if isinstance(answer.get("id"), int)}
+        if len(answers) != len(sent) or found.keys() != {one["id"] for one in sent}:
+            self.refuse("the answer to a batch misses or repeats an id")
+        return [self._response(found[one["id"]]) for one in sent]
+
+    async def ask(self, method: str, params: Any) -> Any:
+        """The `result` of one call, of whatever shape."""
+        request = self.form_request(RPCEndpoint(method), params)
+        answer = await self._exchange(self.encode_rpc_dict(request))
+        if not isinstance(answer, dict) or answer.get("id") != request["id"]:
+            self.refuse("the answer has another id than the request")
+        value = self.outcome(self._response(answer))
+        if isinstance(value, RpcError):
+            raise value
+        return value
+
+    @staticmethod
+    def outcome(response: RPCResponse) -> Any:
+        """The result, or the node's error as a value."""
+        if "error" not in response:
+            return response["result"]
+        error: Any = response["error"]
+        return RpcError(error["message"], code=error["code"], data=error["data"])
+
+    async def disconnect(self) -> None:
+        """Close the connections; the object may be used again and opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def refuse(self, what: str) -> NoReturn:
+        """Unreachable: the node's answer is of no use."""
+        raise Unreachable(f"{self._url}: {what}", remedy=_REMEDY)
+
+    async def _exchange(self, content: bytes) -> Any:
+        try:
+            with anyio.fail_after(self._timeout_s):
+                status, raw = await self._post(content)
+        except TimeoutError:
+            raise _silent(f"{self._url}: no whole answer within {self._timeout_s:g} s", TIMED_OUT) from None
+        except _FAILED as error:
+            words = f"{self._url}: {str(error) or type(error).__name__}"
+            raise _silent(words, _how(error), remedy=_REMEDY) from None
+        if status == 429 or status >= 500:
+            how = BAD_GATEWAY if status in GATEWAY else ""
+            raise _silent(
+                f"{self._url}: HTTP {status}", how, remedy="the node is busy or ill: try again later"
+            )
+        answer = self._json(raw, status)
+        if status != 200 and not (isinstance(answer, dict) and "error" in answer):
+            raise _final(f"{self._url}: HTTP {status}")
+        return answer
+
+    async def _post(self, content: bytes) -> tuple[int, bytes]:
+        if self._client is None:
+            self._client = _client(self._url)
+        try:
+            return await self._stream(self._client, content)
+        except _STALE:
+            # A kept-alive connection that the node had closed. Sending the same bytes again is safe
+            # for every method used here: a raw transaction has one hash however often it is sent.
+            return await self._stream(self._client, content)
+
+    async def _stream(self, client: httpx.AsyncClient, content: bytes) -> tuple[int, bytes]:
+        async with client.stream("POST", self._url, content=content) as response:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise _final(f"{self._url}: compressed answers are not accepted")
+            size, parts = 0, []
+            async for part in response.aiter_raw():
+                size += len(part)
+                if size > self._max_bytes:
+                    raise _final(f"{self._url}: an answer larger than {self._max_bytes} bytes")
+                parts.append(part)
+            return response.status_code, b"".join(parts)
+
+    def _json(self, raw: bytes, status: int) -> Any:
+        try:
+            return strict_json.loads(raw)
+        except ValueError:
+            kind = "an HTML page" if raw.lstrip()[:1] == b"<" else "no JSON"
+            if status != 200:
+                raise _final(f"{self._url}: HTTP {status}") from None
+            raise Unreachable(
+                f"{self._url}: {kind} where a JSON-RPC answer was expected", remedy=_REMEDY
+            ) from None
+
+    def _response(self, answer: dict[str, Any]) -> RPCResponse:
+        """The answer in the one form that web3 takes: a result, or an error with a code and a message."""
+        error = answer.get("error")
+        if error is None:
+            if "result" not in answer:
+                self.refuse("an answer with neither result nor error")
+            return {"jsonrpc": "2.0", "id": 1, "result": answer["result"]}
+        if not isinstance(error, dict):
+            error = {"message": "the node answered with an error that is not an object"}
+        code, data = error.get("code"), error.get("data")
+        return {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "error": {
+                "code": code if isinstance(code, int) else 0,
+                "message": str(error.get("message", ""))[:500],
+                "data": data if isinstance(data, str) else "",
+            },
+        }
+
+
+class _Metered(ContextFramesBytesIO):
+    """A stream that may be read a few times over: offsets can point at the same tail again and again."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)  # type: ignore[no-untyped-call]
+        self._left = _UNFOLDS * len(data)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        part = super().read(min(size or 0, len(self.getbuffer())))
+        self._left -= len(part)
+        if self._left < 0:
+            raise DecodingError("an answer that unfolds to too much")
+        return part
+
+
+def _client(url: str) -> httpx.AsyncClient:
+    if (httpx.URL(url).port or 0) > 65_535:
+        raise httpx.InvalidURL(f"{url}: the port is above 65535")  # httpx finds out too late, in a group
+    tls: ssl.SSLContext | bool = False
+    if url.startswith("https:"):
+        tls = ssl.create_default_context()
+        tls.load_verify_locations(certifi.where())
+    return httpx.AsyncClient(
+        headers={"content-type": "application/json", "accept-encoding": "identity", "user-agent": "qa-fleet"},
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # a node has nothing to remember us by
+        limits=httpx.Limits(max_connections=100, keepalive_expiry=_KEPT_S),
+        timeout=None,  # the deadline is a total one, outside
+        trust_env=False,  # a proxy of the environment must not see what is sent to the node
+        verify=tls,
+    )
+
+
+def _silent(message: str, how: str, *, remedy: str = "") -> Unreachable:
+    error = Unreachable(message, remedy=remedy)
+    error.how = how
+    return error
+
+
+def _how(error: Exception) -> str:
+    """How the node did not answer; "" when it did, in something that is not HTTP."""
+    if isinstance(error, httpx.TimeoutException):
+        return TIMED_OUT
+    if word := unanswered(error):
+        return word
+    cut = isinstance(error, httpx.RemoteProtocolError) and "disconnected" in str(error)
+    return RESET if cut or isinstance(error, httpx.ReadError | httpx.WriteError) else ""
+
+
+def _final(message: str) -> Unreachable:
+    error = Unreachable(message, remedy=_REMEDY)
+    error.retryable = False
+    return error

@@ -1,0 +1,99 @@
+"""web3 takes 0.7 s and 40 MB to import: a command that does not touch the chain does not pay for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = {
+    "--help": 0,
+    "version": 0,
+    "status": 0,
+    "dial": 0,
+    "worklist": 0,
+    "personas check": 0,
+    "personas list": 0,
+    "runs list": 2,  # there is no journal yet
+    "runs prune --help": 0,
+    "config check": 2,  # there is no devnet yet
+}
+"""With their exit codes in an empty state directory."""
+HEAVY = ("web3", "eth_account", "eth_abi", "fleet.chain.provider")
+PROGRAM = """
+import sys
+from fleet.cli import main
+sys.argv = ["fleet", *{words!r}]
+try:
+    main()
+finally:
+    print("\\nheavy:", *(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_does_not_touch_the_chain_imports_no_web3(command: str, tmp_path: Path) -> None:
+    program = PROGRAM.format(words=command.split(), heavy=HEAVY)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"STATE_DIRECTORY": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == COMMANDS[command], done.stderr
+    assert done.stderr.splitlines()[-1].strip() == "heavy:"
+
+
+def test_a_client_of_a_node_does() -> None:
+    program = (
+        "import sys; from fleet.chain.rpc import Rpc; Rpc('http://x');"
+        f"print([name in sys.modules for name in {HEAVY!r}])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[True, True, True, True]"
+
+
+DEEP = """
+import sys
+from pathlib import Path
+from fleet.chain import codec
+from fleet.chain.keys import fresh, load_key
+from fleet.chain.rpc import Rpc
+from fleet.chain.tx import Unsigned, parse, sign
+from fleet.errors import ConfigError
+from sandbox import strict_json
+
+acts = {
+    "client": lambda: Rpc("http://x"),
+    "codec": lambda: codec.encode(["string"], ["x"]),
+    "transaction": lambda: parse(sign(Unsigned(
+        chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to="0x" + "11" * 20), fresh()).raw),
+    "keystore": lambda: load_key(Path(sys.argv[2])),
+}
+limit = sys.getrecursionlimit()
+try:
+    acts[sys.argv[1]]()
+except ConfigError as error:
+    assert "does not open" in str(error), error
+assert sys.getrecursionlimit() == limit, sys.getrecursionlimit()
+try:
+    strict_json.loads("[" * 90_000)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("act", ["client", "codec", "transaction", "keystore"])
+def test_json_that_nests_too_deep_does_not_end_the_process(act: str, tmp_path: Path) -> None:
+    """py_ecc, which these bring, raises the limit of recursion to what the C parser's stack cannot hold."""
+    for name, content in (("key", "{}"), ("key.password", "x")):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(0o600)
+    words = [sys.executable, "-c", DEEP, act, str(tmp_path / "key")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (0, "nested too deeply\n"), done.stderr
