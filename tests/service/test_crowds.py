@@ -17,7 +17,7 @@ from fleet.service.connections import CONNECTIONS
 from fleet.service.ingress_http import CROWD
 from fleet.service.metrics import Reading
 from fleet.triggers.hook import headers
-from tests.service.test_doors import SECRET, WISH, Door, Well, opened, served
+from tests.service.test_ingress import SECRET, WISH, Door, Well, opened, served
 
 pytestmark = pytest.mark.anyio
 PATIENT = 600.0

@@ -13,7 +13,7 @@ from fleet.app.lock import only_one
 from fleet.disk_reserve import give_up, look
 from fleet.service.exposition import exposition
 from fleet.service.metrics import Tally
-from tests.service.test_vitals import READING
+from tests.service.test_health import READING
 
 
 def status(state: Path) -> str:

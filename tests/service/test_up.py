@@ -24,9 +24,9 @@ from fleet.devnet.stack import Devnet
 from fleet.gate.stop import resume, stop
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
-from tests.runs.test_keep import taken
+from tests.runs.test_retention import taken
 from tests.service.conftest import CREATE, FETCH, LONG, Up, persona, processes_of, whole
-from tests.service.test_keeper import long_ago
+from tests.service.test_retention import long_ago
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 

@@ -22,7 +22,7 @@ from fleet.events.daemon_events import Feed, read_feed
 from fleet.runs.context import FleetContext
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
-from tests.runs.test_keep import taken
+from tests.runs.test_retention import taken
 
 pytestmark = pytest.mark.anyio
 
