@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.chain.receipts import Receipts
 from fleet.chain.rpc import Rpc
 from fleet.errors import RpcError, Unreachable
 
 SEND_TRIES = 3
 """Attempts to reach the node with bytes that are journalled already."""
+AGAIN = Backoff(0.1, 0.2)
 
 _KNOWN = ("already known", "already imported", "already exists", "known transaction")
 _TAKEN = ("nonce too low", "replacement transaction underpriced", "could not replace")
@@ -26,13 +28,13 @@ class Broadcast:
     async def send(self, raws: Sequence[bytes]) -> list[object]:
         """The node's answers. The same bytes may be sent again safely: a lost answer ends nothing."""
         calls = [("eth_sendRawTransaction", ["0x" + raw.hex()]) for raw in raws]
-        for attempt in range(1, SEND_TRIES):
+        for attempt in range(SEND_TRIES - 1):
             try:
                 return await self._rpc.batch(calls)
             except Unreachable as error:
                 if not error.retryable:
                     raise
-                await anyio.sleep(0.1 * attempt)
+                await anyio.sleep(AGAIN.pause(attempt))
         return await self._rpc.batch(calls)
 
     async def accepted(self, answer: object, tx: str) -> bool:

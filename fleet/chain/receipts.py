@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_dict, as_int
 from fleet.chain.ports import Log, Receipt
@@ -15,8 +16,8 @@ from fleet.chain.rpc import Call, Rpc, is_oog
 from fleet.chain.tx import UnsignedTx
 from fleet.errors import RpcError, Unreachable
 
-FIRST_POLL_S = 0.005
-SLOWEST_POLL_S = 1.0
+POLLS = Backoff(0.005, 1.0, factor=1.5)
+"""Pauses between looks for receipts, since the last one that found any."""
 
 
 class Receipts:
@@ -45,7 +46,7 @@ class Receipts:
         A node that is away for a moment does not end the wait: the transactions are out already.
         """
         got: dict[str, Receipt] = {}
-        pause = FIRST_POLL_S
+        empty = 0
         with anyio.move_on_after(self._deadline_s):
             while len(got) < len(set(hashes)):
                 open_ = [tx for tx in hashes if tx not in got]
@@ -57,9 +58,9 @@ class Receipts:
                     found = [None] * len(open_)
                 fresh = {receipt.tx: receipt for receipt in found if receipt}
                 got.update(fresh)
-                pause = FIRST_POLL_S if fresh else min(pause * 1.5, SLOWEST_POLL_S)
+                empty = 0 if fresh else empty + 1
                 if len(got) < len(set(hashes)):
-                    await anyio.sleep(pause)
+                    await anyio.sleep(POLLS.pause(empty))
         return [got.get(tx) for tx in hashes]
 
     async def known(self, tx: str) -> bool:

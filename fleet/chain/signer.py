@@ -9,6 +9,7 @@ from time import CLOCK_BOOTTIME, clock_gettime
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.chain import abi, codec
 from fleet.chain.broadcast import Broadcast, is_taken
 from fleet.chain.judge import Judge, NodeFacts
@@ -29,8 +30,8 @@ BATCH = 50
 """Transactions per broadcast request; larger batches win nothing (performance.md 4)."""
 NONCE_TRIES = 6
 """Attempts to find a nonce that nobody else has taken meanwhile."""
-JITTER_S = 0.05
-"""Two senders in step would collide every time."""
+AGAIN = Backoff(0.025, 0.1, jitter=1.0)
+"""Pauses after a taken nonce: without jitter two senders in step would collide every time."""
 FRESH_S = 2.0
 """How old an intent may be when its bytes leave; the time in which the machine sleeps counts."""
 FRESH_TRIES = 5
@@ -192,7 +193,8 @@ class Signer:
             left = [place for place in range(len(requests)) if place not in done]
             if not left:
                 break
-            await anyio.sleep(random.uniform(0, JITTER_S * attempt))
+            if attempt:
+                await anyio.sleep(AGAIN.pause(attempt - 1, random.random()))
             node = await self._judge.look(sender, [requests[place] for place in left])
             nonce = await nonces.first(node.pending) if held is None else held
             drafts = [

@@ -12,11 +12,12 @@ from typing import NoReturn, Protocol
 import anyio
 from anyio import to_thread
 
+from fleet.backoff import Backoff
 from fleet.chain.late import recursion_limit_kept
 from fleet.clock import Clock, SystemClock
 from fleet.errors import Unreachable
 
-FIRST_S, SLOWEST_S = 1.0, 300.0
+AGAIN = Backoff(1.0, 300.0)
 """Seconds before a lost subscription is made again; doubles with each loss in a row."""
 STEADY_S = 60.0
 """A subscription that held for so long was a good one: the next loss is the first in a row."""
@@ -67,7 +68,7 @@ class HeadSubscription:
                 self._say(str(error))
             if self._began is not None and self._clock.monotonic() - self._began >= STEADY_S:
                 losses = 0
-            await self._sleep(min(FIRST_S * 2.0 ** min(losses, 30), SLOWEST_S))
+            await self._sleep(AGAIN.pause(losses))
             losses += 1
 
     def _subscribed(self) -> None:

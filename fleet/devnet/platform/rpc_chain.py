@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 
+from fleet.backoff import Backoff
 from fleet.chain import abi, tx
 from fleet.chain.hexes import as_dict, as_int
 from fleet.chain.keys import Secret, address_of
@@ -12,6 +13,7 @@ from fleet.errors import RpcError, TxFailed
 
 METER_GAS = 200_000
 RECEIPT_DEADLINE_S = 15.0
+POLLS = Backoff(0.01, 0.25)
 
 
 class RpcChain:
@@ -68,12 +70,12 @@ class RpcChain:
             raise TxFailed(f"the node refused the debit: {error}", kind="not_mined") from None
 
     async def _status(self, sent: str) -> int:
-        pause = 0.01
+        looks = 0
         with anyio.move_on_after(RECEIPT_DEADLINE_S):
             while True:
                 receipt = await self._rpc.call("eth_getTransactionReceipt", [sent])
                 if receipt is not None:
                     return as_int(as_dict(receipt).get("status"))
-                await anyio.sleep(pause)
-                pause = min(pause * 2, 0.25)
+                await anyio.sleep(POLLS.pause(looks))
+                looks += 1
         raise TxFailed("the debit was not mined in time", kind="not_mined", tx=sent)
