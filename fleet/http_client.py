@@ -57,6 +57,17 @@ def open_client(url: str, *, socket: str = "") -> httpx.AsyncClient:
     )
 
 
+async def look(client: httpx.AsyncClient, url: str) -> int:
+    """The status that a GET is answered with; the body is not read. Raises HttpFailure."""
+    import httpx
+
+    try:
+        async with client.stream("GET", url) as answer:
+            return answer.status_code
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _failure(error) from error
+
+
 async def post(
     client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str], *, limit: int
 ) -> tuple[int, bytes]:

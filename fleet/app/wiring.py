@@ -29,7 +29,7 @@ from fleet.events.sinks import sinking
 from fleet.events.stream import Reader
 from fleet.events.tracing import tracing
 from fleet.findings.redact import Redactor
-from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.dial import DIAL, rung_word
 from fleet.gate.gate import rung_now
 from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import checks_of, why_not_started
@@ -101,7 +101,7 @@ async def wired(
                 profile.name,
                 stalled_s=config.store.stalled_s,
                 clock=clock,
-                rung=lambda: read_dial(state / DIAL).rung.value,
+                rung=partial(rung_word, state / DIAL),
                 found=signals.leftovers.set,
             )
         )

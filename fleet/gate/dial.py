@@ -44,6 +44,11 @@ class _Distrust(Exception):
     """Why a file is rejected."""
 
 
+def rung_word(path: Path) -> str:
+    """The rung of one fresh reading, as a word."""
+    return read_dial(path).rung.value
+
+
 def read_dial(path: Path) -> DialReading:
     """One fresh reading; never raises, never blocks (a FIFO is opened non-blocking, then refused)."""
     try:

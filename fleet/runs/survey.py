@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import anyio
-import httpx
 
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.facets import offered
 from fleet.chain.rpc import Rpc
 from fleet.config import Platform
 from fleet.errors import FleetError, RpcError, WrongTarget
+from fleet.http_client import HttpFailure, look, open_client
 from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
 from fleet.runs.call.capabilities import Capabilities
@@ -125,15 +125,12 @@ async def _page(part: str, url: str) -> SurveyedPart:
         return SurveyedPart(part, "absent", f"the profile names no {part}")
     try:
         with anyio.fail_after(LOOK_S):
-            async with (
-                httpx.AsyncClient(trust_env=False, timeout=LOOK_S) as http,
-                http.stream("GET", url) as answer,  # its head only: the body is never read
-            ):
-                status = answer.status_code
+            async with open_client(url) as client:
+                status = await look(client, url)
     except TimeoutError:
         return SurveyedPart(part, "unreachable", f"{url}: {TIMED_OUT}")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        why = unanswered(error) or str(error) or type(error).__name__
+    except HttpFailure as failure:
+        why = unanswered(failure.__cause__ or failure) or str(failure)
         return SurveyedPart(part, "unreachable", line(f"{url}: {why}", 300))
     return SurveyedPart(part, "unreachable" if status >= 500 else "there", f"{url}: HTTP {status}")
 

@@ -64,14 +64,14 @@ from pathlib import Path
 from fleet.chain import codec
 from fleet.chain.keys import fresh, load_key
 from fleet.chain.rpc import Rpc
-from fleet.chain.tx import Unsigned, parse, sign
+from fleet.chain.tx import UnsignedTx, parse, sign
 from fleet.errors import ConfigError
 from sandbox import strict_json
 
 acts = {
     "client": lambda: Rpc("http://x"),
     "codec": lambda: codec.encode(["string"], ["x"]),
-    "transaction": lambda: parse(sign(Unsigned(
+    "transaction": lambda: parse(sign(UnsignedTx(
         chain_id=1, nonce=0, tip=0, max_fee=1, gas=21_000, to="0x" + "11" * 20), fresh()).raw),
     "keystore": lambda: load_key(Path(sys.argv[2])),
 }

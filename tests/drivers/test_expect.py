@@ -11,8 +11,8 @@ from fleet.drivers.expect import LARGEST, ExpectationCache
 ASKED = """
 import sys
 from pathlib import Path
-from fleet.drivers.expect import Compiled
-print(Compiled(Path(sys.argv[1])).check(sys.argv[2]), "celpy" in sys.modules)
+from fleet.drivers.expect import ExpectationCache
+print(ExpectationCache(Path(sys.argv[1])).check(sys.argv[2]), "celpy" in sys.modules)
 """
 
 

@@ -70,7 +70,7 @@ async def test_a_run_is_delivered_and_a_dead_sink_beside_costs_it_nothing(
     assert batches[-1]["end"]["outcome"] == report["outcome"] == "done"
     assert len({dict(post.headers)["x-qa-delivery"] for post in receiver.posts}) == len(receiver.posts)
     told = [line for line in said.err.splitlines() if line.startswith("sink ")]
-    assert told[0] == "sink gone: ConnectError: All connection attempts failed; runs go on"
+    assert told[0] == "sink gone: ConnectError: All connection attempts failed; runs continue"
     assert (len(told), told[1].endswith("deliveries were lost")) == (2, True)
 
 

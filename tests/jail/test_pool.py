@@ -136,7 +136,7 @@ DAEMON = """
 import asyncio, sys
 from pathlib import Path
 from fleet.jail.bwrap import BwrapJail
-from fleet.jail.running_jail import Live
+from fleet.jail.running_jail import RunningJail
 from fleet.jail.model import Image, Limits
 
 async def main(spool):

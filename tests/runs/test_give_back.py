@@ -132,7 +132,7 @@ async def test_a_release_that_is_undone_before_the_keys_go_is_made_again(rig: Ri
 async def test_while_the_chain_does_not_hold_still_the_keys_stay(rig: Rig) -> None:
     await rig.mint("done")
     rig.reorgs = ROUNDS
-    with pytest.raises(TryAgain, match="again and again"):
+    with pytest.raises(TryAgain, match="keep coming back"):
         await rig.give_back()
     assert rig.wallet.keys.labels() == [NAME]
     await rig.give_back()

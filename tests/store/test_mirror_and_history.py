@@ -34,7 +34,7 @@ async def test_reading_the_same_twice_adds_nothing(journal: Journal) -> None:
 
 async def test_a_rewritten_past_is_noticed_and_nothing_kept(journal: Journal) -> None:
     await journal.mirror(0, 0, _entries("a", "b"))
-    with pytest.raises(ChainError, match="entry 1 of the log is not the one"):
+    with pytest.raises(ChainError, match="entry 1 of the log differs from the one read before"):
         await journal.mirror(0, 0, _entries("a", "B", "c"))
     with pytest.raises(ValueError, match="entries 2 to 2 of the log are missing"):
         await journal.mirror(0, 3, _entries("d"))
