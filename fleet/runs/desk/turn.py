@@ -118,9 +118,7 @@ class OpenTurn:
                 return refusal(call_id, tool, f"limit reached: more than {MAX_CALLS} calls in one turn")
             record.proposed.append(line(call_id, 128))
             if record.failure == "invalid_action_exhausted":
-                return refusal(
-                    call_id, tool, "too many invalid calls: this turn is over"
-                )
+                return refusal(call_id, tool, "too many invalid calls: this turn is over")
             reply = await self.answer(call_id, tool, args)
             record.count_reply(reply)
             return reply

@@ -103,9 +103,7 @@ def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
     """Judge by the expectation, if the control confirms that there is something to judge."""
     blank = {name for result in seen.results for name in result.get("unjudged", ())}
     if missed := sorted(blank & set(mentioned(probe.expect))):
-        return replace(
-            seen, reason=f"could not tell {', '.join(missed)}: the page was too costly to judge"
-        )
+        return replace(seen, reason=f"could not tell {', '.join(missed)}: the page was too costly to judge")
     figures = session.history()
     values = Values(seen.results, figures, session.facts())
     first = _first_look(probe, figures)
