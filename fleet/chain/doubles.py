@@ -3,7 +3,7 @@
     chain = MemoryChain(SigningLimits(rung=lambda: "exercise"))
     chain.signer, chain.names, chain.log, chain.sponsor, chain.journal
 
-The policy is real. There are no prices and no reorgs, and a transaction is done when `submit` returns.
+The policy is real. Prices and reorgs do not exist, and a transaction is done when `submit` returns.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class MemoryJournal:
         return effect
 
     async def still_open(self, effect_id: int) -> None:
-        pass  # there are no peers
+        pass  # no other daemon exists
 
     async def unmined(self, run: str) -> list[bytes]:
         seen = {effect for effect, (_, data) in self.ends.items() if "status" in data}

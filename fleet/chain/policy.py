@@ -1,4 +1,4 @@
-"""The signing policy: pure, total, and unaware of prompts. Without a permitting rule there is no signature.
+"""The signing policy: pure, total, and unaware of prompts. It signs only what a rule permits.
 
 It reads the transaction itself, not the caller's description of it. Facts come from the fleet's
 configuration, the dial and the run's records.
