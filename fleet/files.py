@@ -1,7 +1,7 @@
-"""Files of ours: written whole or not at all, read only while they are what they must be.
+"""Atomic, durable writes and guarded reads of our files.
 
-What must survive a kill or a loss of power is written here; what a stranger may have put in a file's place is
-read here. OSError is what fails; `disk_errors` makes it an error that a person can act on.
+Write here what must survive a kill or a power loss; read here files that a stranger may have replaced.
+Failures are OSError; `disk_errors` turns it into an error that a person can act on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnfitFile(OSError):
-    """A file that is there and is not believed: `rule` is what it breaks, `strerror` says it in words."""
+    """A file exists but is rejected: `rule` is the rule it breaks, `strerror` describes it."""
 
     strerror: str
 
@@ -35,9 +35,9 @@ class UnfitFile(OSError):
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, sync_name: bool = True) -> None:
-    """Replace a file in one step, durably: readers see the old one or the new one. The mode is exact.
+    """Replace a file atomically and durably: readers see the old one or the new one. The mode is exact.
 
-    Without `sync_name` the old one may be back after a loss of power. The folder must be there.
+    Without `sync_name` the old file may reappear after a power loss. The folder must exist.
     """
     draft = _draft(path, data, mode)
     try:
@@ -50,7 +50,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, sync_name: bool 
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """The same for a name that must be free; FileExistsError when it is taken, by a dangling link too."""
+    """Create a file atomically and durably; FileExistsError when the name exists, even as a dangling link."""
     draft = _draft(path, data, mode)
     try:
         os.link(draft, path, follow_symlinks=False)
@@ -60,7 +60,7 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def _draft(path: Path, data: bytes, mode: int) -> Path:
-    """The content under another name in the same folder, on the disk."""
+    """Write the content to disk under another name in the same folder."""
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     descriptor = os.open(draft, _CREATE, 0o600)
     try:
@@ -86,7 +86,7 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Raises TryAgain when the disk is full, FleetError for any other OSError of the block."""
+    """Raise TryAgain for a full disk, FleetError for any other OSError of the block."""
     try:
         yield
     except OSError as error:
@@ -98,27 +98,27 @@ def disk_errors(path: Path) -> Iterator[None]:
 def read_owned(
     path: Path, limit: int, *, owner: bool = True, mode: int = 0o022, alone: bool = True, follow: bool = False
 ) -> bytes:
-    """The whole of a regular file of at most `limit` bytes; never waits for the writer of a pipe.
+    """Read a whole regular file of at most `limit` bytes; never wait for the writer of a pipe.
 
-    What was judged before it was read is judged again after, and its name must still mean it; a file that was
-    replaced meanwhile is read anew.
+    The file is checked before and after reading, and its name must still refer to it; a file that was
+    replaced meanwhile is read again.
 
     Args:
-        owner: it must belong to this user or to root.
-        mode: the bits of its mode that it must not have.
-        alone: it must have no other name (hard link).
-        follow: a symbolic link at the end of the path is followed, not refused.
+        owner: the file must belong to this user or root.
+        mode: mode bits that the file must not have.
+        alone: the file must have no other name (hard link).
+        follow: follow a symbolic link at the end of the path instead of refusing it.
 
     Raises:
-        UnfitFile: it is not such a file.
-        OSError: the system's own, ELOOP for a link.
+        UnfitFile: the file breaks a rule.
+        OSError: from the system; ELOOP for a link.
         ValueError: a NUL in the path.
     """
     for last in (*[False] * (_TRIES - 1), True):
         descriptor = open_regular(path, follow=follow)
         try:
             _judge(os.fstat(descriptor), limit, owner, mode, alone)
-            data = _read(descriptor, limit + 1)  # one more, so that a file that grew since is not whole
+            data = _read(descriptor, limit + 1)  # one more byte, to detect a file that has grown
             _judge(os.fstat(descriptor), limit, owner, mode, alone)
             _same(path, descriptor, follow)
             return data
@@ -131,12 +131,12 @@ def read_owned(
 
 
 def read_bounded(path: Path, limit: int, *, follow: bool = False) -> bytes:
-    """As `read_owned`, for a file that anybody may own, write or link."""
+    """Like `read_owned`, for a file that anyone may own, write or link."""
     return read_owned(path, limit, owner=False, mode=0, alone=False, follow=follow)
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> int:
-    """A descriptor of a regular file, to be closed by the caller; UnfitFile for anything else."""
+    """Open a regular file, and return a descriptor that the caller closes; UnfitFile for anything else."""
     descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -166,7 +166,7 @@ def _judge(found: os.stat_result, limit: int, owner: bool, mode: int, alone: boo
 
 
 def _same(path: Path, descriptor: int, follow: bool) -> None:
-    """What was read is what the name means now: a link elsewhere keeps a replaced file's count at one."""
+    """Check that the name still means the file read: a link elsewhere keeps the count of a replaced file."""
     try:
         here = os.path.samestat(os.stat(path, follow_symlinks=follow), os.fstat(descriptor))
     except FileNotFoundError:

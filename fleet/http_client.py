@@ -1,6 +1,6 @@
-"""HTTP outside jails, by httpx: nothing of the environment, no redirect, no cookie, bounded answers.
+"""HTTP outside jails, by httpx: no environment settings, redirects or cookies; bounded answers.
 
-httpx is imported when a client is made: it takes 0.1 s, and most commands make none.
+httpx is imported when a client is made: that takes 0.1 s, and most commands make none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEADERS = {"user-agent": "qa-fleet/1", "accept-encoding": "identity"}
 
 
 class HttpFailure(Exception):
-    """There was no whole HTTP answer; the text names httpx's reason. `reached`: a connection was made."""
+    """No complete HTTP answer; the text is httpx's reason. `reached`: a connection was made."""
 
     def __init__(self, why: str, *, reached: bool = True) -> None:
         super().__init__(why)
@@ -26,12 +26,12 @@ class HttpFailure(Exception):
 
 
 class AnswerTooLarge(HttpFailure):
-    """The body went on past the limit, and was not read further."""
+    """The body exceeded the limit and was not read further."""
 
 
 @functools.cache
 def trust_store() -> ssl.SSLContext:
-    """The machine's authorities and httpx's own, loaded once."""
+    """The machine's certificate authorities and httpx's own, loaded once."""
     import httpx
 
     context = httpx.create_ssl_context(trust_env=False)
@@ -40,9 +40,9 @@ def trust_store() -> ssl.SSLContext:
 
 
 def open_client(url: str, *, socket: str = "") -> httpx.AsyncClient:
-    """A client for one URL, by a Unix socket when one is named. It sets no time limit: its user does.
+    """A client for one URL, through a Unix socket if named. The caller sets the deadline.
 
-    A deadline belongs to the whole exchange; a limit for each read would never end a slow drip.
+    The deadline must cover the whole exchange; a time limit per read would never end a slow drip.
     """
     import httpx
 
@@ -50,7 +50,7 @@ def open_client(url: str, *, socket: str = "") -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=line,
         headers=_HEADERS,
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # takes none
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # accept none
         timeout=None,
         trust_env=False,
         follow_redirects=False,
@@ -71,9 +71,9 @@ async def look(client: httpx.AsyncClient, url: str) -> int:
 async def post(
     client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str], *, limit: int
 ) -> tuple[int, bytes]:
-    """Status and body as it was sent. With limit 0 no body is read, and the connection is not kept.
+    """Post, and return status and raw body. With limit 0, no body is read and the connection is not kept.
 
-    Raises AnswerTooLarge past `limit` bytes, and HttpFailure for everything that httpx raises.
+    Raises AnswerTooLarge above `limit` bytes, and HttpFailure for every exception of httpx.
     """
     import httpx
 
@@ -91,7 +91,7 @@ async def post(
 
 
 def _context(url: str) -> ssl.SSLContext:
-    """For plain HTTP one that trusts no authority: it costs nothing, and a stray https:// fails."""
+    """A TLS context. For plain HTTP it trusts no authority: it costs nothing, and a stray https:// fails."""
     return trust_store() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 

@@ -1,8 +1,8 @@
 """The definition of a tool: the contract shared by both sides of the fence.
 
 Standard library only: this module is imported in every jail before a request arrives.
-The trusted side builds strict validators from the `args` and `result` dataclasses; what a
-jail prints is a claim until it has passed them.
+The trusted side builds strict validators from the `args` and `result` dataclasses; a jail's output
+is a claim until it has passed them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROTOCOL = 1
 """Version of the request and result lines."""
 
 BROKER = "http://127.0.0.1:3128"
-"""Where a jail finds its only way out: the listener it handed to the broker (jail.md section 6)."""
+"""A jail's only way out: the listener that it passed to the broker (jail.md section 6)."""
 
 
 class Effect(StrEnum):
@@ -30,7 +30,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Upper bound of what one call may use; charged before the call, writes again at the signer."""
+    """Upper bound of one call's usage, charged before the call; the signer charges writes again."""
 
     calls: int = 1
     writes: int = 0
@@ -38,21 +38,21 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The public facts a guest needs. Nothing here is secret: a jail may be read by what runs in it."""
+    """The public facts a guest needs. Nothing here is secret: code in a jail can read all of it."""
 
     run: str
     prefix: str  # "qa-<run>-": the only names this run may act on
     chain_id: int = 0
     diamond: str = ""
-    token: str = ""  # ERC-20 that registration is paid in; "" when it is free
+    token: str = ""  # ERC-20 that pays for registration; "" when it is free
     site: str = ""
     proxy: str = ""
     call_url: str = ""  # where a call is posted
-    stream_url: str = ""  # where a call is posted that is answered in an event stream
+    stream_url: str = ""  # where a call with an event-stream answer is posted
     token_header: str = ""
-    route: str = ""  # what a call token names last
+    route: str = ""  # last part of a call token's message
     metadata: dict[str, str] = field(default_factory=dict)  # key by role and by name, 0x hex
-    face_app: str = "app"  # what the metadata key `face` holds of a name that shows its app
+    face_app: str = "app"  # value of the metadata key `face` for a name that shows its app
     codes: dict[str, str] = field(default_factory=dict)  # the platform's words for no_entry and too_large
     keys: dict[str, str] = field(default_factory=dict)  # label -> address; "caller" and one per minted name
     compiler: tuple[str, ...] = ()  # argv inside the jail; source on stdin, wasm on stdout
@@ -65,7 +65,7 @@ class Context:
 
 
 class Points(StrEnum):
-    """What an argument of a tool may point at; the gate refuses one that points elsewhere."""
+    """What a tool's argument may point at; the gate refuses a call that points elsewhere."""
 
     AGENT = "agent"  # an agent that the profile lists, or a name of this run
     PAGE = "page"  # a URL of the platform
@@ -75,8 +75,8 @@ class Points(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One of the things that a tool does: the one of a call that gives the argument `given`, or, with
-    `given` left out, of every other call."""
+    """One function of a tool, selected by calls with the argument `given`; without `given`, by every
+    other call."""
 
     label: str
     given: str = ""
@@ -85,14 +85,14 @@ class Mode:
 
 
 class Mistake(Exception):
-    """The caller's mistake: goes back to the caller as `error_class="bad_request"`, ends nothing."""
+    """The caller's mistake: returned to it as `error_class="bad_request"`, and ends nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """All that is known of one tool; nothing else in the house is tabulated by a tool's name.
+    """The full definition of one tool; no other table is keyed by a tool's name.
 
-    `run(args, ctx)` is called inside the jail; it is None for tools of the trusted side.
+    `run(args, ctx)` is called inside the jail; None for tools of the trusted side.
     """
 
     name: str
@@ -103,45 +103,45 @@ class ToolSpec:
     summary: str
     run: Callable[[Any, Context], Any] | None = None
     needs: tuple[str, ...] = ()
-    """What every call presupposes of a platform, in the words of a probe's `needs`."""
+    """What every call requires of a platform, in the words of a probe's `needs`."""
     group: str = ""
-    """Tools that fail together are left alone together; "core" is never left alone."""
+    """Tools that fail together are withdrawn together; "core" is never withdrawn."""
     modes: tuple[Mode, ...] = ()
-    """Of a tool that does several things, the one for every other call last."""
+    """For a tool with several functions; the one without `given` is last."""
 
     acts_on: str | None = None
-    """The argument with the run's own name that an act changes by transactions; "" for an act that changes
-    none. The gate refuses an act of a tool that leaves it out."""
+    """The argument with the run's own name that an act changes by transactions; "" if it changes none. If
+    unset, the gate refuses every act of the tool."""
     points_at: Mapping[str, Points] | None = None
-    """By argument; {} for a tool that points at nothing. The gate refuses a tool that leaves it out."""
+    """By argument; {} for a tool that points at nothing. If unset, the gate refuses every call."""
     reaches: str = ""
-    """The part of the platform that every call goes to, `node` or `proxy`; a page says it itself."""
+    """The part of the platform that every call goes to, `node` or `proxy`; for a page, its URL decides."""
     mints: str = ""
-    """The argument with the name that a call mints: its throwaway key is made before the call."""
+    """The argument with the name that a call mints; its throwaway key is created before the call."""
     needs_key: str = ""
-    """Label of a throwaway key that is made before the first call."""
+    """Label of a throwaway key that is created before the first call."""
 
     asks: tuple[str, ...] = ()
-    """What was asked, in a finding's words, with `{argument}`; a part after the first is left out where an
-    argument of it is empty."""
+    """The request in a finding's words, with `{argument}`; a part after the first is left out if one of its
+    arguments is empty."""
     ends_in: str = ""
-    """The field of the result that says how the call ended; "": `ok`, or its error."""
+    """The field of the result that holds the outcome; "": `ok`, or its error."""
     error_varies: bool = False
-    """The error's text differs between two looks at one defect: no part of a signature."""
+    """The error's text varies between looks at one defect, so it is not part of a signature."""
     judged_as: tuple[str, ...] = ()
-    """What its answers are to the oracles, in the words of fleet/oracles/answers.py."""
+    """How the oracles judge its answers, in the words of fleet/oracles/answers.py."""
 
     public: frozenset[str] = frozenset()
-    """Arguments and fields of the result that may be kept, their values masked; any other is left out."""
+    """Arguments and result fields that may be kept, with masked values; any other is left out."""
     volatile: frozenset[str] = frozenset()
-    """Fields of the result that differ between two runs of a healthy platform: times, hashes, keys."""
+    """Result fields that differ between two runs on a healthy platform: times, hashes, keys."""
 
     def mode(self, args: Mapping[str, Any]) -> Mode | None:
-        """What a call does, of a tool that does several things."""
+        """The mode that a call selects; None for a tool without modes."""
         return next((one for one in self.modes if not one.given or args.get(one.given)), None)
 
     def argument(self, what: Points) -> str:
-        """The first argument that points at this; "" when none does."""
+        """The first argument that points at `what`; "" for none."""
         return next((name for name, points in (self.points_at or {}).items() if points is what), "")
 
     @property

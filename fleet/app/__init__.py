@@ -1,1 +1,1 @@
-"""The composition root: configuration, lock, jail and rooms become one daemon or one command's context."""
+"""The composition root: builds a daemon or a command's context from configuration, lock, jail and rooms."""

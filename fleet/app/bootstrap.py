@@ -1,7 +1,7 @@
-"""The lock of a state directory, and a jail that checks itself while everything else is still loading.
+"""Locks a state directory, and starts the jail's self-check while everything else is loading.
 
-The self-check mostly waits for other processes, and the libraries of a run take longer to load: this module
-imports only what a jail needs.
+The self-check mostly waits for other processes, and the libraries of a run take longer to load: so this
+module imports only what a jail needs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from fleet.jail.toolcheck import Programs
 
 SPOOL = "jails"
 POOL = 2
-"""Warm jails, with their imports done: one per core of the smallest machine."""
+"""Warm jails, with imports done: one per core of the smallest machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The configuration and the jail; nothing may run in it before `proven` has returned."""
+    """The configuration and the jail; run nothing in the jail before `proven` has returned."""
 
     state: Path
     config: FleetConfig
@@ -39,20 +39,20 @@ class Bootstrap:
     _proof: asyncio.Task[Tier]
 
     async def proven(self) -> Tier:
-        """The tier that the jail's self-check proved; JailError when the check failed."""
+        """Wait for the self-check and return the tier that it proved; JailError when it failed."""
         tier = await self._proof
         require(tier)
         return tier
 
 
 def programs(platform: Platform) -> Programs:
-    """The platform's programs, and their sample inputs."""
+    """The platform's programs with their sample inputs."""
     section = platform.compiler
     return Programs(compiler=section.command, loader=section.loader, sample=section.sample)
 
 
 def image(platform: Platform, profile: Path) -> Image:
-    """What is mounted in a jail besides the guest: the platform's compiler, if it has one."""
+    """Mounts of a jail besides the guest: the platform's compiler, if it has one."""
     if not platform.compiler.root:
         return Image()
     return Image(mounts=((profile.parent / platform.compiler.root, "tc"),))

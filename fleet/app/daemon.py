@@ -1,4 +1,4 @@
-"""The resident service itself: everything that `fleet up` needs once the jail's self-check runs."""
+"""The resident service: everything that `fleet up` needs once the jail's self-check is running."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from fleet.service.triggers import Side, Triggers
 
 
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
-    """Serve until a signal; call `opened` once the start has nothing left to wait for."""
+    """Serve until a signal; call `opened` once start-up is complete."""
     open_secrets(fence.config, options.state)
     good = partial(roster, options.folder, bad_expectation=_compiled(options).check)
     found, _ = await anyio.to_thread.run_sync(good)  # the folder's watcher reports bad files
@@ -69,7 +69,7 @@ def make(
     hub: Hub | None = None,
     more: Sequence[Side] = (),
 ) -> Daemon:
-    """The daemon over an opened world; its pages and ways in too, where there is a `hub` that they follow."""
+    """The daemon of an opened world; with a `hub`, also its pages and ingress."""
     queue = Queue(
         world.journal,
         world.platform.name,
@@ -132,7 +132,7 @@ def _compiled(options: Options) -> ExpectationCache:
 def ways_in(
     world: FleetContext, queue: Queue, triggers: Triggers, personas: dict[str, LoadedPersona]
 ) -> Ingress:
-    """What the outside may queue, by the current configuration."""
+    """The ingress: what outsiders may queue under the current configuration."""
     return Ingress(
         queue=queue,
         book=world.journal,

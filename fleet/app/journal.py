@@ -1,4 +1,4 @@
-"""Open the journal of a state directory, wherever it is configured; every command does so here."""
+"""Opens the configured journal of a state directory, for every command."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from fleet.store.journal import Journal
 from fleet.store.location import store_place
 
 PATIENCE_S = 20.0
-"""Seconds that a daemon waits for a database server that restarts."""
+"""Seconds that a daemon waits for a restarting database server."""
 
 
 async def open_journal(state: Path) -> Journal:
-    """The journal, created if missing; raises ConfigError, TryAgain."""
+    """Open the journal, creating it if missing; raises ConfigError, TryAgain."""
     return await Journal.open(store_place(load_fleet().store, state))
 
 
 async def known_journal(state: Path) -> Journal | None:
-    """The journal for reading only: None if its file is missing, and nothing is created."""
+    """Open the journal read-only; None if its file is missing. Creates nothing."""
     place = store_place(load_fleet().store, state)
     return None if isinstance(place, Path) and not place.exists() else await Journal.open(place)
 
@@ -43,7 +43,7 @@ async def at_work(
 ) -> AsyncIterator[tuple[Journal, Source]]:
     """The journal of a process that executes runs, and the source of its runs.
 
-    `rung` is asked at each claim; `found` as in Dispatcher.
+    `rung` is called at each claim; `found` as in Dispatcher.
     """
     if isinstance(place, Path):
         async with await Journal.open(place, clock=clock, keeper="") as journal:
@@ -52,7 +52,7 @@ async def at_work(
     owner = Owner(os.getpid(), own_start(), f"{socket.gethostname()}-{secrets.token_hex(4)}")
     async with await Journal.open(place, clock=clock, busy_s=PATIENCE_S, keeper=owner.daemon) as journal:
         from fleet.store.dispatch.dispatcher import (
-            Dispatcher,  # of the extra `postgres`, which the journal asked for
+            Dispatcher,  # from the extra `postgres`, which the journal requires
         )
 
         made = Dispatcher(place, journal, platform, owner, stalled_s=stalled_s, rung=rung, found=found)

@@ -1,4 +1,4 @@
-"""One process per state directory: the kernel holds the lock, so a killed process leaves no lock."""
+"""One process per state directory. The kernel holds the lock, so a killed process leaves none behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.errors import TryAgain
 
 @contextmanager
 def only_one(state: Path) -> Iterator[None]:
-    """Hold `fleet.lock` while the block lasts; TryAgain, naming the holder, when another process does."""
+    """Hold `fleet.lock` during the block; TryAgain, naming the holder, if another process has it."""
     handle = os.open(state / "fleet.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
@@ -32,9 +32,9 @@ def only_one(state: Path) -> Iterator[None]:
 
 
 def holder(state: Path) -> int:
-    """Pid of the process that holds the lock now, 0 for none; asked of the kernel.
+    """Pid of the process that holds the lock, 0 for none, from the kernel.
 
-    Trying the lock would answer too, but refuse a daemon that starts at that instant.
+    Trying the lock would also tell, but could make a daemon fail that starts at that instant.
     """
     try:
         inode = os.stat(state / "fleet.lock").st_ino

@@ -1,4 +1,4 @@
-"""What an operator may sign with the fleet's own key, besides reports."""
+"""Operator commands that sign with the fleet's own key, besides reports."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from fleet.errors import Refused, TxFailed
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Writes under the identity's key as an operator; every write is read back."""
+    """Signs an operator's writes with the identity's key, and reads each one back."""
 
     rpc: Rpc
     platform: Platform
     signer: Signer
 
     async def own(self, name: str) -> int:
-        """The id of a name this key owns, registered now if it is free; Refused when another key owns it."""
+        """The id of a name that this key owns; registers a free name. Refused when another key owns it."""
         names = Names(self.rpc, self.platform.chain.diamond)
         owner, me = await names.owner_of_name(name), self.signer.address(Role.OPERATOR)
         if owner and owner != me:

@@ -1,4 +1,4 @@
-"""What the resident service is started with."""
+"""Start options of the resident service."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ class Options:
     grace_s: float = GRACE_S
     port: int | None = None
     clock: Clock = field(default_factory=SystemClock)
-    """Not a command-line option: a soak sets a wrong value."""
+    """Not a command-line option: a soak test sets a wrong clock."""

@@ -1,4 +1,4 @@
-"""The personas of this checkout, checked against the real tool table."""
+"""Loads the personas of this checkout, checked against the real tool table."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def roster(
 
 
 def load(path: Path, *, bad_expectation: BadExpectation = check_expectation) -> LoadedPersona:
-    """Load one file; raises PersonaError."""
+    """Load one persona file; raises PersonaError."""
     return load_persona(path, tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=bad_expectation)
 
 
 def one(name: str) -> LoadedPersona:
-    """The persona of that name; its file's error if it is bad, UsageError if it does not exist."""
+    """The named persona; raises its file's error if it is bad, UsageError if it does not exist."""
     found, errors = roster()
     if name in found:
         return found[name]

@@ -1,4 +1,4 @@
-"""The composition root: the one place where rooms are wired to each other."""
+"""The composition root: wires the rooms to each other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from fleet.triggers.sink_seal import SinkSeal
 
 
 def fences(state: Path, never: NeverList, platform: Platform) -> SigningLimits:
-    """The signer's questions at every signature: the current dial, STOP and never-list."""
+    """The signer's limits, read at every signature: dial, STOP and never-list."""
     return SigningLimits(
         rung=partial(rung_now, state),
         never=never,
@@ -61,10 +61,10 @@ async def open_world(
     alone: bool = False,
     patient: bool = False,
 ) -> AsyncIterator[FleetContext]:
-    """Everything a run needs, in the order in which it can fail: configuration, target, journal, jail.
+    """Open everything that a run needs, in order: configuration, target, journal, jail.
 
     Holds the state directory's lock. `alone`: the journal is a file there, regardless of configuration.
-    `patient`: leave a node that does not answer to the run, which can detect an outage. Raises
+    `patient`: leave a silent node to the run, which can detect an outage. Raises
     ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
     """
     async with (
@@ -84,7 +84,7 @@ async def wired(
     alone: bool = False,
     patient: bool = False,
 ) -> AsyncIterator[FleetContext]:
-    """The rest of a world, once its jail has passed its self-check."""
+    """Wire the rest of a world; waits for the jail's self-check."""
     state, config, profile = fence.state, fence.config, fence.platform
     live, signals, clock = LiveConfig(config), Signals(), clock or SystemClock()
     async with AsyncExitStack() as stack:
@@ -132,7 +132,7 @@ async def wired(
 
 
 async def _target(rpc: Rpc, profile: Platform, *, patient: bool) -> None:
-    """Check that the chain is the configured one; if patient, leave a silent node to the run."""
+    """Check that this is the configured chain; if patient, leave a silent node to the run."""
     try:
         await rpc.check_target(profile)
     except Unreachable as error:
@@ -155,7 +155,7 @@ def _chain_side(
 
 
 def _redactor(keys: Keys, config: FleetConfig, state: Path) -> Redactor:
-    """Knows every secret that this process holds."""
+    """A redactor that knows every secret of this process."""
     held = [key.reveal() for key in (keys.identity, keys.sponsor) if key]
     return Redactor(filter(None, (*held, model_key(config, state))))
 
@@ -164,7 +164,7 @@ def _redactor(keys: Keys, config: FleetConfig, state: Path) -> Redactor:
 async def _readers(
     config: FleetConfig, sinks: Mapping[str, SinkSection], redactor: Redactor, state: Path, clock: Clock
 ) -> AsyncIterator[tuple[Reader, ...]]:
-    """Spans and sinks: what leaves this process of a run's events, masked."""
+    """Readers that export a run's events, masked: spans and sinks."""
     seal = SinkSeal(config, sinks, state, clock)
     async with (
         tracing(config.otel, mask=redactor.text) as exported,

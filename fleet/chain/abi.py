@@ -1,7 +1,7 @@
-"""The one ABI: `abi.json` beside this file, from which every selector, topic, encoder and decoder comes.
+"""The one ABI: `abi.json` beside this file, the source of every selector, topic, encoder and decoder.
 
-It holds every function, event and error of the platform that the fleet knows (platform-facts 1.3), in the
-JSON form that web3 reads. The metadata keys are the tools' own (`sandbox/contract.py`).
+It holds every function, event and error of the platform that the fleet knows (platform-facts 1.3), in
+web3's JSON form. The tools define the metadata keys (`sandbox/contract.py`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Function:
         return self.selector + codec.encode(self.inputs, args)
 
     def decode(self, data: bytes) -> tuple[Any, ...]:
-        """The values of an answer; codec.Malformed when it is not one."""
+        """The values of an answer; codec.Malformed when it is invalid."""
         return codec.decode(self.outputs, data)
 
 
 def canonical(parameter: dict[str, Any]) -> str:
-    """The type of one parameter as a signature spells it: tuples by their members."""
+    """The type of one parameter as in a signature: tuples by their members."""
     kind: str = parameter["type"]
     if not kind.startswith("tuple"):
         return kind
@@ -80,14 +80,14 @@ TOPICS: dict[str, str] = {
     for entry in ABI
     if entry["type"] == "event"
 }
-"""topic0 by the event's name."""
+"""topic0 by event name."""
 REGISTERED = TOPICS["Registered"]
 FEEDBACK_SUBMITTED = TOPICS["FeedbackSubmitted"]
 FEEDBACK_CLEARED = TOPICS["FeedbackCleared"]
 
 
 def describe_revert(data: bytes) -> str:
-    """`InvalidName("x")`, the bare text of `Error(string)`, `Panic(0x11)`, or "" when there is no reason."""
+    """`InvalidName("x")`, the bare text of `Error(string)`, `Panic(0x11)`, or "" without a reason."""
     if len(data) < 4:
         return ""
     name, inputs = ERRORS.get(data[:4], (f"unknown error 0x{data[:4].hex()}", ()))

@@ -1,4 +1,4 @@
-"""Signed bytes on their way to the node, and what its answers mean."""
+"""Sends signed bytes to the node, and interprets its answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleet.chain.rpc import Rpc
 from fleet.errors import RpcError, Unreachable
 
 SEND_TRIES = 3
-"""Attempts to reach the node with bytes that are journalled already."""
+"""Attempts to reach the node with bytes that are already journalled."""
 AGAIN = Backoff(0.1, 0.2)
 
 _KNOWN = ("already known", "already imported", "already exists", "known transaction")
@@ -20,13 +20,13 @@ _TAKEN = ("nonce too low", "replacement transaction underpriced", "could not rep
 
 
 class Broadcast:
-    """Sends to one node; the bytes are journalled by whoever calls."""
+    """Sends to one node; the caller has journalled the bytes."""
 
     def __init__(self, rpc: Rpc, receipts: Receipts) -> None:
         self._rpc, self._receipts = rpc, receipts
 
     async def send(self, raws: Sequence[bytes]) -> list[object]:
-        """The node's answers. The same bytes may be sent again safely: a lost answer ends nothing."""
+        """Send, and return the node's answers. After a lost answer the same bytes are safely sent again."""
         calls = [("eth_sendRawTransaction", ["0x" + raw.hex()]) for raw in raws]
         for attempt in range(SEND_TRIES - 1):
             try:
@@ -38,7 +38,7 @@ class Broadcast:
         return await self._rpc.batch(calls)
 
     async def accepted(self, answer: object, tx: str) -> bool:
-        """True when the node has these bytes, whatever it said about them."""
+        """Whether the node has these bytes, whatever it answered."""
         if answer == tx or _says(answer, _KNOWN):
             return True
         return is_taken(answer) and await self._receipts.known(tx)

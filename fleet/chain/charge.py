@@ -1,4 +1,4 @@
-"""Who pays for a signature: said by who asks, bounded by the role; the run's budget is charged first."""
+"""Who pays for a signature: named by the request, bounded by the role, charged before signing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ PAYS: Mapping[Role, frozenset[Charge]] = MappingProxyType(
         Role.OPERATOR: frozenset({"none"}),
     }
 )
-"""What a role's signatures may be charged to. The identity's `none`: a report that was paid before a crash,
-and what the fleet says outside of runs."""
+"""Charges permitted for each role. The identity's `none`: a report that was paid before a crash, and entries
+posted outside a run."""
 
 _CLEANUP = frozenset(abi.FUNCTIONS[name].selector for name in policy.CLEANUP)
 
 
 def check_charge(request: TxRequest) -> None:
-    """Refused when a request names a payer that it may not have: an act of a throwaway key is never free.
+    """Refused when the role does not permit the charge: an act of a throwaway key is never free.
 
-    What gives something back is never charged.
+    Clean-up is never charged.
     """
     gives_back = request.cleanup and (not request.data or request.data[:4] in _CLEANUP)
     permitted = frozenset({"none"}) if gives_back else PAYS[request.role]
@@ -39,7 +39,7 @@ def check_charge(request: TxRequest) -> None:
 
 
 async def collect(request: TxRequest, scope: RunScope | None) -> None:
-    """Charge one signature to the run that asks for it; BudgetExceeded when that is spent, or Refused."""
+    """Charge one signature to its run; raises BudgetExceeded when the budget is spent, or Refused."""
     check_charge(request)
     if request.charge == "none":
         return

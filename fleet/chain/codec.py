@@ -1,8 +1,8 @@
 """Values and bytes of the ABI, by web3's codec, and the bulk reader of `feedbackRange`.
 
-Every offset and length comes from a stranger's node, so what web3's codec reads is metered: an answer cannot
-unfold into more than it weighs. The bulk reader is our own because it is the mirror's hot path: it must
-decode at least 10 times as fast as eth_abi does (mark B9), and a test holds it equal to eth_abi.
+Every offset and length comes from an untrusted node, so the input of web3's codec is metered: an answer
+cannot expand far beyond its own size. The bulk reader is our own because it is the mirror's hot path: it must
+decode at least 10 times as fast as eth_abi (mark B9), and a test holds it equal to eth_abi.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Malformed(ValueError):
-    """Bytes that are not the ABI encoding they should be."""
+    """Bytes that are not the expected ABI encoding."""
 
 
 class Entry(NamedTuple):
@@ -38,26 +38,26 @@ def encode(kinds: Sequence[str], values: Sequence[Any]) -> bytes:
     plain = [lower(one) if kind == "address" else one for kind, one in zip(kinds, values, strict=True)]
     try:
         return _codec().encode(kinds, plain)
-    except Exception as error:  # eth_abi has a tree of its own; an encoder may also raise TypeError
+    except Exception as error:  # eth_abi has its own exceptions; an encoder may also raise TypeError
         raise ValueError(f"not a {', '.join(kinds)}: {error}") from None
 
 
 def decode(kinds: Sequence[str], data: bytes) -> tuple[Any, ...]:
     """Values of these types; Malformed when bytes are missing, dirty, or point outside themselves.
 
-    Addresses are lower-case. What pads a text to whole words is not looked at, as in Solidity.
+    Addresses are lower-case. The padding of a text is not checked, as in Solidity.
     """
     try:
         return _codec().decode(kinds, data, strict=False)
-    except Exception as error:  # its own tree, OverflowError and UnicodeDecodeError alike
+    except Exception as error:  # eth_abi's own exceptions, OverflowError and UnicodeDecodeError
         raise Malformed(f"{', '.join(kinds)}: {str(error)[:200] or type(error).__name__}") from None
 
 
 def decode_exact(kinds: Sequence[str], data: bytes) -> tuple[Any, ...]:
-    """Like `decode`, but only the one canonical encoding passes.
+    """Like `decode`, but accept only the canonical encoding.
 
-    The signer's policy reads arguments through this: a contract and a policy that read
-    the same odd bytes in two ways would be a hole in the fence.
+    The signer's policy reads arguments through this: a contract that read the same bytes differently would
+    be a hole in the fence.
     """
     values = decode(kinds, data)
     if encode(kinds, values) != data:
@@ -67,7 +67,7 @@ def decode_exact(kinds: Sequence[str], data: bytes) -> tuple[Any, ...]:
 
 @cache
 def _codec() -> ABICodec:
-    # web3 takes 0.7 s to import: commands that know the ABI but encode nothing do not pay for it
+    # web3 takes 0.7 s to import: commands that encode nothing must not pay for it
     with recursion_limit_kept():
         from fleet.chain.provider import metered_codec
 
@@ -81,11 +81,10 @@ def _uint(data: bytes, at: int) -> int:
 
 
 def decode_feedback_range(data: bytes) -> list[Entry]:
-    """Entries of one `feedbackRange` answer; Malformed on anything that is not three equal-length arrays.
+    """Entries of one `feedbackRange` answer; Malformed on anything but three arrays of equal length.
 
-    Text that is not UTF-8 keeps its place, with U+FFFD where it was broken: one
-    stranger's entry must not hide the others. Texts may not overlap, so a small answer cannot
-    unfold into a large one.
+    Invalid UTF-8 is decoded with U+FFFD: one stranger's entry must not hide the others. Texts may not
+    overlap, so a small answer cannot expand into a large one.
     """
     senders_at, times_at, texts_at = (_uint(data, at) for at in (0, 32, 64))
     count = _uint(data, senders_at)
@@ -113,7 +112,7 @@ _ENTRY: Callable[[tuple[str, int, str]], Entry] = partial(tuple.__new__, Entry)
 
 
 def _texts(data: bytes, offsets: tuple[int, ...]) -> list[str]:
-    # A length that is cut off reads as a smaller number, but then its end is outside the data anyway.
+    # A truncated length reads as a smaller number, but its end is then outside the data anyway.
     ends = [at + 32 + int.from_bytes(data[at : at + 32], "big") for at in offsets]
     if ends and (max(ends) > len(data) or sum(ends) - sum(offsets) > len(data)):
         raise Malformed("text outside the data, or over another one")

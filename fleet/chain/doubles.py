@@ -1,9 +1,9 @@
-"""The chain's ports in memory, for tests of the rooms above; the same conformance suite holds both sides.
+"""The chain's ports in memory, for tests of the rooms above; one conformance suite covers both sides.
 
     chain = MemoryChain(SigningLimits(rung=lambda: "exercise"))
     chain.signer, chain.names, chain.log, chain.sponsor, chain.journal
 
-The policy is the real one. Nothing is priced or reorganised, and a transaction is done when `submit` returns.
+The policy is real. Prices and reorgs do not exist, and a transaction is done when `submit` returns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEE = 10**9
 
 
 class MemoryChain:
-    """One platform in memory with its signer, names and log; every part implements the port of its name."""
+    """One platform in memory with its signer, names and log; each part implements the port of its name."""
 
     def __init__(self, fences: SigningLimits) -> None:
         self.state = MemoryState()
@@ -38,17 +38,17 @@ class MemoryChain:
         self.log = MemoryLog(self.state, self.signer)
 
     def clear_feedback(self) -> None:
-        """What the diamond's owner may do at any time: indices restart."""
+        """Clear the log, as the diamond's owner may at any time: indices restart."""
         self.state.entries.clear()
 
     def foreign_entry(self, sender: str, text: str) -> None:
-        """What anybody may do at any time."""
+        """Post an entry, as any stranger may at any time."""
         self.state.now += 1
         self.state.entries.append(Entry(sender.lower(), self.state.now, text))
 
 
 class MemorySigner:
-    """The policy and the journal of the real one, in front of a dictionary."""
+    """The real signer's policy and journal, on a dictionary."""
 
     def __init__(self, state: MemoryState, journal: MemoryJournal, fences: SigningLimits) -> None:
         self._state = state
@@ -131,7 +131,7 @@ class MemorySigner:
         return sender
 
     def _execute(self, request: TxRequest, sender: str) -> tuple[str, tuple[Log, ...]]:
-        """The reason of the revert ("" for success) and the events."""
+        """The revert reason ("" for success) and the events."""
         state = self._state
         state.now += 1
         if not request.data:
@@ -175,7 +175,7 @@ class MemorySigner:
 
 
 class MemorySponsor:
-    """The same requests as the real one; gas costs nothing here."""
+    """Makes the same requests as the real sponsor; gas is free."""
 
     def __init__(self, state: MemoryState, signer: MemorySigner) -> None:
         self._state = state
@@ -240,7 +240,7 @@ class MemoryLog:
         return self._state.entries[start : start + count]
 
     def seen(self, block: int) -> None:
-        """Nothing is behind here."""
+        """No effect: this log never lags."""
 
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
         places = [

@@ -1,6 +1,4 @@
-"""A diamond's facets: which functions it offers, and one hash that says whether anything but their order
-changed.
-"""
+"""A diamond's facets: the functions it offers, and a hash of them that ignores their order."""
 
 from __future__ import annotations
 
@@ -28,9 +26,9 @@ def selectors(data: bytes) -> frozenset[str]:
 
 
 async def offered(rpc: Rpc, diamond: str) -> frozenset[str] | None:
-    """The selectors that a diamond offers now; None when it has no loupe, or one that answers nonsense.
+    """The selectors that a diamond offers now; None when it has no loupe, or one with invalid answers.
 
-    Unreachable passes through: a node that does not answer says nothing about the diamond.
+    Unreachable passes through: a silent node says nothing about the diamond.
     """
     call = {"to": diamond, "data": "0x" + FUNCTIONS["facets"].selector.hex()}
     try:

@@ -1,4 +1,4 @@
-"""The on-chain log: read in pages that fit the node's gas, written through the signer, always read back."""
+"""The on-chain log: reads in pages that fit the node's gas, writes through the signer, and reads back."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fleet.config import GasSection
 from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
 
 PAGE = 200
-"""Entries asked for at first: 150 to 260 of the longest fit a usual gas cap (performance.md 2)."""
+"""Initial page size: 150 to 260 of the longest entries fit a usual gas cap (performance.md 2)."""
 PAGES = 20_000
-"""Read at most in search of an entry: a node that never stops answering is left alone after them."""
+"""Maximum pages per search: bounds a node whose log never ends."""
 
 STEP_BACK_S = 30.0
-"""How long a node must stand still, below a block that was seen before, until its chain is what counts.
+"""Seconds that a node must stay at one block, below a block seen before, until its chain is believed.
 
-A replica that lags moves on meanwhile. Should one stand still that long, believing it posts nothing twice:
-what is signed by its count has the nonce of what it has not seen."""
+A lagging replica moves on in this time. Even if one stalls for longer, nothing is posted twice: a transaction
+signed by its count reuses the nonce of the one that it has not seen."""
 
 _SUBMIT = abi.FUNCTIONS["submitFeedback"]
 _RANGE = abi.FUNCTIONS["feedbackRange"]
@@ -32,7 +32,7 @@ _RANGE = abi.FUNCTIONS["feedbackRange"]
 class FeedbackLog:
     """One diamond's log. Without a signer it can only be read.
 
-    Entries are hostile: anybody can write them. `confirmations` blocks must be on top of what is read.
+    Entries are hostile: anyone can write them. Only blocks with `confirmations` blocks on top are read.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class FeedbackLog:
         self._step_back_s = step_back_s
 
     def seen(self, block: int) -> None:
-        """An entry of ours was mined in this block: a node that has not heard of it is not believed."""
+        """Note that our entry was mined in this block: a node below it is not believed."""
         if block > self._gone:
             self._floor = max(self._floor, block)
 
@@ -68,11 +68,11 @@ class FeedbackLog:
         return await self._rpc.head()
 
     async def count(self) -> int:
-        """Entries in the log now."""
+        """Number of entries in the log now."""
         return int(await self._rpc.view(self._diamond, "feedbackCount", block=await self._block()))
 
     async def range(self, start: int, count: int) -> list[Entry]:
-        """Entries from `start`, at most `count`; fewer at the end of the log, none behind it."""
+        """At most `count` entries from `start`; fewer at the end of the log, none past it."""
         return await self._range(start, count, await self._block())
 
     async def find(self, text: str, sender: str, *, since: int = 0) -> int | None:
@@ -91,7 +91,7 @@ class FeedbackLog:
     async def post(self, text: str, *, run: str = "", charge: Charge = "reports") -> PostedEntry:
         """Write one entry (1 to 2048 bytes) under the fleet's identity and read it back.
 
-        A run's entry is charged to it; what is said outside a run, to nobody.
+        A run pays for its entries; an entry outside a run is free.
         """
         outcome = (await self.post_many([text], run=run, charge=charge))[0]
         if isinstance(outcome, FleetError):
@@ -101,9 +101,9 @@ class FeedbackLog:
     async def post_many(
         self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
     ) -> list[PostedEntry | FleetError]:
-        """Write entries with consecutive nonces; one that failed is an error in its place.
+        """Write entries with consecutive nonces; a failed entry is an error in its place.
 
-        Nothing is sent when one of the texts is empty or too long (Refused, rule `text`).
+        If one of the texts is empty or too long, nothing is sent (Refused, rule `text`).
         """
         if self._signer is None:
             raise Refused("this log was opened without a signer", rule="key")
@@ -135,7 +135,7 @@ class FeedbackLog:
         """Indices at or after `since` of our own entries, by text, oldest first."""
         sender = self._signer.address(Role.IDENTITY) if self._signer else ""
         total = await self.count()
-        start = since if since <= total else 0  # cleared meanwhile: indices restarted
+        start = since if since <= total else 0  # the log was cleared: indices restarted
         places: defaultdict[bytes, deque[int]] = defaultdict(deque)
         while start < total and (entries := await self.range(start, self._page)):
             for index, entry in enumerate(entries, start):
@@ -145,7 +145,7 @@ class FeedbackLog:
         return places
 
     async def _block(self) -> str:
-        """The newest block that counts; Unreachable when the node is behind what is known to have been."""
+        """The newest block that counts; Unreachable when the node is behind a known block."""
         if not self._confirmations and not self._floor:
             return "latest"
         head = await self.head()
@@ -158,7 +158,7 @@ class FeedbackLog:
         return hex(block)
 
     def _below(self, head: int, why: str) -> None:
-        """Unreachable, until the node has stood still for so long that its chain must have stepped back."""
+        """Unreachable, until the node has stayed at `head` so long that its chain has stepped back."""
         now = time.monotonic()
         if self._low[0] != head:
             self._low = (head, now)
@@ -168,13 +168,13 @@ class FeedbackLog:
         self._head, self._floor = head, 0
 
     async def _range(self, start: int, count: int, block: str) -> list[Entry]:
-        """One page; half of it, and half again, while the node has not enough gas for it."""
+        """Read one page, halving it while the node lacks gas for it."""
         while True:
             try:
                 answer = await self._rpc.eth_call(self._diamond, _RANGE.encode(start, count), block=block)
                 break
             except RpcError as error:
-                # A facet that runs dry under its diamond looks like a revert without a reason.
+                # A facet that runs out of gas under its diamond looks like a revert without a reason.
                 silent = "revert" in str(error).lower() and error.data in ("", "0x")
                 if count == 1 or not (silent or is_oog(error)):
                     raise
@@ -184,9 +184,9 @@ class FeedbackLog:
         try:
             entries = codec.decode_feedback_range(answer)
         except codec.Malformed as error:
-            raise Unreachable(f"feedbackRange answered nonsense: {error}") from None
+            raise Unreachable(f"invalid answer to feedbackRange: {error}") from None
         if len(entries) > count:
-            raise Unreachable("feedbackRange answered more entries than were asked for")
+            raise Unreachable("feedbackRange returned more entries than requested")
         return entries
 
 
@@ -197,7 +197,7 @@ def _posted(outcome: Receipt | FleetError, places: deque[int]) -> PostedEntry | 
         outcome.check()
     except TxFailed as error:
         return error
-    if places:  # the same text twice is two entries
+    if places:  # a text posted twice makes two entries
         return PostedEntry(tx=outcome.tx, index=places.popleft(), gas_used=outcome.gas_used)
     return TxFailed(
         f"transaction {outcome.tx} succeeded, but the log does not hold the entry",

@@ -1,4 +1,4 @@
-"""Gathers the facts that the policy judges by, anew for every signature."""
+"""Gathers the policy's facts, anew for every signature."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _APPROVE = abi.FUNCTIONS["approve"].selector
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What the node said just before signing."""
+    """The node's answers just before signing."""
 
     chain_id: int
     pending: int
@@ -28,7 +28,7 @@ class NodeFacts:
 
 
 class Judge:
-    """Says no on behalf of configuration, dial, never-list and run; holds no key."""
+    """Applies configuration, dial, never-list and run scope to a request; holds no key."""
 
     def __init__(self, rpc: Rpc, chain: ChainSection, limits: SigningLimits, sponsor: str) -> None:
         self._rpc = rpc
@@ -39,20 +39,20 @@ class Judge:
         self.scopes: dict[str, RunScope] = {}
 
     def scope(self, run: str) -> RunScope:
-        """The open run of that name; Refused when there is none."""
+        """The scope of an open run; Refused when the run is not open."""
         scope = self.scopes.get(run)
         if scope is None:
             raise Refused(f"no run {run!r} is open", rule="run")
         return scope
 
     async def admit(self, request: TxRequest, sender: str) -> None:
-        """Refuse what can be refused without asking the node, then charge who pays."""
-        if request.data[:4] != _APPROVE:  # its amount is compared with a price that only the node knows
+        """Refuse what can be refused without the node, then charge the payer."""
+        if request.data[:4] != _APPROVE:  # its amount must match a price that only the node knows
             self.check(request, sender, None)
         await collect(request, self.scopes.get(request.run))
 
     def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
-        """Payer and policy on what is true now; Refused names the rule."""
+        """Check charge and policy against current facts; Refused names the rule."""
         check_charge(request)
         bound = request.role in (Role.THROWAWAY, Role.SPONSOR)
         scope = self.scope(request.run) if bound else None
@@ -76,7 +76,7 @@ class Judge:
         policy.check(request, facts)
 
     def may_resend(self, unsigned: UnsignedTx) -> bool:
-        """Whether bytes that were approved before a crash may go out now, at today's dial."""
+        """Whether bytes that were approved before a crash may be sent at today's dial."""
         function = abi.BY_SELECTOR.get(unsigned.data[:4])
         name = function.name if function else ""
         if unsigned.chain_id != self._chain.id or unsigned.data[:4] in self._limits.never:
@@ -88,11 +88,11 @@ class Judge:
         return cleanup or name == "submitFeedback" or rung in ("exercise", "propose")
 
     def fee(self, request: TxRequest, base_fee: int) -> int:
-        """Fee per gas of this request: its own, else the going rate."""
+        """Fee per gas: the request's own, else the going rate."""
         return self.going_rate(base_fee) if request.max_fee is None else request.max_fee
 
     def going_rate(self, base_fee: int) -> int:
-        """Twice the base fee, never above the cap; Refused when the node asks for more than the cap."""
+        """Twice the base fee, at most the cap; Refused when the base fee is above the cap."""
         if base_fee > self._fee_cap:
             raise Refused(
                 f"the node asks {base_fee} wei per gas; the cap is {self._fee_cap}",
@@ -106,7 +106,7 @@ class Judge:
         return _base_fee(await self._rpc.call("eth_getBlockByNumber", ["latest", False]))
 
     async def look(self, sender: str, requests: list[TxRequest]) -> NodeFacts:
-        """What a signature depends on, asked in one exchange; WrongTarget when the node changed chains."""
+        """The node's facts for a signature, in one exchange; WrongTarget when the node changed chains."""
         calls: list[Call] = [
             ("eth_chainId", []),
             ("eth_getTransactionCount", [sender, "pending"]),
@@ -131,7 +131,7 @@ class Judge:
     def _rung(self) -> str:
         try:
             return str(self._limits.rung())
-        except Exception:  # a dial that cannot be read is closed, whatever the reason
+        except Exception:  # fail closed, whatever the reason
             return "observe"
 
 

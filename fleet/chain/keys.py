@@ -1,6 +1,6 @@
-"""Private keys: loaded with care, held without a way to print them, used only to sign.
+"""Private keys: strictly checked files, no text form, used only to sign.
 
-No message in this module ever holds file content: a malformed key is still a key.
+No message in this module contains file content: a malformed key is still a key.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fleet.chain.late import recursion_limit_kept
 from fleet.errors import ConfigError
 
 MAX_KEY_FILE = 16_384
-"""Bytes; a keystore is about 500."""
+"""Bytes; a keystore has about 500."""
 
 _HEX_KEY = re.compile(rb"(?:0x)?([0-9a-fA-F]{64})")
 
 
 class Secret:
-    """A 32-byte private key that has no text form: not by repr, str, format, pickle, copy or JSON."""
+    """A 32-byte private key without a text form: no repr, str, format, pickle, copy or JSON reveals it."""
 
     __slots__ = ("__key",)
 
@@ -39,7 +39,7 @@ class Secret:
             raise ValueError("not a private key of secp256k1") from None
 
     def reveal(self) -> bytes:
-        """The key itself; call it only in the expression that writes a key file."""
+        """The raw key; call this only in the expression that writes a key file."""
         return self.__key.secret
 
     def sign(self, digest: bytes) -> bytes:
@@ -63,7 +63,7 @@ def fresh() -> Secret:
     while True:
         try:
             return Secret(os.urandom(32))
-        except ValueError:  # zero or above the group order: once in 2**128
+        except ValueError:  # zero or not below the group order: once in 2**128
             continue
 
 
@@ -112,14 +112,14 @@ def load_key(path: Path, password_file: Path | None = None) -> Secret:
 
 
 def create_key(path: Path) -> str:
-    """Make a new key file (64 hex, mode 0600) in one step and return its address; never overwrites."""
+    """Create a key file (64 hex, mode 0600) atomically and return its address; never overwrites."""
     key = fresh()
     write_new(path, key.reveal().hex().encode() + b"\n")
     return address_of(key)
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """A 0600 file that is there whole, on disk, or not at all; ConfigError when the name is taken."""
+    """Write a 0600 file atomically and durably; ConfigError when the name is taken."""
     try:
         _judge_folders(path)
         files.write_new(path, content)
@@ -135,7 +135,7 @@ def write_new(path: Path, content: bytes) -> None:
 
 def read_private(path: Path) -> bytes:
     """The content of a private file, judged on the opened descriptor; ConfigError names what to fix."""
-    # systemd 257 hands credentials out as 0440 root with an ACL (security.md C2)
+    # systemd 257 provides credentials as 0440 root with an ACL (security.md C2)
     credential = _is_credential(path)
     try:
         content = files.read_owned(
@@ -157,10 +157,10 @@ def read_private(path: Path) -> bytes:
 
 
 def _judge_folders(path: Path) -> None:
-    """All folders above a key: who can write to one of them can put another in the place of what is below.
+    """Check all folders above a key: a user who can write to one of them can replace what is below it.
 
-    As written and as resolved, since a link on the way may be moved too. A sticky folder such as /tmp is
-    one in which nobody moves what is not their own.
+    Checks the path as written and as resolved, since a link on it can be replaced too. In a sticky folder
+    such as /tmp, users can move only their own files.
     """
     plain = path.absolute()
     for folder in dict.fromkeys((*plain.parents, *Path(os.path.realpath(plain)).parents)):
@@ -174,7 +174,7 @@ def _judge_folders(path: Path) -> None:
 
 
 def _is_own_group(gid: int) -> bool:
-    """Whether a group is the private one of this user: of the same name, and without another member."""
+    """Whether a group is this user's private group: of the same name, and without other members."""
     try:
         group, user = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -196,7 +196,7 @@ def _unlock(keystore: dict[str, object], path: Path, password_file: Path) -> Sec
 
     try:
         raw = decode_keyfile_json(keystore, password)
-    except Exception:  # its error types are open-ended, and their text may quote the file
+    except Exception:  # its error types vary, and their text may quote the file
         raise _bad(
             path, "the keystore does not open with this password", remedy=f"check {password_file}"
         ) from None

@@ -1,4 +1,4 @@
-"""For libraries that are imported when they are first needed: what they change of the process is put back."""
+"""Undoes what a lazily imported library changes in the process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def recursion_limit_kept() -> Iterator[None]:
-    """Import inside it what brings py_ecc: web3, eth_account, eth_keyfile.
+    """Import in this block what imports py_ecc: web3, eth_account, eth_keyfile.
 
-    It raises Python's recursion limit to 100,000. A stranger's JSON that nests as deep would then overflow
-    the stack of the C parser and end the process, where it must be a RecursionError.
+    py_ecc raises Python's recursion limit to 100,000. Untrusted JSON nested that deep would then overflow the
+    stack of the C parser and kill the process instead of raising RecursionError.
     """
     limit = sys.getrecursionlimit()
     try:

@@ -1,4 +1,4 @@
-"""The state of a platform in memory, and the parts of the chain's doubles that only read or remember."""
+"""The state of a platform in memory, and those parts of the chain's doubles that only read or record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.errors import Refused
 
 @dataclass
 class MemoryJournal:
-    """A TxJournal that remembers: `intents` by id, and `ends` with their status."""
+    """A TxJournal in memory: `intents` by id, and `ends` with their status."""
 
     intents: dict[int, dict[str, Any]] = field(default_factory=dict)
     ends: dict[int, tuple[str, dict[str, Any]]] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class MemoryJournal:
         return effect
 
     async def still_open(self, effect_id: int) -> None:
-        pass  # nobody else is there
+        pass  # no other daemon exists
 
     async def unmined(self, run: str) -> list[bytes]:
         seen = {effect for effect, (_, data) in self.ends.items() if "status" in data}
@@ -37,7 +37,7 @@ class MemoryJournal:
         self.ends[effect_id] = (status, data)
 
     def open(self) -> list[dict[str, Any]]:
-        """Intents without an end: what recovery has to look at."""
+        """Intents without an end, for recovery."""
         return [intent for effect, intent in self.intents.items() if effect not in self.ends]
 
 
@@ -48,7 +48,7 @@ class MemoryKeys:
         self._keys: dict[str, Secret] = {}
 
     def new(self, label: str) -> str:
-        """A fresh key; its address."""
+        """Create a key; return its address."""
         self._keys[label] = fresh()
         return address_of(self._keys[label])
 
@@ -63,7 +63,7 @@ class MemoryKeys:
 
 @dataclass
 class MemoryState:
-    """What the contracts would hold; addresses lower-case, `now` in Unix seconds."""
+    """State of the contracts; addresses lower-case, `now` in Unix seconds."""
 
     entries: list[Entry] = field(default_factory=list)
     owners: dict[int, str] = field(default_factory=dict)

@@ -6,5 +6,5 @@ from fleet.chain.digest import keccak256
 
 
 def metadata_key(name: str) -> bytes:
-    """The key under which the diamond keeps what this name stands for."""
+    """The diamond's metadata key for this name."""
     return keccak256(name.encode())

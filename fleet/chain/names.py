@@ -1,4 +1,4 @@
-"""The name registry: who owns what, and what of it is ours to release."""
+"""Reads the name registry: owners, ids and prices."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fleet.chain.rpc import Call, Rpc
 from fleet.errors import RpcError, Unreachable
 
 PAGE = 200
-"""Names asked about in one request."""
+"""Names per request."""
 
 
 class Names:
-    """Reads of the registry. Free names and unknown ids read as "" or 0."""
+    """Reads the registry. Free names and unknown ids read as "" or 0."""
 
     def __init__(self, rpc: Rpc, diamond: str) -> None:
         self._rpc = rpc
@@ -26,7 +26,7 @@ class Names:
         return _owner(await self._rpc.view(self._diamond, "ownerOfName", name))
 
     async def owners_of_names(self, names: Sequence[str]) -> list[str]:
-        """The same for many, asked in one request per `PAGE` of them."""
+        """Owners of many names, with one request per `PAGE` names."""
         function = abi.FUNCTIONS["ownerOfName"]
         calls: list[Call] = [
             ("eth_call", [{"to": self._diamond, "data": "0x" + function.encode(name).hex()}, "latest"])
@@ -40,7 +40,7 @@ class Names:
                 try:
                     owners.append(_owner(str(function.decode(as_bytes(answer))[0])))
                 except codec.Malformed as error:
-                    raise Unreachable(f"ownerOfName answered nonsense: {error}") from None
+                    raise Unreachable(f"invalid answer to ownerOfName: {error}") from None
         return owners
 
     async def id_of_name(self, name: str) -> int:
@@ -48,7 +48,7 @@ class Names:
         return int(await self._rpc.view(self._diamond, "idOfName", name))
 
     async def name_of_id(self, token_id: int) -> str:
-        """Hostile text; "" for an id that was never minted or is released."""
+        """Hostile text; "" for an id that was never minted or was released."""
         return str(await self._rpc.view(self._diamond, "nameOfId", token_id))
 
     async def next_id(self) -> int:

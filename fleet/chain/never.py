@@ -1,4 +1,4 @@
-"""The one never-list: what no rung lifts, for the gate, the broker and the signer alike."""
+"""The one never-list of gate, broker and signer: what no rung permits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleet.chain.abi import FUNCTIONS
 from fleet.errors import ConfigError
 
 RELEASE = "releaseName"
-"""No tool calls it; the signer signs it for a name that the run itself minted, when the run cleans up."""
+"""No tool calls it; the signer signs it only to clean up a name that the run minted."""
 NEVER: Mapping[str, str] = MappingProxyType(
     {
         name: f"0x{FUNCTIONS[name].selector.hex()}"
@@ -28,8 +28,8 @@ NEVER: Mapping[str, str] = MappingProxyType(
         )
     }
 )
-"""Functions that are never called unattended, with their selectors (platform-facts 1.3). Operators add to
-this list and cannot take from it."""
+"""Functions that are never called unattended, with their selectors (platform-facts 1.3). Operators can
+add to this list, not remove from it."""
 
 
 def parse_never(words: Iterable[str]) -> frozenset[bytes]:
@@ -48,9 +48,9 @@ _parsed = lru_cache(maxsize=8)(parse_never)
 
 
 class NeverList:
-    """The operator's current selectors: one list for gate, broker and signer, which ask it each time.
+    """The operator's current selectors, read by gate, broker and signer at each use.
 
-    Iterating it gives them as words (`0x` + 8 hex digits); `in` takes the 4 bytes.
+    Iteration yields words (`0x` + 8 hex digits); `in` takes the 4 bytes.
     """
 
     def __init__(self, words: Callable[[], Iterable[str]] = tuple) -> None:

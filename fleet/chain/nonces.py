@@ -1,4 +1,4 @@
-"""The nonces of each sending address: who may take the next one."""
+"""The next nonce of each sending address."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import anyio
 from fleet.chain.rpc import Rpc
 
 CATCH_UP_S = 2.0
-"""How long a node that lags behind our own broadcasts may take before its count is believed."""
+"""Seconds to wait for a node that lags behind our own broadcasts, before its count is believed."""
 KEPT = 256
-"""Senders that are remembered; every run has throwaway keys of its own, and the process stays for months."""
+"""Senders to remember: bounded, as every run has its own throwaway keys and the process runs for months."""
 
 
 class SenderNonces:
@@ -24,8 +24,8 @@ class SenderNonces:
     async def first(self, pending: int) -> int:
         """The nonce to use, given the node's pending count.
 
-        A replica may lag behind what we sent ourselves; after a short wait the chain is
-        believed, because then our transaction was dropped or reorganised away.
+        A replica may lag behind our own broadcasts. After a short wait the node's count is used, because our
+        transaction was then dropped or reorganised away.
         """
         with anyio.move_on_after(CATCH_UP_S):
             while pending < self._next:
@@ -39,7 +39,7 @@ class SenderNonces:
 
 
 class NonceBook:
-    """The nonces of the latest `KEPT` senders. For a forgotten one the node is asked again."""
+    """The nonces of the latest `KEPT` senders. A forgotten sender starts from the node's count."""
 
     def __init__(self, rpc: Rpc) -> None:
         self._rpc = rpc
@@ -49,7 +49,7 @@ class NonceBook:
         return len(self._senders)
 
     def of(self, sender: str) -> SenderNonces:
-        """Its nonces; take the lock before anything else is awaited: what is in use is never forgotten."""
+        """A sender's nonces. Lock before awaiting anything else: a locked entry is never forgotten."""
         mine = self._senders.pop(sender, None) or SenderNonces(self._rpc, sender)
         self._senders[sender] = mine
         if len(self._senders) > KEPT:

@@ -1,7 +1,7 @@
-"""The signing policy: pure, total, and ignorant of prompts. No rule that permits means no signature.
+"""The signing policy: pure, total, and unaware of prompts. It signs only what a rule permits.
 
-It reads the transaction itself, not what the caller says about it. Facts come from the fleet's
-configuration, the dial and the run's own records.
+It reads the transaction itself, not the caller's description of it. Facts come from the fleet's
+configuration, the dial and the run's records.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fleet.chain.ports import Role, TxRequest
 from fleet.errors import Refused
 
 MAX_GAS = 50_000_000
-"""Highest gas limit that is signed (platform-facts 1.5: declared upstream, and not enforced there)."""
+"""Maximum gas limit to sign (platform-facts 1.5: declared upstream, but not enforced there)."""
 MAX_TEXT = 2_048
-"""Bytes of one log entry."""
+"""Maximum bytes of one log entry."""
 
 CLEANUP: frozenset[str] = frozenset((RELEASE, "clearMain"))
 RUNGS = ("observe", "exercise", "propose")
@@ -28,10 +28,10 @@ RUNGS = ("observe", "exercise", "propose")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningFacts:
-    """What is true while this transaction is judged. Addresses lower-case; wei.
+    """Facts for judging one transaction. Addresses lower-case; amounts in wei.
 
-    `rung` is the dial's word at this moment; `stop` means paused, anything unknown means observe.
-    `cost` is the registration cost, `token` the ERC-20 it is paid in ("" when there is none).
+    `rung` is the dial's current word; `stop` means paused, anything unknown means observe.
+    `cost` is the registration cost, `token` the ERC-20 it is paid in ("" for none).
     `stipend_left` is what the sponsor may still pay for this run.
     """
 
@@ -53,7 +53,7 @@ class SigningFacts:
 
 
 def check(tx: TxRequest, facts: SigningFacts) -> None:
-    """Return when this may be signed; Refused with the name of the rule when not."""
+    """Return if this may be signed; raise Refused with the name of the rule if not."""
     _basics(tx, facts)
     name, args = _decode(tx, facts)
     _release(facts, name, args)
@@ -97,7 +97,7 @@ def _basics(tx: TxRequest, facts: SigningFacts) -> None:
 
 
 def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
-    """Name and arguments of the call; "" for a plain transfer. Unknown selectors go no further."""
+    """Name and arguments of the call; "" for a plain transfer. Refuses unknown selectors."""
     if not tx.data:
         return "", ()
     selector = tx.data[:4]
@@ -136,7 +136,7 @@ def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:
 
 
 def _is_cleanup(tx: TxRequest, facts: SigningFacts, name: str) -> bool:
-    """Only what gives something back, and the stipend that pays the gas for giving back."""
+    """True only for releases and refunds, and for the stipend that pays their gas."""
     if not tx.cleanup:
         return False
     if tx.role is Role.SPONSOR:

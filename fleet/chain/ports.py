@@ -1,4 +1,4 @@
-"""What the rooms above see of the chain: requests, receipts, and ports with a real and a memory side."""
+"""The chain's interface to the rooms above: requests, receipts, and ports with a real and a memory side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.errors import FleetError, TxFailed
 
 Paid = Literal["writes", "reports", "closing"]
 Charge = Literal[Paid, "none"]
-"""What a signature is charged to, in the units of a run's budget; `none`: nobody pays (charge.py)."""
+"""What a signature is charged to, in the units of a run's budget; `none` is free (charge.py)."""
 
 
 class Role(StrEnum):
@@ -27,11 +27,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxRequest:
-    """One transaction that somebody wants signed. Wei; `max_fee` and `tip` per gas, None for the going rate.
+    """A request to sign one transaction. Wei; `max_fee` and `tip` per gas, None for the going rate.
 
-    `charge` says who pays: the budget of `run` in that unit, right before the signature, or nobody.
-    `cleanup` is set by the janitor path only: releasing and sweeping what a run recorded is
-    permitted at every rung, because cleaning up is never above the dial; STOP pauses it too.
+    `charge` names the unit charged to the budget of `run` right before the signature; `none` is free.
+    Only the janitor path sets `cleanup`: releasing and sweeping what a run recorded is permitted at every
+    rung; STOP pauses it too.
     """
 
     role: Role
@@ -70,7 +70,7 @@ class Receipt:
     reason: str = ""
 
     def check(self) -> Receipt:
-        """This receipt, or TxFailed when the transaction did not succeed: a hash is not success."""
+        """Return this receipt, or raise TxFailed if the transaction failed: a hash is not success."""
         if self.status == 1:
             return self
         kind = self.failure or "reverted"
@@ -80,11 +80,11 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What recovery found out about journalled bytes by looking.
+    """The state of journalled bytes as recovery found it on chain.
 
-    `mined`: there is a receipt (which may be a failure). `failed`: not on chain, and another transaction used
-    its nonce for good, or it was not to be sent again, or the node refuses it. `pending`: the node has it, or
-    another one with its nonce, but no block that counts does yet; look again.
+    `mined`: there is a receipt (maybe of a failure). `failed`: not on chain, and another transaction used its
+    nonce for good, or it may not be sent again, or the node refuses it. `pending`: the node has it, or
+    another transaction with its nonce, but in no block that counts yet; look again.
     """
 
     state: Literal["mined", "failed", "pending"]
@@ -95,7 +95,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostedEntry:
-    """One entry of the log that was read back after its transaction."""
+    """A log entry that was read back after its transaction."""
 
     tx: str
     index: int
@@ -113,14 +113,14 @@ class Payer(Protocol):
     """A run's budget."""
 
     async def spend(self, unit: Paid, /) -> int:
-        """Charge one signature, durably; what is left, or BudgetExceeded and nothing charged."""
+        """Charge one signature durably and return what is left; on BudgetExceeded nothing is charged."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RunScope:
-    """What one run may act on: the signer's own view of it, not the caller's word.
+    """What one run may act on, as the signer itself knows it, not as the caller claims.
 
-    `payer` is charged for what the run has signed; without one only what nobody pays for is signed.
+    `payer` is charged for the run's signatures; without a payer only free ones are signed.
     `prefix` is `qa-<run>-`. `minted` maps id to name; the signer adds an id when its
     `Registered` event names a throwaway key of this run. `stipend_wei` is what the sponsor has paid.
     """
@@ -136,17 +136,17 @@ class RunScope:
 class TxJournal(Protocol):
     """Intent before act: a record is durable when its call returns.
 
-    All raise LostRun once another daemon keeps the run: then nothing may leave this process for it.
+    All raise LostRun once another daemon owns the run: then this process may send nothing for it.
     """
 
     async def intend_tx(self, run: str, purpose: str, tx_hash: str, raw: bytes, meta: dict[str, Any]) -> int:
-        """Record signed bytes that are about to be broadcast; an id for `tx_done`."""
+        """Record signed bytes before their broadcast; return an id for `tx_done`."""
 
     async def still_open(self, effect_id: int) -> None:
-        """LostRun once somebody else answers for this intent, or has settled it."""
+        """LostRun once another daemon owns or has settled this intent."""
 
     async def unmined(self, run: str) -> list[bytes]:
-        """Bytes that this run has signed for the log and that nobody has seen in a block."""
+        """Bytes that this run has signed for the log and that were not seen in a block."""
 
     async def tx_done(self, effect_id: int, status: str, data: dict[str, Any]) -> None:
         """Close an intent: `done` (status 1), or `failed` (status 0, refused by the node, or replaced)."""
@@ -156,7 +156,7 @@ class SignerPort(Protocol):
     """The only way to a signature."""
 
     def open_run(self, scope: RunScope) -> None:
-        """Let requests that name this run be judged against this scope."""
+        """Judge requests that name this run against this scope."""
 
     def close_run(self, run: str) -> None:
         """Forget the run: nothing more is signed for it."""
@@ -168,7 +168,7 @@ class SignerPort(Protocol):
         """Judge, sign, journal, broadcast, wait; Refused, TxFailed, RpcError, Unreachable."""
 
     async def submit_many(self, requests: Sequence[TxRequest]) -> list[Receipt | FleetError]:
-        """The same for several of one key at once; a failed one is an error in its place."""
+        """Submit several transactions of one key at once; a failed one is an error in its place."""
 
     async def max_fee(self) -> int:
         """Wei per gas that the next transaction offers; Refused above the cap."""
@@ -177,7 +177,7 @@ class SignerPort(Protocol):
         """Address of a standing key, "" when this process holds none."""
 
     async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settlement:
-        """Find out what became of journalled bytes after a crash."""
+        """Determine the state of journalled bytes after a crash."""
 
 
 class NamesPort(Protocol):

@@ -1,7 +1,7 @@
-"""web3 over a provider of our own: JSON-RPC by httpx to a node that is not trusted.
+"""web3 over our own provider: JSON-RPC by httpx to an untrusted node.
 
-The room's only importer of httpx, and the one seam at which web3 comes in. It is bounded in time and bytes,
-and what httpx raises and what the node answers wrongly becomes one of our errors here, before web3 sees it.
+The room's only importer of httpx, and web3's one entry point. Time and bytes are bounded; httpx's exceptions
+and the node's invalid answers become our errors here, before web3 sees them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STALE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 _FAILED = (
     httpx.TransportError,
     httpx.InvalidURL,
-    ValueError,  # of a URL that is none
+    ValueError,  # of an invalid URL
 )
 _KEPT_S = 30.0
 """An idle connection outlives the pause between two looks at the chain."""
@@ -45,28 +45,28 @@ _SHAPES: Mapping[str, Callable[[Any], object]] = {
     "eth_getCode": as_bytes,
     "eth_getTransactionCount": as_int,
 }
-"""What a result must look like: web3's formatters hand on what they do not understand."""
+"""Required shape of a result: web3's formatters pass on what they do not understand."""
 _UNFOLDS = 2
-"""How often a byte may be read: web3's codec checks the heads of a tuple before it decodes them."""
+"""Maximum reads per byte: web3's codec checks the heads of a tuple before it decodes them."""
 
 
 def connect(url: str, *, timeout_s: float, max_bytes: int) -> AsyncWeb3[NodeProvider]:
-    """web3 on one node, without middleware and name service: it asks what it is told to ask."""
+    """web3 on one node, without middleware and name service: it sends only the requests made."""
     provider = NodeProvider(url, timeout_s=timeout_s, max_bytes=max_bytes)
     return AsyncWeb3(provider, middleware=[], ens=cast(Any, None))
 
 
 def metered_codec() -> ABICodec:
-    """web3's strict codec, on a stream that ends what unfolds without end."""
+    """web3's strict codec, on a stream that bounds expansion."""
     codec: ABICodec = AsyncWeb3(AsyncJSONBaseProvider(), ens=cast(Any, None)).codec
     codec.stream_class = _Metered
     return codec
 
 
 class NodeProvider(AsyncJSONBaseProvider):
-    """One node. `timeout_s` is a total deadline per request, `max_bytes` the largest body that is read.
+    """One node. `timeout_s` is a total deadline per request, `max_bytes` the maximum body size.
 
-    Raises Unreachable (retryable, except for 4xx) when no usable answer came, RpcError when the
+    Raises Unreachable (retryable, except for 4xx) without a usable answer, RpcError when the
     node answered with an error object. A batch is one request; an element's error is in its place.
     """
 
@@ -81,7 +81,7 @@ class NodeProvider(AsyncJSONBaseProvider):
         self._client: httpx.AsyncClient | None = None
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        """For web3: the answer of `ask`, once its result has the shape that web3 expects of the method."""
+        """For web3: the answer of `ask`, with a result of the shape that the method requires."""
         result = await self.ask(method, params)
         if method in _SHAPES:
             _SHAPES[method](result)
@@ -102,11 +102,11 @@ class NodeProvider(AsyncJSONBaseProvider):
         return [self._response(found[one["id"]]) for one in sent]
 
     async def ask(self, method: str, params: Any) -> Any:
-        """The `result` of one call, of whatever shape."""
+        """The `result` of one call, of any shape."""
         request = self.form_request(RPCEndpoint(method), params)
         answer = await self._exchange(self.encode_rpc_dict(request))
         if not isinstance(answer, dict) or answer.get("id") != request["id"]:
-            self.refuse("the answer has another id than the request")
+            self.refuse("the id of the answer differs from the id of the request")
         value = self.outcome(self._response(answer))
         if isinstance(value, RpcError):
             raise value
@@ -127,7 +127,7 @@ class NodeProvider(AsyncJSONBaseProvider):
             await client.aclose()
 
     def refuse(self, what: str) -> NoReturn:
-        """Unreachable: the node's answer is of no use."""
+        """Raise Unreachable: the node's answer is unusable."""
         raise Unreachable(f"{self._url}: {what}", remedy=_REMEDY)
 
     async def _exchange(self, content: bytes) -> Any:
@@ -155,8 +155,8 @@ class NodeProvider(AsyncJSONBaseProvider):
         try:
             return await self._stream(self._client, content)
         except _STALE:
-            # A kept-alive connection that the node had closed. Sending the same bytes again is safe
-            # for every method used here: a raw transaction has one hash however often it is sent.
+            # The node had closed a kept-alive connection. Sending the same bytes again is safe for every
+            # method used here: a raw transaction has one hash however often it is sent.
             return await self._stream(self._client, content)
 
     async def _stream(self, client: httpx.AsyncClient, content: bytes) -> tuple[int, bytes]:
@@ -183,7 +183,7 @@ class NodeProvider(AsyncJSONBaseProvider):
             ) from None
 
     def _response(self, answer: dict[str, Any]) -> RPCResponse:
-        """The answer in the one form that web3 takes: a result, or an error with a code and a message."""
+        """The answer in the form that web3 accepts: a result, or an error with a code and a message."""
         error = answer.get("error")
         if error is None:
             if "result" not in answer:
@@ -204,7 +204,7 @@ class NodeProvider(AsyncJSONBaseProvider):
 
 
 class _Metered(ContextFramesBytesIO):
-    """A stream that may be read a few times over: offsets can point at the same tail again and again."""
+    """A stream with bounded rereads: offsets can point at the same tail again and again."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)  # type: ignore[no-untyped-call]
@@ -220,17 +220,17 @@ class _Metered(ContextFramesBytesIO):
 
 def _client(url: str) -> httpx.AsyncClient:
     if (httpx.URL(url).port or 0) > 65_535:
-        raise httpx.InvalidURL(f"{url}: the port is above 65535")  # httpx finds out too late, in a group
+        raise httpx.InvalidURL(f"{url}: the port is above 65535")  # httpx notices too late, in a group
     tls: ssl.SSLContext | bool = False
     if url.startswith("https:"):
         tls = ssl.create_default_context()
         tls.load_verify_locations(certifi.where())
     return httpx.AsyncClient(
         headers={"content-type": "application/json", "accept-encoding": "identity", "user-agent": "qa-fleet"},
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # a node has nothing to remember us by
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # accept no cookies
         limits=httpx.Limits(max_connections=100, keepalive_expiry=_KEPT_S),
-        timeout=None,  # the deadline is a total one, outside
-        trust_env=False,  # a proxy of the environment must not see what is sent to the node
+        timeout=None,  # `_exchange` enforces a total deadline
+        trust_env=False,  # a proxy from the environment must not see requests to the node
         verify=tls,
     )
 
@@ -242,7 +242,7 @@ def _silent(message: str, how: str, *, remedy: str = "") -> Unreachable:
 
 
 def _how(error: Exception) -> str:
-    """How the node did not answer; "" when it did, in something that is not HTTP."""
+    """How the node failed to answer; "" when it answered with something that is not HTTP."""
     if isinstance(error, httpx.TimeoutException):
         return TIMED_OUT
     if word := unanswered(error):

@@ -1,4 +1,4 @@
-"""Receipts: looked up in batches, waited for within a deadline, and explained when they failed."""
+"""Looks up receipts in batches, waits for them within a deadline, and explains failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLLS = Backoff(0.005, 1.0, factor=1.5)
 
 
 class Receipts:
-    """Receipts of one node. A receipt counts once `confirmations` blocks are on top of its block."""
+    """Receipts from one node. A receipt counts once `confirmations` blocks are on top of its block."""
 
     def __init__(self, rpc: Rpc, *, deadline_s: float = 60.0, confirmations: int = 0) -> None:
         self._rpc = rpc
@@ -29,7 +29,7 @@ class Receipts:
         self._confirmations = confirmations
 
     async def lookup(self, hashes: Sequence[str]) -> list[Receipt | None]:
-        """Receipts by hash, None where there is none yet."""
+        """Receipts by hash; None for a transaction without one."""
         calls: list[Call] = [("eth_blockNumber", [])]
         calls += [("eth_getTransactionReceipt", [tx]) for tx in hashes]
         head, *found = await self._rpc.batch(calls)
@@ -41,9 +41,9 @@ class Receipts:
         return [receipt if receipt and receipt.block <= top else None for receipt in receipts]
 
     async def wait(self, hashes: Sequence[str]) -> list[Receipt | None]:
-        """Receipts by hash; None for those that no block held within the deadline.
+        """Receipts by hash; None for transactions that were in no block within the deadline.
 
-        A node that is away for a moment does not end the wait: the transactions are out already.
+        A node that is briefly unreachable does not end the wait: the transactions are already sent.
         """
         got: dict[str, Receipt] = {}
         empty = 0
@@ -64,18 +64,18 @@ class Receipts:
         return [got.get(tx) for tx in hashes]
 
     async def known(self, tx: str) -> bool:
-        """True when the node has this transaction, mined or waiting."""
+        """Whether the node has this transaction, mined or pending."""
         return await self._rpc.call("eth_getTransactionByHash", [tx]) is not None
 
     async def used(self, sender: str, *, final: bool = True) -> int:
-        """Nonces of this sender that the chain has used; `final`: in blocks with enough on top of them."""
+        """Number of this sender's used nonces; `final`: only in blocks with enough confirmations."""
         block = "latest"
         if final and self._confirmations:
             block = hex(max(await self._rpc.head() - self._confirmations, 0))
         return await self._rpc.nonce(sender, block)
 
     async def explain(self, receipt: Receipt, unsigned: UnsignedTx, sender: str) -> Receipt:
-        """The receipt with `failure` and `reason` filled in, by replaying it on the block before."""
+        """The receipt with `failure` and `reason`, found by replaying it on the previous block."""
         if receipt.status == 1:
             return receipt
         call = {
@@ -91,15 +91,15 @@ class Receipts:
         except RpcError as error:
             reason, starved = _reason(error), is_oog(error)
         except Unreachable:
-            pass  # the receipt stands without its reason
-        # A facet that runs dry returns nothing and leaves its diamond 1/64 of the gas (EIP-150).
+            pass  # return the receipt without its reason
+        # A facet that runs out of gas returns nothing and leaves its diamond 1/64 of the gas (EIP-150).
         dry = receipt.gas_used * 100 >= unsigned.gas * 98
         oog = starved or (dry and not reason)
         return dataclasses.replace(receipt, failure="oog" if oog else "reverted", reason=reason)
 
 
 def minted_id(receipt: Receipt, diamond: str, owner: str) -> int:
-    """The id that the diamond says `owner` registered in this transaction, 0 when it says none."""
+    """The id that `owner` registered in this transaction, by the diamond's events; 0 for none."""
     topic = "0x" + "0" * 24 + owner[2:]
     for log in receipt.logs:
         if log.address == diamond and len(log.topics) == 3 and log.topics[::2] == (abi.REGISTERED, topic):

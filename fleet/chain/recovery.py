@@ -1,8 +1,8 @@
-"""What became of journalled bytes: found out by looking, and by the nonce, which only one of them can have.
+"""Determines the state of journalled bytes from the chain, and from the nonce, which only one can use.
 
-Whoever wrote an intent may live, and still send it: a daemon that was stopped and taken for dead. So bytes
-count as failed only once that is without danger: they were mined, or their nonce is used for good, or
-what is signed in their place has the same nonce.
+The daemon that wrote an intent may be alive and still send it: it may have been suspended and presumed dead.
+So bytes count as failed only when that is safe: they were mined, or their nonce is used for good, or their
+replacement is signed with the same nonce.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_FINAL = "another transaction has its nonce, in a block that does not count 
 
 
 class Recovery:
-    """Looks at the chain on behalf of the signer, and sends again only what is journalled."""
+    """Looks at the chain for the signer, and resends only journalled bytes."""
 
     def __init__(
         self, rpc: Rpc, judge: Judge, receipts: Receipts, sender: Broadcast, journal: TxJournal
@@ -31,13 +31,13 @@ class Recovery:
         self._sender, self._journal = sender, journal
 
     async def settle_raw(self, raw: bytes, *, rebroadcast: bool) -> Settlement:
-        """Find out what became of journalled bytes; send the same bytes again when they never arrived."""
+        """Determine the state of journalled bytes; resend them if they never arrived."""
         unsigned, sender = parse(raw)
         tx = tx_hash(raw)
         found = (await self._receipts.lookup([tx]))[0]
         if found is None and not await self._receipts.known(tx):
             used = await self._receipts.used(sender) > unsigned.nonce
-            found = (await self._receipts.lookup([tx]))[0] if used else None  # it may have come just now
+            found = (await self._receipts.lookup([tx]))[0] if used else None  # it may have been mined since
             if used and found is None:
                 return Settlement(state="failed", tx=tx, reason=_USED)
             if not used and (away := await self._sent_again(raw, unsigned, sender, rebroadcast)):
@@ -50,7 +50,7 @@ class Recovery:
     async def _sent_again(
         self, raw: bytes, unsigned: UnsignedTx, sender: str, rebroadcast: bool
     ) -> Settlement | None:
-        """None when the node has these bytes now."""
+        """Resend the bytes; None if the node has them now."""
         tx = tx_hash(raw)
         if await self._receipts.used(sender, final=False) > unsigned.nonce:
             return Settlement(state="pending", tx=tx, reason=_NOT_FINAL)
@@ -62,16 +62,16 @@ class Recovery:
         return Settlement(state="pending" if is_taken(answer) else "failed", tx=tx, reason=str(answer))
 
     async def is_dead(self, raw: bytes) -> bool:
-        """Whether no block can hold these bytes: their nonce is used, or their sender cannot pay."""
+        """Whether these bytes can never be mined: their nonce is used, or their sender cannot pay."""
         unsigned, sender = parse(raw)
         if await self._receipts.used(sender, final=False) > unsigned.nonce:
             return True
         return await self._rpc.balance(sender) < unsigned.gas * unsigned.max_fee + unsigned.value
 
     async def held(self, requests: Sequence[TxRequest], sender: str) -> int | None:
-        """The nonce of an earlier intent of this run to write the same entry, while no block has used it.
+        """The unused nonce of this run's earlier intent to write the same entry.
 
-        Its bytes may still be on their way; what is signed in their place excludes them.
+        The earlier bytes may still be sent; a replacement with the same nonce excludes them.
         """
         request = requests[0]
         if len(requests) != 1 or request.role is not Role.IDENTITY or not request.run:

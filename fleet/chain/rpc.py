@@ -1,4 +1,4 @@
-"""The client of one chain: web3 on a provider of our own, and JSON-RPC calls and batches beside it."""
+"""The client of one chain: web3 on our own provider, plus plain JSON-RPC calls and batches."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Call = tuple[str, list[Any]]
 
 
 class Rpc:
-    """One node. `timeout_s` is a total deadline per request, `max_bytes` the largest body that is read.
+    """One node. `timeout_s` is a total deadline per request, `max_bytes` the maximum body size.
 
-    `w3` is web3 for everything that it has a word for. All of it raises Unreachable (retryable, except for
-    4xx) when no usable answer came, RpcError when the node answered with an error object. A batch returns
-    the errors of its elements as values.
+    `w3` is web3, for everything that it supports. All methods raise Unreachable (retryable, except for 4xx)
+    without a usable answer, RpcError when the node answered with an error object. A batch returns the errors
+    of its elements as values.
     """
 
     def __init__(self, url: str, *, timeout_s: float = 10.0, max_bytes: int = 32 << 20) -> None:
-        # web3 takes 0.7 s to import: only a command that asks a node pays for it
+        # web3 takes 0.7 s to import: only commands that use a node pay for it
         with recursion_limit_kept():
             from fleet.chain.provider import connect
 
@@ -53,7 +53,7 @@ class Rpc:
     async def batch(self, calls: Sequence[Call]) -> list[Any]:
         """Results in the order of the calls; an element that failed is an RpcError instance.
 
-        Not by web3's own batches: they send no transactions, and raise at the first element that failed.
+        Does not use web3's batches: they send no transactions, and raise at the first failed element.
         """
         if not calls:
             return []
@@ -70,13 +70,13 @@ class Rpc:
         return await self.w3.eth.get_balance(self.w3.to_checksum_address(address))
 
     async def nonce(self, address: str, block: str = "latest") -> int:
-        """Transactions of this sender up to a block; with `pending`, those that wait too."""
+        """Number of this sender's transactions up to a block; `pending` includes waiting ones."""
         return await self.w3.eth.get_transaction_count(
             self.w3.to_checksum_address(address), cast("BlockIdentifier", block)
         )
 
     async def eth_call(self, to: str, data: bytes, *, block: str = "latest", gas: int | None = None) -> bytes:
-        """What a contract answers to these bytes."""
+        """A contract's answer to this calldata."""
         call: TxParams = {"to": self.w3.to_checksum_address(to), "data": data}
         if gas is not None:
             call["gas"] = gas
@@ -85,17 +85,17 @@ class Rpc:
     async def view(
         self, to: str, name: str, *args: Any, block: str = "latest", gas: int | None = None
     ) -> Any:
-        """Call a view of `abi.FUNCTIONS`; its value, or the tuple of its values when there are several."""
+        """Call a view of `abi.FUNCTIONS`; return its value, or a tuple of several."""
         function = abi.FUNCTIONS[name]
         answer = await self.eth_call(to, function.encode(*args), block=block, gas=gas)
         try:
             values = function.decode(answer)
         except ValueError as error:
-            raise Unreachable(f"{self.url}: {name} answered nonsense: {error}") from None
+            raise Unreachable(f"{self.url}: invalid answer to {name}: {error}") from None
         return values[0] if len(values) == 1 else values
 
     async def check_target(self, platform: Platform) -> None:
-        """Prove that this is the profile's chain and has its diamond; WrongTarget says what is not."""
+        """Verify that this is the profile's chain and has its diamond; WrongTarget names the mismatch."""
         chain, diamond = platform.chain, platform.chain.diamond
         profile = f"profile {platform.name!r}"
         count = "0x" + abi.FUNCTIONS["feedbackCount"].encode().hex()
@@ -126,7 +126,7 @@ class Rpc:
 
 
 def is_oog(error: ChainError) -> bool:
-    """True when a read failed for lack of gas or memory: a smaller page may work."""
+    """Whether a read failed for lack of gas or memory: a smaller page may work."""
     text = str(error).lower()
     return any(
         word in text for word in ("oog", "out of gas", "outofgas", "gas limit", "gas required exceeds")

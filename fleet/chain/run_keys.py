@@ -17,7 +17,7 @@ _LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
 class RunKeys:
-    """Keys under `<run_dir>/keys/<label>`, files 0600 in a 0700 folder; a new process finds them again.
+    """Keys at `<run_dir>/keys/<label>`, files 0600 in a 0700 folder; a new process finds them again.
 
     They outlive a crash on purpose: the janitor needs them to release what they own.
     """
@@ -26,11 +26,11 @@ class RunKeys:
         self.folder = run_dir / "keys"
 
     def new(self, label: str) -> str:
-        """A fresh key, durable before this returns; its address. ConfigError when the label is taken."""
+        """Create a key durably and return its address. ConfigError when the label is taken."""
         return self.keep(label, fresh())
 
     def keep(self, label: str, key: Secret) -> str:
-        """The same for a key that is there already."""
+        """Store an existing key in the same way."""
         path = self._path(label)
         with suppress(FileExistsError):
             self.folder.mkdir(mode=0o700, parents=True)
@@ -55,15 +55,15 @@ class RunKeys:
         return sorted(name for name in os.listdir(self.folder) if _LABEL.fullmatch(name))
 
     def addresses(self) -> dict[str, str]:
-        """Label to address; one whose file is no good is left out, and stands among the `broken`."""
+        """Label to address, without the keys in `broken`."""
         return {label: address_of(key) for label, key in self._each() if isinstance(key, Secret)}
 
     def broken(self) -> dict[str, ConfigError]:
-        """Why a file is no key that may be used, by label."""
+        """Unusable keys by label, with the reason."""
         return {label: error for label, error in self._each() if isinstance(error, ConfigError)}
 
     def destroy(self, *, keep: Collection[str] = ()) -> int:
-        """Overwrite and remove every file of the folder, half-written ones too; how many there were."""
+        """Overwrite and remove every file of the folder, half-written ones too; return their number."""
         if not self.folder.is_dir() or self.folder.is_symlink():
             return 0
         names = [name for name in os.listdir(self.folder) if name not in keep]
@@ -91,11 +91,11 @@ def _shred(path: Path) -> None:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        pass  # a link or a device that is not ours: only its name is removed
+        pass  # a link or device that is not ours: remove only its name
     else:
         try:
             info = os.fstat(fd)
-            # one link: a hard link to somebody's file must not be overwritten through us
+            # one link: do not overwrite another user's file through a hard link
             if stat.S_ISREG(info.st_mode) and info.st_nlink == 1:
                 os.write(fd, bytes(info.st_size))
                 os.fsync(fd)

@@ -1,4 +1,4 @@
-"""The only place that signs: judge, spend, sign, journal, broadcast, wait; in that order."""
+"""The only place that signs: judge, spend, sign, journal, broadcast, wait, in this order."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from fleet.errors import ChainError, FleetError, Refused, RpcError, TryAgain, Tx
 from fleet.store import failpoints
 
 BATCH = 50
-"""Transactions per broadcast request; larger batches win nothing (performance.md 4)."""
+"""Transactions per broadcast request; larger batches gain nothing (performance.md 4)."""
 NONCE_TRIES = 6
-"""Attempts to find a nonce that nobody else has taken meanwhile."""
+"""Attempts to find a nonce that no other sender has taken."""
 AGAIN = Backoff(0.025, 0.1, jitter=1.0)
-"""Pauses after a taken nonce: without jitter two senders in step would collide every time."""
+"""Pauses after a taken nonce: without jitter, two senders in step would collide every time."""
 FRESH_S = 2.0
-"""How old an intent may be when its bytes leave; the time in which the machine sleeps counts."""
+"""Maximum age of an intent when its bytes are sent, including time in which the machine sleeps."""
 FRESH_TRIES = 5
 
 
@@ -67,10 +67,10 @@ class _Draft:
 class Signer:
     """Signs what the policy permits. One instance per chain: it owns the nonces of every key it holds.
 
-    Raises Refused before anything left the process, WrongTarget when the node changed chains, RpcError
-    when the node refused the transaction, TxFailed when it failed or no block took it in time,
-    Unreachable or TryAgain when nobody knows: then the intent stays open for `settle_raw`. LostRun when a
-    peer keeps the run: its own look at the intent decides.
+    Raises Refused before anything is sent, WrongTarget when the node changed chains, RpcError when the
+    node refused the transaction, TxFailed when it failed or was not mined in time, Unreachable or
+    TryAgain when the outcome is unknown: then the intent stays open for `settle_raw`. LostRun when a
+    peer owns the run: then the peer settles the intent.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Signer:
         self._nonces = NonceBook(rpc)
 
     def open_run(self, scope: RunScope) -> None:
-        """Let requests that name this run be judged against this scope."""
+        """Judge requests that name this run against this scope."""
         self._judge.scopes[scope.run] = scope
 
     def close_run(self, run: str) -> None:
@@ -120,18 +120,18 @@ class Signer:
         self._judge.check(request, sender, await self._judge.look(sender, [request]))
 
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
-        """One transaction to its receipt. With `check`, a receipt of status 0 raises TxFailed."""
+        """Submit one transaction and await its receipt. With `check`, status 0 raises TxFailed."""
         outcome = (await self.submit_many([request]))[0]
         if isinstance(outcome, FleetError):
             raise outcome
         return outcome.check() if check else outcome
 
     async def submit_many(self, requests: Sequence[TxRequest]) -> list[Receipt | FleetError]:
-        """Transactions of one key with consecutive nonces; a failed one is an error in its place."""
+        """Submit transactions of one key with consecutive nonces; a failed one is an error in its place."""
         return await self.collect(await self.broadcast(requests))
 
     async def broadcast(self, requests: Sequence[TxRequest]) -> list[AcceptedTx | FleetError]:
-        """The first half of `submit_many`: until the node has accepted them."""
+        """The first half of `submit_many`, up to acceptance by the node."""
         if len({(request.role, request.run, request.key) for request in requests}) != 1:
             raise ValueError("requests of one broadcast share one key")
         key = self._key(requests[0])
@@ -149,11 +149,11 @@ class Signer:
                         raise
                     sent.append(error)
                 if any(isinstance(item, FleetError) for item in sent):
-                    break  # a gap: what came after it could not be mined
+                    break  # a gap: later nonces could not be mined
         return sent + [_unsent() for _ in requests[len(sent) :]]
 
     async def collect(self, sent: Sequence[AcceptedTx | FleetError]) -> list[Receipt | FleetError]:
-        """The second half of `submit_many`: until there is a receipt, or the deadline."""
+        """The second half of `submit_many`, up to a receipt or the deadline."""
         hashes = [item.hash for item in sent if isinstance(item, AcceptedTx)]
         found = dict(zip(hashes, await self._receipts.wait(hashes), strict=True))
         done: list[Receipt | FleetError] = []
@@ -162,14 +162,14 @@ class Signer:
         return done
 
     async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settlement:
-        """Find out what became of journalled bytes; send the same bytes again when they never arrived.
+        """Determine the state of journalled bytes; resend them if they never arrived.
 
-        Only what today's dial permits is sent again; `submitFeedback` and clean-up always are.
+        Resends only what today's dial permits, but `submitFeedback` and clean-up always.
         """
         return await self._recovery.settle_raw(raw, rebroadcast=rebroadcast)
 
     async def is_dead(self, raw: bytes) -> bool:
-        """Whether journalled bytes can be in no block any more."""
+        """Whether journalled bytes can no longer be mined."""
         return await self._recovery.is_dead(raw)
 
     def _key(self, request: TxRequest) -> Secret:
@@ -183,9 +183,9 @@ class Signer:
     async def _chunk(
         self, nonces: SenderNonces, requests: Sequence[TxRequest], key: Secret, sender: str
     ) -> list[AcceptedTx | FleetError]:
-        """One batch. An element whose nonce somebody else took meanwhile is signed again, a few times.
+        """Send one batch. An element whose nonce another sender took is signed again, a few times.
 
-        What was intended before gets the nonce that it had then: only one of both can ever be mined.
+        A repeated intent gets its earlier nonce: only one of the two can ever be mined.
         """
         done: dict[int, AcceptedTx | FleetError] = {}
         held = await self._recovery.held(requests, sender)
@@ -202,13 +202,13 @@ class Signer:
                 for step, place in enumerate(left)
             ]
             done.update(await self._launch(nonces, requests, drafts, sender))
-        taken = RpcError("somebody else keeps taking this key's nonces")
+        taken = RpcError("another sender keeps taking this key's nonces")
         return [done.get(place, taken) for place in range(len(requests))]
 
     def _draft(
         self, place: int, request: TxRequest, key: Secret, sender: str, node: NodeFacts, nonce: int
     ) -> _Draft:
-        """Judge again and sign. Nothing is awaited in between, so the dial cannot move in between."""
+        """Judge again and sign, without an await in between: the dial cannot change there."""
         self._judge.check(request, sender, node)
         if request.role is Role.SPONSOR:
             self._judge.scope(request.run).stipend_wei += request.value
@@ -227,7 +227,7 @@ class Signer:
     async def _launch(
         self, nonces: SenderNonces, requests: Sequence[TxRequest], drafts: Sequence[_Draft], sender: str
     ) -> dict[int, AcceptedTx | FleetError]:
-        """Journal, then broadcast. A place whose nonce was taken is missing from the answer."""
+        """Journal, then broadcast. The result lacks the places whose nonce was taken."""
         sents = {}
         since = clock_gettime(CLOCK_BOOTTIME)
         for draft in drafts:
@@ -256,10 +256,10 @@ class Signer:
         return done
 
     async def _fresh(self, since: float, effects: Sequence[int]) -> None:
-        """Unless the intents are of this moment, ask whether they still are this process's to act on.
+        """Check that the intents still belong to this process, unless they are fresh.
 
-        LostRun when they are not; TryAgain, with the intents left to be settled by looking, when that cannot
-        be learnt in time. It keeps what is late from being sent; what makes it harmless is the nonce.
+        LostRun when they do not; TryAgain, leaving the intents to be settled from the chain, when the journal
+        is too slow to say. This only prevents late sends; the nonce makes them harmless.
         """
         failpoints.point("tx.send")
         for _ in range(FRESH_TRIES):
@@ -269,7 +269,7 @@ class Signer:
             for effect in effects:
                 await self._journal.still_open(effect)
         raise TryAgain(
-            "the journal answers too late for a signature", remedy="it is looked up and tried again"
+            "the journal is too slow for a signature", remedy="the fleet checks the chain and tries again"
         )
 
     async def _close(self, sent: AcceptedTx, receipt: Receipt | None) -> Receipt | FleetError:
@@ -282,7 +282,7 @@ class Signer:
         return receipt
 
     def _note_mint(self, sent: AcceptedTx, receipt: Receipt) -> None:
-        """An id belongs to the run only when the diamond itself says that this key registered this name."""
+        """Record a minted id, only if the diamond itself says that this key registered this name."""
         if sent.request.role is not Role.THROWAWAY or sent.unsigned.data[:4] != _REGISTER.selector:
             return
         scope = self._judge.scopes.get(sent.request.run)

@@ -1,4 +1,4 @@
-"""What bounds the signer from outside: the dial, the never-list and the stipend."""
+"""External limits of the signer: the dial, the never-list and the stipend."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from fleet.chain.ports import RunScope
 
 CLEANUP_SHARE = 5
-"""One part in this many of a run's stipend is kept for clean-up."""
+"""1 / CLEANUP_SHARE of a run's stipend is kept for clean-up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningLimits:
-    """What the signer asks at every signature. `rung` is the dial's word, or `stop` while STOP is set.
+    """Read at every signature. `rung` is the dial's word, or `stop` while STOP is set.
 
-    `never` is asked anew each time. `stipend_wei` is the most that the sponsor pays in one run; `token` the
-    ERC-20 of the registration cost.
+    `stipend_wei` is the most that the sponsor pays in one run; `token` the ERC-20 of the registration cost.
     """
 
     rung: Callable[[], str]
@@ -26,6 +25,6 @@ class SigningLimits:
 
 
 def stipend_left(limits: SigningLimits, scope: RunScope, cleanup: bool) -> int:
-    """Wei that the sponsor may still pay for this run; the last part of it for clean-up only."""
+    """Wei that the sponsor may still pay for this run; the last part only for clean-up."""
     most = limits.stipend_wei
     return (most if cleanup else most - most // CLEANUP_SHARE) - scope.stipend_wei

@@ -1,4 +1,4 @@
-"""Stipends: a throwaway key gets the exact cost of its next transaction; what is left goes back."""
+"""Stipends: a throwaway key gets the exact cost of its next transaction, and returns the rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TRANSFER_GAS = 21_000
 
 
 class Sponsor:
-    """Pays through the signer, so every stipend passes the policy and the run's limit."""
+    """Pays through the signer, so that every stipend passes the policy and the run's limit."""
 
     def __init__(self, rpc: Rpc, signer: SignerPort) -> None:
         self._rpc = rpc
@@ -18,10 +18,10 @@ class Sponsor:
     async def fund(
         self, scope: RunScope, label: str, *, gas: int, value: int = 0, fee: int = 0, cleanup: bool = False
     ) -> int:
-        """Bring the key's balance to `gas * fee + value`; returns that fee (wei per gas, 0: the going rate).
+        """Raise the key's balance to `gas * fee + value`; return that fee (wei per gas, 0: the going rate).
 
-        Pass it as `max_fee` of the transaction that the stipend is for. What is left of an earlier
-        stipend counts. Refused (rule `stipend`) when the run has had its share.
+        Pass it as `max_fee` of the transaction that the stipend is for. The rest of an earlier stipend
+        counts. Refused (rule `stipend`) when the run has used up its share.
         """
         address = scope.keys.addresses()[label]
         fee = fee or await self._signer.max_fee()
@@ -41,16 +41,16 @@ class Sponsor:
         return fee
 
     async def sweep(self, scope: RunScope, label: str) -> int:
-        """Send everything the key holds back to the sponsor, to a balance of 0; the wei sent back.
+        """Send the key's whole balance back to the sponsor; return the wei sent.
 
-        Dust below the price of the transfer stays: moving it would cost more than it is.
+        Dust below the price of the transfer stays: moving it would cost more than it is worth.
         """
         address = scope.keys.addresses()[label]
         fee = await self._signer.max_fee()
         rest = await self._rpc.balance(address) - TRANSFER_GAS * fee
         if rest <= 0:
             return 0
-        # tip = fee: the whole fee is charged, so that nothing of it comes back as dust
+        # tip = fee: the whole fee is charged, so that none of it is returned as dust
         request = TxRequest(
             role=Role.THROWAWAY,
             to=self._signer.address(Role.SPONSOR),

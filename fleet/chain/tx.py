@@ -1,4 +1,4 @@
-"""EIP-1559 transactions: encoded and decoded by eth-account, and compared with what was asked for."""
+"""EIP-1559 transactions: encoded by eth-account, decoded, and compared with the request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsignedTx:
-    """The fields of a type-2 transaction; the access list is always empty. Fees are wei per gas."""
+    """The fields of a type-2 transaction with an empty access list. Fees are wei per gas."""
 
     chain_id: int
     nonce: int
@@ -43,7 +43,7 @@ class SignedTx:
 def sign(unsigned: UnsignedTx, key: Secret) -> SignedTx:
     """Sign with a deterministic nonce (RFC 6979) and low s; the same input gives the same bytes.
 
-    ValueError when the bytes say anything else than these fields: what was judged is what is signed.
+    ValueError when the bytes do not decode to exactly these fields: what was judged is what is signed.
     """
     fields: dict[str, Any] = {
         "chainId": unsigned.chain_id,
@@ -56,7 +56,7 @@ def sign(unsigned: UnsignedTx, key: Secret) -> SignedTx:
         "data": unsigned.data,
         "accessList": (),
     }
-    # not by Account, which makes the key anew each time: that costs more than all the rest
+    # not by Account, which rebuilds the key each time: that costs more than everything else
     plain = _eip1559()(fields)
     signature = key.sign(plain.hash())
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
@@ -67,33 +67,33 @@ def sign(unsigned: UnsignedTx, key: Secret) -> SignedTx:
 
 
 def tx_hash(raw: bytes) -> str:
-    """The hash under which a node knows these bytes."""
+    """The transaction hash of these bytes."""
     return "0x" + keccak256(raw).hex()
 
 
 def parse(raw: bytes) -> tuple[UnsignedTx, str]:
     """The fields and the sender of signed type-2 bytes; ValueError when they are anything else."""
     with recursion_limit_kept():
-        from eth_account import Account  # 0.6 s to import: only what signs or recovers pays for it
+        from eth_account import Account  # 0.6 s to import: only code that signs or recovers pays for it
 
     unsigned, v, s = _decoded(raw)
     if v not in (0, 1) or s > HALF_N:
         raise ValueError("not a canonical signature")
     try:
         return unsigned, str(Account.recover_transaction(raw)).lower()
-    except Exception:  # eth_keys has a tree of its own
+    except Exception:  # eth_keys has its own exceptions
         raise ValueError("the signature does not recover to a key") from None
 
 
 def _decoded(raw: bytes) -> tuple[UnsignedTx, int, int]:
-    """The fields with `v` and `s`, by rlp itself: a tenth of what eth-account's own way back takes."""
+    """The fields with `v` and `s`, decoded by rlp directly: a tenth of the time of eth-account's decoder."""
     import rlp  # as below
 
     fields: Any = ()
     try:
         if raw[:1] == TYPE_2:
             fields = rlp.decode(raw[1:])
-    except Exception:  # its own tree, and RecursionError
+    except Exception:  # rlp's own exceptions, and RecursionError
         raise ValueError("not a type-2 transaction") from None
     if len(fields) != 12 or not all(isinstance(one, bytes) for one in (*fields[:8], *fields[9:])):
         raise ValueError("not a type-2 transaction")
@@ -120,7 +120,7 @@ def _int(blob: bytes) -> int:
 @cache
 def _eip1559() -> type[DynamicFeeTransaction]:
     with recursion_limit_kept():
-        # 0.6 s to import: only what signs or reads back pays for it
+        # 0.6 s to import: only code that signs or decodes pays for it
         from eth_account.typed_transactions.dynamic_fee_transaction import DynamicFeeTransaction
 
     return DynamicFeeTransaction

@@ -1,4 +1,4 @@
-"""The signer's journal: a transaction is an effect like any other."""
+"""The signer's journal: a transaction is an ordinary effect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class JournalledTx:
 
 
 def intended(request: TxRequest, unsigned: UnsignedTx, sender: str) -> dict[str, Any]:
-    """What the journal keeps of a transaction before it is sent."""
+    """The journal's record of a transaction before it is sent."""
     return {
         "sender": sender,
         "nonce": unsigned.nonce,
@@ -45,7 +45,7 @@ def intended(request: TxRequest, unsigned: UnsignedTx, sender: str) -> dict[str,
 
 
 def mined(receipt: Receipt) -> dict[str, Any]:
-    """What the journal keeps of its receipt."""
+    """The journal's record of a receipt."""
     return {
         "status": receipt.status,
         "gas_used": receipt.gas_used,

@@ -1,4 +1,4 @@
-"""`fleet platform check`: what a platform offers, and what of the fleet can run there."""
+"""`fleet platform check`: what a platform offers, and which parts of the fleet can run there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _group() -> None:
 
 
 def profile_names(incomplete: str) -> list[str]:
-    """Profiles that `fleet platform check` knows, for a shell's completion."""
+    """Profiles for shell completion of `fleet platform check`."""
     folders = (state_dir() / "devnet", *(folder / "platforms" for folder in config_dirs()))
     names = {path.stem for folder in folders for path in folder.glob("*.toml")}
     return sorted(name for name in names if name.startswith(incomplete))
@@ -40,10 +40,10 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Look at what a platform offers, and say which personas, probes and tools can run there.
+    """Look at what a platform offers, and list the personas, probes and tools that can run there.
 
-    It reads and nothing else (no key, no transaction, no paid call), so there is no --dry-run. Exit 4 when a
-    part that the profile names is not reached, or is not what the profile says.
+    It only reads (no key, no transaction, no paid call), so there is no --dry-run. Exit 4 when a part that
+    the profile names is not reached or does not match the profile.
     """
     platform, path = load_platform(profile or load_fleet().platform, state_dir())
     personas, errors = roster()
@@ -53,7 +53,7 @@ def check(
     found = run(lambda: _surveyed(platform, path))
     data = as_data(found, platform, personas)
     if found.selectors is None:
-        note("what the diamond offers is not known: functions are taken to be there")
+        note("the diamond's functions are unknown: assuming that all are offered")
     put(data | {"profile": str(path)}, as_json=as_json, text=lambda: _print(data))
     if not found.is_good:
         raise typer.Exit(4)
@@ -67,7 +67,7 @@ async def _surveyed(platform: Platform, path: Path) -> Survey:
 
 
 async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
-    """The compiler and the loader, tried in a jail of their own; our own trouble is not the platform's."""
+    """Try the compiler and the loader in a separate jail; our own failures are not the platform's."""
     if not (platform.compiler.command or platform.compiler.loader):
         return [SurveyedPart("compiler", "absent", "the profile names no compiler")]
     with tempfile.TemporaryDirectory(prefix="qa-fleet-") as spool:

@@ -1,4 +1,4 @@
-"""What a run asks about its surroundings, each time anew: target, node, the diamond's surface, programs."""
+"""A run's checks of its environment, never cached: target, node, the diamond's functions, programs."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from fleet.jail.toolcheck import Programs, try_programs
 
 
 async def unchecked() -> None:
-    """All is as it was."""
+    """Nothing to check."""
 
 
 async def answers(deadline_s: float) -> str:
-    """A node that always answers."""
+    """For a node that always answers."""
     return ""
 
 
 async def unlisted() -> frozenset[str] | None:
-    """What a diamond without a loupe offers: it cannot say."""
+    """For a diamond without a loupe, whose functions are unknown."""
     return None
 
 
 async def untried() -> str:
-    """No program that cannot be started."""
+    """For programs that can all be started."""
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """The defaults are those of surroundings in which all is well."""
+    """The defaults suit an environment without faults."""
 
     health: Callable[[], Awaitable[None]] = unchecked
-    """Before work: FleetError when this is not the platform, or the jail, that it was."""
+    """Before work: FleetError when the platform or the jail has changed."""
     node: Callable[[float], Awaitable[str]] = answers
-    """Ask the chain's node one thing within so many seconds; how it did not answer (unanswered.py), or ""."""
+    """Send the chain's node one request with a deadline; how it failed to answer (unanswered.py), or ""."""
     offered: Callable[[], Awaitable[frozenset[str] | None]] = unlisted
-    """Asks the diamond for its selectors; None when it cannot say. Unreachable passes on."""
+    """Asks the diamond for its selectors; None when unknown. Unreachable passes through."""
     cannot_start: Callable[[], Awaitable[str]] = untried
-    """Tries the platform's compiler and loader: why they cannot be started here, our trouble, or ""."""
+    """Tries the platform's compiler and loader: why this machine cannot start them, or ""."""
 
 
 def checks_of(rpc: Rpc, profile: Platform, tier: Tier, cannot_start: Callable[[], Awaitable[str]]) -> Checks:
-    """The checks of a real platform, on the jail as it has proven itself."""
+    """The checks of a real platform and of the tier that the jail has proven."""
 
     async def health() -> None:
         await rpc.check_target(profile)
@@ -65,7 +65,7 @@ def checks_of(rpc: Rpc, profile: Platform, tier: Tier, cannot_start: Callable[[]
 
 
 async def ask_node(url: str, deadline_s: float) -> str:
-    """Ask the node one thing on a connection of its own; how it did not answer, or ""."""
+    """Send the node one request on a new connection; how it failed to answer, or ""."""
     async with Rpc(url, timeout_s=deadline_s) as rpc:
         try:
             await rpc.call("eth_chainId")
@@ -77,6 +77,6 @@ async def ask_node(url: str, deadline_s: float) -> str:
 
 
 async def why_not_started(shown: Image, programs: Programs, spool: Path) -> str:
-    """Why the platform's compiler or loader cannot be tried here; "" when they can, and without any."""
+    """Why the platform's compiler or loader cannot be started here; "" when they can, or there are none."""
     tried = await try_programs(shown, programs, spool=spool)
     return "; ".join(f"{one.name}: {one.seen}" for one in tried if one.ours)

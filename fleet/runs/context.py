@@ -31,7 +31,7 @@ from fleet.store.journal import Journal
 from sandbox.spec import Context
 
 PATIENCE_S = 15.0
-"""How long a target that does not answer is waited for, from its first failure in a row, within one run."""
+"""Seconds to wait for a silent target within one run, from the first of its consecutive failures."""
 
 
 class MakeEgress(Protocol):
@@ -41,7 +41,7 @@ class MakeEgress(Protocol):
 
 
 def _call_url(web: WebSection, path: str) -> str:
-    """Where agents are called; "" when the profile leaves out what a call is made of."""
+    """URL to call agents at; "" when the profile lacks a part of it."""
     called = web.proxy and not web.unstated
     return f"{web.proxy.rstrip('/')}{path.replace('{model}', web.model)}" if called else ""
 
@@ -49,7 +49,7 @@ def _call_url(web: WebSection, path: str) -> str:
 def guest_context(
     platform: Platform, run: str, keys: Mapping[str, str], deadline_s: float, lacks: tuple[str, ...] = ()
 ) -> Context:
-    """The public facts that a guest gets."""
+    """The public facts passed to a guest."""
     web, chain, compiler, metadata = platform.web, platform.chain, platform.compiler, platform.metadata
     return Context(
         run=run,
@@ -84,7 +84,7 @@ def way_out(policy: EgressPolicy, port: TxPort) -> Egress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSide:
-    """The platform's chain as runs act on it. `identity` is the address that the fleet posts from."""
+    """The platform's chain, for runs. `identity` is the address that the fleet posts from."""
 
     signer: Signer
     sponsor: Sponsor
@@ -113,7 +113,7 @@ class FleetContext:
     in_flight: RunsInFlight = field(default_factory=lambda: RunsInFlight())
     watch: tuple[Reader, ...] = ()
     model: Callable[[LoadedPersona], DriverChoice] | None = None
-    """Makes a model's hand, where a model is configured."""
+    """Makes a model's driver, if a model is configured."""
     checks: Checks = field(default_factory=Checks)
     spread_s: float = 2.0
     """Pause between two rounds of proofs: no finding rests on one burst of load."""
@@ -122,16 +122,16 @@ class FleetContext:
 
     @property
     def config(self) -> FleetConfig:
-        """As it is at this moment: read it where it is used, keep none of it."""
+        """The current configuration: read it at each use, never keep a copy."""
         return self.live()
 
     @property
     def never(self) -> NeverList:
-        """The operator's selectors, whatever they were when a run began."""
+        """The operator's current selectors, not those at the start of a run."""
         return NeverList(self.live.never)
 
     def day(self) -> Mapping[Unit, int]:
-        """What all runs together may spend on a day."""
+        """Daily limits of all runs together."""
         return day_limits(self.config.budget)
 
     def folder(self, run: str) -> Path:
@@ -146,13 +146,13 @@ class FleetContext:
     def context(
         self, run: str, keys: Mapping[str, str], deadline_s: float, lacks: tuple[str, ...] = ()
     ) -> Context:
-        """The public facts that a guest of this run gets."""
+        """The public facts passed to a guest of this run."""
         return guest_context(self.platform, run, keys, deadline_s, lacks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """One run that is open: what judges its calls, what pays for its signatures, and where its events go."""
+    """An open run: its gate, the ledger that pays for its signatures, and its event stream."""
 
     fleet: FleetContext
     run: str
@@ -162,7 +162,7 @@ class RunContext:
     stream: Stream
 
     async def can_post(self, unit: Literal["reports", "closing"]) -> bool:
-        """Whether one more report of this kind is within every budget: the run's and the day's."""
+        """Whether one more report of this kind fits every budget: the run's and the day's."""
         return (await self.ledger.left())[unit] > 0
 
     async def has_paid(self, unit: Literal["reports", "closing"]) -> bool:
@@ -171,7 +171,7 @@ class RunContext:
 
 
 class RunsInFlight:
-    """The open runs of this process, and why those are cancelled that are."""
+    """The open runs of this process, and the reasons of cancelled ones."""
 
     def __init__(self) -> None:
         self._open: dict[str, RunContext] = {}
@@ -181,12 +181,12 @@ class RunsInFlight:
         return iter(self._open)
 
     def get(self, run: str) -> RunContext | None:
-        """The run, while it is open."""
+        """The run if it is open."""
         return self._open.get(run)
 
     @contextmanager
     def hold(self, context: RunContext) -> Iterator[None]:
-        """It is open while the block runs."""
+        """Keep the run open while the block runs."""
         self._open[context.run] = context
         try:
             yield
@@ -195,13 +195,13 @@ class RunsInFlight:
             self.forget(context.run)
 
     def cancel(self, run: str, why: str) -> None:
-        """Keep the reason, also for a run that is not open yet."""
+        """Record the reason, also for a run that is not open yet."""
         self._cancelled[run] = why
 
     def why(self, run: str) -> str:
-        """Why it is cancelled; "" when it is not, or the process is told to stop."""
+        """Why it was cancelled; "" when it was not, or when the whole process is stopping."""
         return self._cancelled.get(run, "")
 
     def forget(self, run: str) -> None:
-        """It has ended."""
+        """Discard the reason of a run that ended."""
         self._cancelled.pop(run, None)

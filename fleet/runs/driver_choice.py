@@ -1,4 +1,4 @@
-"""Who drives a run: the playbook, a model, or whoever was given; each with its prices and its patience."""
+"""Chooses a run's driver: the playbook, a model, or one that was passed in; with prices and patience."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fleet.events.model import TurnUsage
 from fleet.personas.load import LoadedPersona
 
 DRIVERS = ("auto", "playbook")
-"""What a persona may ask for without a model: then `auto` is the playbook."""
+"""Drivers available without a model; `auto` then means the playbook."""
 MAX_STALE = 6
-"""Turns without news that end a run, unless its driver has more patience."""
+"""Turns without progress that end a run, unless its driver has more patience."""
 Price = Callable[[TurnUsage], Decimal | None]
 """Cost of a usage in dollars; None when unknown."""
 
 
 def unpriced(usage: TurnUsage) -> Decimal | None:
-    """For a model without prices, and for no model."""
+    """The price for a model without prices, or without a model."""
     return None
 
 
@@ -33,8 +33,8 @@ def unpriced(usage: TurnUsage) -> Decimal | None:
 class DriverChoice:
     """`name` is playbook, model, replay or mcp; `model` is provider:name, "" without one.
 
-    `explores`: it may continue when the plan is complete. `patience` is the number of turns without news that
-    end a run: six for a driver that thinks in turns; more for one whose every call is a turn.
+    `explores`: it may continue after the plan is complete. `patience` is the number of turns without progress
+    that end a run: six for a driver that thinks in turns, more for one whose every call is a turn.
     """
 
     name: str
@@ -48,18 +48,18 @@ class DriverChoice:
 PLAYBOOK = DriverChoice(name="playbook", drive=playbook)
 
 MakeModel = Callable[[LoadedPersona], DriverChoice]
-"""Makes a model's hand for a persona."""
+"""Makes a model's driver for a persona."""
 
 
 def drivers(model: MakeModel | None) -> tuple[str, ...]:
-    """What a persona may ask for here."""
+    """Drivers available to a persona."""
     return DRIVERS if model is None else (*DRIVERS, "model")
 
 
 def hand_of(
     model: MakeModel | None, persona: LoadedPersona, given: DriverChoice | None = None
 ) -> DriverChoice:
-    """Who drives a run of this persona; ConfigError when nothing here can.
+    """The driver for a run of this persona; ConfigError when it is not available.
 
     `auto` is the model when one is configured and the persona has tokens for it, else the playbook.
     """
@@ -79,7 +79,7 @@ def hand_of(
 
 
 def configured_model(config: FleetConfig, state: Path) -> Callable[[LoadedPersona], DriverChoice] | None:
-    """What makes a model's choice for a run; None without a model. ConfigError for what would fail later."""
+    """Factory of a model's choice for a run; None without a model. ConfigError for what would fail later."""
     section, make = config.model, model_driver(config, state)
     if section is None or make is None:
         return None

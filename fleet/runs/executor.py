@@ -23,11 +23,11 @@ from fleet.runs.settlement.settle import waits_key
 from fleet.store.rows import NEWS, RunRow
 
 POLL_S = 1.0
-"""Longest delay until a request of another process (cancel, STOP, queue) is seen, in seconds."""
+"""Maximum delay, in seconds, until a request of another process (cancel, STOP, queue) is seen."""
 AGAIN = Backoff(POLL_S, 30.0)
-"""Pauses while the journal refuses."""
+"""Pauses while the journal refuses requests."""
 NO_THREAD = "can't start new thread"
-"""CPython's message: every later run would fail too, while the daemon looks alive."""
+"""CPython's message. Every later run would fail too, while the daemon seems alive."""
 
 _LOG = logging.getLogger("fleet.queue")
 
@@ -55,8 +55,8 @@ class Executor:
 
     Args:
         beat: called on every turn of the loop: the work loop itself must feed the watchdog.
-        ended: called for every run that has its outcome; for one that has none yet, `leftovers` of the
-            world's signals is set.
+        ended: called for every run with a recorded outcome; a run without one sets `leftovers` of the
+            world's signals instead.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Executor:
 
     @property
     def live(self) -> dict[str, str]:
-        """Runs in flight and their personas."""
+        """Runs in flight, with their personas."""
         return {run: flight.persona for run, flight in self._flights.items()}
 
     def drain(self, grace_s: float) -> None:
@@ -90,8 +90,8 @@ class Executor:
         self._signals.work.set()
 
     async def left(self) -> list[RunRow]:
-        """Runs without an outcome that no one is working on."""
-        async with self._claiming:  # between a claim in the journal and its flight here
+        """Runs without an outcome that no process is working on."""
+        async with self._claiming:  # not between a claim in the journal and its flight here
             return [row for row in await self._world.source.left() if row.run_id not in self._flights]
 
     async def run(self) -> None:
@@ -102,7 +102,7 @@ class Executor:
                 await self._signals.work.wait(await self._guarded_turn(tasks))
 
     async def _guarded_turn(self, tasks: TaskGroup) -> float:
-        """One turn; returns seconds until the next. Backs off while the journal refuses."""
+        """One turn; return seconds until the next. Backs off while the journal refuses requests."""
         try:
             await self._turn(tasks)
         except FleetError as error:
@@ -159,7 +159,7 @@ class Executor:
                 await self._tell_ended(row.run_id)
 
     async def _cancel(self, run: str, why: str) -> None:
-        """Record durably first: the settler, now or after a crash, must know how the run ended."""
+        """Record durably, then cancel: the settler, now or after a crash, must know how the run ended."""
         flight = self._flights[run]
         if not flight.scope.cancel_called:
             self._world.in_flight.cancel(run, why)

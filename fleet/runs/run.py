@@ -1,4 +1,4 @@
-"""One run in progress: its resources, its work, its last steps, and the same steps after a crash."""
+"""One run in progress: its resources, its work, its final steps, and those steps after a crash."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Work = Callable[[], Awaitable[str | None]]
 """The work of a run; returns the detail of a completed run."""
 
 SETTLE_S = 120.0
-"""Limit of the shielded settle; the next start finishes the rest."""
+"""Time limit of the shielded settle; the next start finishes the rest."""
 MESSAGE = 40_000
-"""Most characters of a driver's message that are read; the stream keeps fewer."""
+"""Maximum characters read of a driver's message; the stream keeps fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,13 @@ class RunReport:
 
 
 def own_start() -> int:
-    """Start time of this process, which distinguishes it from a later one with the same pid."""
+    """Start time of this process; distinguishes it from a later one with the same pid."""
     stat = proc_stat(os.getpid())
     return stat.start if stat else 0
 
 
 def _unsaid(row: RunRow) -> str:
-    """The end of a run that no process could record."""
+    """Outcome and detail of a run whose end was not recorded."""
     if (row.pid, row.pid_start) == (os.getpid(), own_start()):
         return "failed\nits end could not be recorded at the time"
     return f"crashed\nreaped_orphan: the process ended while {row.state}"
@@ -168,7 +168,7 @@ class ActiveRun:
         return report
 
     async def recover(self, row: RunRow) -> RunReport:
-        """The last steps of a run whose process is dead, or whose clean-up had to wait."""
+        """The final steps of a run whose process is dead, or whose clean-up had to wait."""
         waits = await self.world.journal.get(waits_key(self.run))
         outcome, _, detail = (waits or _unsaid(row)).partition("\n")
         self.turns, self.usage, wrong = counts(self.world.folder(self.run), self.run)
@@ -188,7 +188,7 @@ class ActiveRun:
         return await self.finish(outcome, detail)
 
     async def finish(self, outcome: str, detail: str) -> RunReport:
-        """Settle, then write the footer, then finish the run in the journal; leave a peer's run alone."""
+        """Settle, write the footer, then finish the run in the journal; leave a peer's run alone."""
         with suppress(LostRun):
             if await self._ours():
                 return await self._end(outcome, detail)
@@ -234,11 +234,11 @@ class ActiveRun:
         return round(self.world.clock.monotonic() - self.started, 3)
 
     async def _ours(self) -> bool:
-        """False once a peer presumed this process dead: the peer then settles the run."""
+        """False once a peer has presumed this process dead: then the peer settles the run."""
         try:
             return await self.world.source.mine(self.run)
         except FleetError:
-            return True  # unknown; settling will meet the same trouble, and wait
+            return True  # unknown; settling will fail the same way, and wait
 
     async def _exercise(self, work: Work) -> tuple[str, str]:
         self.world.chain.signer.open_run(self.wallet.scope)

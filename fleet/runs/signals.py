@@ -1,4 +1,4 @@
-"""What the parts of one process tell each other. Made before any of them, and given to each."""
+"""Signals between the parts of one process; created before the parts and passed to each."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import anyio
 
 
 class WakeUp:
-    """Ends another part's pause. What is set while that part is busy ends its next pause at once."""
+    """Ends another part's pause. If set while that part is busy, its next pause ends at once."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
     def set(self) -> None:
-        """Something changed: look now."""
+        """End the pause: something changed."""
         self._event.set()
 
     async def wait(self, at_most_s: float) -> bool:
-        """Pause; whether it was ended before its time."""
+        """Pause; return whether `set` ended it early."""
         with anyio.move_on_after(at_most_s):
             await self._event.wait()
         woken = self._event.is_set()
@@ -28,9 +28,9 @@ class WakeUp:
 
 @dataclass(slots=True)
 class Signals:
-    """`work`: something waits, or may begin. `leftovers`: a run could not be settled, or is a dead peer's."""
+    """`work`: a run is waiting, or may start. `leftovers`: a run is unsettled, or a dead peer's."""
 
     work: WakeUp = field(default_factory=WakeUp)
     leftovers: WakeUp = field(default_factory=WakeUp)
     held: str = ""
-    """Why nothing new may begin (the disk is too full); "" when it may."""
+    """Why no run may start (the disk is too full), else ""."""

@@ -1,7 +1,7 @@
-"""What a platform offers of what the fleet knows, and what of the fleet can run there.
+"""Surveys what a platform offers, and which parts of the fleet can run against it.
 
-Read-only: no key, no transaction, no paid call. A page is asked for and only the head of its answer is read;
-every look has a deadline of its own, and whatever a stranger answered is cleaned before it is kept.
+Read-only: no key, no transaction, no paid call. Of a page only the response head is read; every look has its
+own deadline, and untrusted text is cleaned before it is kept.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from sandbox.spec import Points, ToolSpec
 from sandbox.tools import TOOLS
 
 LOOK_S = 10.0
-"""Longest that one look may take."""
+"""Maximum seconds per look."""
 COSTS = ("registrationCost", "mainCost")
 KNOWN: Mapping[str, str] = {
     "submitFeedback": "0x" + FUNCTIONS["submitFeedback"].selector.hex(),
     **{name: one.selector for table in (VIEWS, WRITES) for name, one in table.items()},
 }
-"""Functions that the fleet may ask for, with their selectors."""
+"""Functions that the fleet may call, with their selectors."""
 
 PartState = Literal["there", "absent", "unreachable", "differs"]
-"""`absent`: the profile, or the diamond, does not have it; `differs`: it is not what the profile says."""
+"""`absent`: not in the profile, or not in the diamond; `differs`: not what the profile says."""
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyedPart:
-    """One part of a platform, and what was seen of it."""
+    """One part of a platform, and its observed state."""
 
     part: str
     state: PartState
@@ -50,13 +50,13 @@ class SurveyedPart:
 
     @property
     def is_bad(self) -> bool:
-        """Whether the profile names it, and it is not there as named."""
+        """Whether the part does not match the profile that names it."""
         return self.state in ("unreachable", "differs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """`selectors` are those that the diamond offers; None when it cannot say, or was not reached."""
+    """`selectors` are those that the diamond offers; None when unknown or not reached."""
 
     parts: tuple[SurveyedPart, ...]
     selectors: frozenset[str] | None
@@ -64,11 +64,11 @@ class Survey:
 
     @property
     def is_good(self) -> bool:
-        """Whether all that the profile names was reached, and is what it says."""
+        """Whether every part that the profile names was reached and matches it."""
         return not any(part.is_bad for part in self.parts)
 
     def functions(self) -> tuple[list[str], list[str]] | None:
-        """Known functions that the diamond offers, and those that it does not."""
+        """Known functions that the diamond offers, and those that it lacks."""
         if self.selectors is None:
             return None
         there = [name for name, selector in KNOWN.items() if selector in self.selectors]
@@ -80,7 +80,7 @@ async def survey(
     programs: Callable[[], Awaitable[Iterable[SurveyedPart]]],
     said: Callable[[SurveyedPart], None] = lambda part: None,
 ) -> Survey:
-    """Look at every part at once; `said` hears of each as it comes, `programs` looks at the compiler."""
+    """Look at all parts concurrently; `said` is called with each result, `programs` looks at the compiler."""
     found: dict[str, tuple[SurveyedPart, ...]] = {
         "node": (),
         **dict.fromkeys(_pages(platform), ()),
@@ -114,7 +114,7 @@ async def survey(
 
 
 def _pages(platform: Platform) -> dict[str, str]:
-    """What is asked for of each part of the web; "" for one that the profile does not name."""
+    """URL to request for each part of the web; "" for a part that the profile does not name."""
     name = platform.call_targets[0] if platform.call_targets else "qa"
     web = platform.web
     return {"site": web.site, "faces": web.face.replace("{name}", name), "proxy": web.proxy}
@@ -150,7 +150,7 @@ async def _node(
             return [SurveyedPart("chain", "unreachable", line(str(error), 300))], None, {}
     parts = [SurveyedPart("chain", "there", f"chain {chain.id} at {chain.rpc}, diamond {chain.diamond}")]
     if selectors is None:
-        parts.append(SurveyedPart("functions", "absent", "no loupe that can be read: each call shows it"))
+        parts.append(SurveyedPart("functions", "absent", "no readable loupe: only a call can show them"))
     else:
         offers = sum(selector in selectors for selector in KNOWN.values())
         parts.append(SurveyedPart("functions", "there", f"{offers} of the {len(KNOWN)} that the fleet knows"))
@@ -161,7 +161,7 @@ async def _node(
 
 
 async def _costs(rpc: Rpc, platform: Platform, selectors: frozenset[str] | None) -> dict[str, int]:
-    """What a name and a MAIN identity cost; a price that the diamond does not say is left out."""
+    """Prices of a name and of a MAIN identity; unknown prices are left out."""
     found = {}
     for name in COSTS:
         if selectors is None or KNOWN[name] in selectors:
@@ -173,7 +173,7 @@ async def _costs(rpc: Rpc, platform: Platform, selectors: frozenset[str] | None)
 
 
 def applicable_tools(capabilities: Capabilities) -> dict[str, str]:
-    """Every tool, and why nothing can be asked of it on this platform, or ""."""
+    """Every tool, and why it cannot be used on this platform, or ""."""
     return {name: _why_not(spec, capabilities) for name, spec in TOOLS.items()}
 
 
@@ -188,7 +188,7 @@ def _why_not(spec: ToolSpec, capabilities: Capabilities) -> str:
 def applicable_probes(
     personas: Mapping[str, LoadedPersona], capabilities: Capabilities
 ) -> list[dict[str, Any]]:
-    """Every persona with its probes: how many apply, and why each of the others does not."""
+    """For every persona: how many of its probes apply, and why the others do not."""
     rows = []
     for name, persona in sorted(personas.items()):
         missing = {probe.id: capabilities.missing(needs_of(probe)) for probe in persona.persona.probe}
@@ -205,7 +205,7 @@ def applicable_probes(
 
 
 def as_data(found: Survey, platform: Platform, personas: Mapping[str, LoadedPersona]) -> dict[str, Any]:
-    """All of it as JSON."""
+    """The whole survey as JSON."""
     capabilities = Capabilities(platform, found.selectors)
     functions = found.functions()
     return {

@@ -1,4 +1,4 @@
-"""The daemon: triggers fill the queue, the executor empties it, the janitor sweeps; until a signal."""
+"""The daemon: until a signal, triggers fill the queue, the executor empties it and the janitor cleans up."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from fleet.store.rows import RunRow
 from fleet.triage.triage_pass import pass_in_words
 
 LEAVE_S = services.SETTLE_S + SETTLE_S
-"""Longest time a run needs to end after its grace: its current call, then its settling.
+"""Maximum seconds that a run takes to end after its grace: its current call, then its settling.
 
-`TimeoutStopSec` of the unit is longer than this and the default grace."""
+`TimeoutStopSec` of the unit must exceed this plus the default grace."""
 WEATHER_S = 1.0
 
 _LOG = logging.getLogger("fleet.service")
@@ -57,9 +57,9 @@ _LOG = logging.getLogger("fleet.service")
 
 @dataclass(slots=True, kw_only=True)
 class Daemon:
-    """Everything of one resident process, made by the composition root. `serve` returns once drained.
+    """All parts of one resident process, made by the composition root. `serve` returns once drained.
 
-    `more` are side tasks of the caller; `reread` reads the configuration anew, raising ConfigError.
+    `more` are side tasks of the caller; `reread` reloads the configuration or raises ConfigError.
     """
 
     world: FleetContext
@@ -80,7 +80,7 @@ class Daemon:
     _rung: str = ""
 
     async def serve(self) -> None:
-        """Serve until a signal. SideTaskDied if a part ends before; every run is settled first."""
+        """Serve until a signal. SideTaskDied if a part ends early, after every run is settled."""
         with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
             await forget_unbegun(self.world)
             for run, why in (await take_back(self.world)).items():
@@ -105,7 +105,7 @@ class Daemon:
             self.feed.tell(DaemonStopped(reason=reason))
 
     def drain(self, reason: str) -> None:
-        """Start no new runs, stop triggers and janitor, and give runs in flight their grace."""
+        """Start no more runs, stop triggers and janitor, and give runs in flight their grace."""
         self.readiness.drain(reason, self.grace_s + LEAVE_S)
         self.notifier.status(f"draining after {reason}: {len(self.executor.live)} runs in flight")
         self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
@@ -113,7 +113,7 @@ class Daemon:
         self.executor.drain(self.grace_s)
 
     async def reload(self) -> None:
-        """Read the configuration anew; keep the old one if it is invalid."""
+        """Reload the configuration; keep the old one if the new one is invalid."""
         try:
             new = self.reread()
         except FleetError as error:
@@ -125,7 +125,7 @@ class Daemon:
         self.feed.tell(ConfigReloaded(changed=done.changed, waiting=done.waiting))
 
     async def _fire(self) -> None:
-        """Triggers, the folder watch, the janitor and the keeper: they stop when the daemon drains."""
+        """Run triggers, folder watch, janitor and keeper until the daemon drains."""
         keeper = FolderRetention(self.world, self.feed)
         again = SecondChance(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
         with self._firing:
@@ -173,6 +173,6 @@ class Daemon:
 
 
 async def see_through(world: FleetContext, row: RunRow, persona: LoadedPersona) -> object:
-    """One claimed run; one of triage reads the log instead of the platform."""
+    """Execute one claimed run; a triage run reads the log instead of the platform."""
     work = partial(pass_in_words, world, persona) if persona.persona.driver == TRIAGE else None
     return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)

@@ -1,4 +1,4 @@
-"""Where the daemon's pages can be asked: a unix socket of the state directory, and loopback on request."""
+"""Sockets of the daemon's pages: a unix socket in the state directory, and optionally a loopback port."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOCKET = "fleet.sock"
 
 
 def listeners(state: Path, port: int | None) -> list[socket.socket]:
-    """The unix socket (0600), and a port of loopback; ConfigError when one cannot be had."""
+    """Open the unix socket (0600) and the loopback port; ConfigError when one is not available."""
     made = [_unix(state)]
     if port is not None:
         line = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -29,12 +29,12 @@ def listeners(state: Path, port: int | None) -> list[socket.socket]:
 
 
 def _unix(state: Path) -> socket.socket:
-    """Bound by way of the folder's descriptor: a path of more than 107 bytes does not fit an address."""
+    """Bind through the folder's descriptor: a path over 107 bytes does not fit an address."""
     folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(SOCKET, dir_fd=folder)  # of a daemon that was killed: we hold the lock
+            os.unlink(SOCKET, dir_fd=folder)  # left by a killed daemon: we hold the lock
         line.bind(f"/proc/self/fd/{folder}/{SOCKET}")
         os.chmod(state / SOCKET, 0o600)
     except OSError as error:

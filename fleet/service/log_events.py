@@ -1,4 +1,4 @@
-"""Readers that log: the daemon's own events, and how each run began and ended."""
+"""Readers that log: the daemon's own events, and the start and end of each run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ WARNED = frozenset(
     }
 )
 TOLD = frozenset({"header", "footer"})
-"""Events of a run that are logged: its start and its end."""
+"""Logged events of a run: its start and its end."""
 LEFT_OUT = {"type", "at", "budget", "schema_version", "sha256", "persona_sha256"}
-"""Fields that a line shows elsewhere, or that only programs read."""
+"""Fields that a line shows elsewhere, or that are only for programs."""
 
 _LOG = logging.getLogger("fleet.daemon")
 
 
 def log_daemon(event: DaemonEvent) -> None:
-    """A reader of the daemon's feed."""
+    """Log an event of the daemon's feed."""
     level = logging.WARNING if event.type in WARNED else logging.INFO
     _LOG.log(level, event.type, extra=event.model_dump(exclude=LEFT_OUT))
 
 
 def log_run(event: Event) -> None:
-    """A reader of every run's stream: how each began and ended."""
+    """Log the start and the end of a run, from its stream."""
     if event.type in TOLD:
         _LOG.info(event.type, extra=event.model_dump(exclude=LEFT_OUT))

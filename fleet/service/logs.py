@@ -1,6 +1,6 @@
-"""The log of the process: lines for a person on a terminal, JSON for everything else; secrets masked.
+"""The process log: lines for a person on a terminal, otherwise JSON; secrets masked.
 
-Rooms log through the standard library; only this module formats lines.
+Rooms log through the standard library; this module formats the lines.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from fleet.text import clean
 
 NOISY = ("httpx", "httpcore", "apscheduler", "uvicorn", "asyncio", "sqlalchemy", "web3", "websockets")
-"""Libraries that log every request; only their warnings are kept."""
+"""Libraries that log every request; only their warnings are logged."""
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""Attributes of every record; the rest are the caller's."""
+"""Attributes of every record; any other is the caller's."""
 
 
 class _Lines(logging.Formatter):
-    """One record as fields, each masked and cleaned; before a mask exists, only cleaned."""
+    """Formats a record as fields, each masked and cleaned; before a mask is set, only cleaned."""
 
     mask: Callable[[str], str] = staticmethod(str)
 
@@ -65,5 +65,5 @@ def _for_a_person() -> Callable[[dict[str, Any]], str]:
 
 
 def mask_with(mask: Callable[[str], str]) -> None:
-    """From now on mask every log line with this: a redactor's `text`."""
+    """Mask every further log line with this function, a redactor's `text`."""
     _Lines.mask = staticmethod(mask)

@@ -1,4 +1,4 @@
-"""Whether the daemon takes new work, and that its work loop turns; a service manager is told both."""
+"""Reports to a service manager whether the daemon accepts new work and its work loop is alive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleet.service.notify import Notifier
 
 
 class Readiness:
-    """Beaten by the work loop. `draining` is the reason for the drain, "" before it."""
+    """The work loop calls `beat`. `draining` is the reason for the drain, "" before it."""
 
     def __init__(self, notifier: Notifier, clock: Clock) -> None:
         self._notifier, self._clock = notifier, clock
@@ -18,7 +18,7 @@ class Readiness:
         self.draining = ""
 
     def beat(self) -> None:
-        """One turn of the work loop: what feeds the watchdog."""
+        """Feed the watchdog; called at each turn of the work loop."""
         self._beat_at = self._clock.monotonic()
         self._notifier.feed()
         if not self.ready and not self.draining:
@@ -27,16 +27,16 @@ class Readiness:
 
     @property
     def beat_age_s(self) -> float:
-        """Seconds since the work loop turned."""
+        """Seconds since the last turn of the work loop."""
         return self._clock.monotonic() - self._beat_at
 
     def drain(self, reason: str, within_s: float) -> None:
-        """No new runs; the process ends within so many seconds."""
+        """Start no more runs; the process ends within `within_s` seconds."""
         self.draining = reason
         self.stop()
         self._notifier.say(f"EXTEND_TIMEOUT_USEC={int(within_s * 1e6)}")
 
     def stop(self) -> None:
-        """It takes no new work any more."""
+        """Accept no more work."""
         self.ready = False
         self._notifier.say("STOPPING=1")

@@ -1,4 +1,4 @@
-"""What SIGHUP asks for: the configuration as the files say it now."""
+"""Reloads the configuration from its files, on SIGHUP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleet.triggers.hook_secret import hook_secrets
 
 
 def reread(platform: str | None, state: Path) -> FleetConfig:
-    """Read anew; ConfigError also for a profile or a secret that cannot be read."""
+    """Reload the configuration; ConfigError also for an unreadable profile or secret."""
     config = load_fleet()
     load_platform(platform or config.platform, state)
     open_secrets(config, state)
@@ -17,6 +17,6 @@ def reread(platform: str | None, state: Path) -> FleetConfig:
 
 
 def open_secrets(config: FleetConfig, state: Path) -> None:
-    """ConfigError for a webhook that could never answer."""
+    """Check the secrets of all webhooks; ConfigError for an unusable one."""
     for name in config.hooks:
         hook_secrets(config, name, state)

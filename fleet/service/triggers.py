@@ -1,4 +1,4 @@
-"""Every kind of trigger over one sink, planned from the current personas."""
+"""Runs every kind of trigger on one sink, planned from the current personas."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from fleet.triggers.schedule import Clockwork
 from fleet.triggers.subscription import HeadSubscription
 
 SEEN = "service.seen"
-"""Journal key of when each persona was first seen, so that restarts do not postpone a daily one."""
+"""Journal key of each persona's first-seen time, so that restarts do not postpone a daily persona."""
 FILE = "file:"
 
 ROUNDS_S = 5.0
-"""Longest delay until the end of a run on another daemon is seen."""
+"""Maximum delay until the end of a run on another daemon is seen."""
 
 Side = tuple[str, Callable[[], Awaitable[None]]]
 
@@ -45,8 +45,8 @@ Side = tuple[str, Callable[[], Awaitable[None]]]
 class Triggers:
     """Fires the planned personas. Paths of `file:` triggers are relative to `base`.
 
-    `hooks` are the names of the configured webhooks; a persona on another one is logged. `emit` takes the
-    events of the subscription to new blocks, which exists where the profile has `chain.ws`.
+    `hooks` are the names of the configured webhooks; a persona with an unknown one is logged. `emit` takes
+    the events of the subscription to new blocks, which requires `chain.ws` in the profile.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Triggers:
         self._emit(SubscriptionLost(reason=trouble) if trouble else SubscriptionOpened())
 
     def ended(self, row: RunRow, *, found: bool) -> None:
-        """A run ended here; with several daemons the journal counts instead."""
+        """Note that a run ended in this process; with several daemons, the journal counts instead."""
         if self._journal.shared:
             self._ended.set()
         else:
@@ -128,11 +128,11 @@ class Triggers:
         return Rounds(rounds.ended, rounds.quiet, _moment(rounds.last))
 
     def subscribers(self, event: str) -> Collection[str]:
-        """Personas with this event in `on`."""
+        """Personas with a trigger `on` this event."""
         return sorted(self._on.get(event, ()))
 
     async def start(self, personas: Collection[LoadedPersona]) -> None:
-        """Plan all of them from their state in the journal."""
+        """Plan all personas from their state in the journal."""
         self._seen = _table(await self._journal.get(SEEN))
         self._due = await self._journal.last_due()
         await self._first_seen([one.persona.name for one in personas])
@@ -183,7 +183,7 @@ class Triggers:
 
 
 def _here(base: Path) -> str:
-    """Files belong to one machine, so their state is stored per machine."""
+    """Suffix of the journal key for the state of files, which is stored per machine."""
     return "." + hashlib.sha256(f"{socket.gethostname()}\0{base.absolute()}".encode()).hexdigest()[:12]
 
 
@@ -196,7 +196,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _table(text: str | None) -> dict[str, str]:
-    """The stored value, if it still has our format."""
+    """The stored value, or {} if it does not have our format."""
     try:
         found = json.loads(text or "{}")
         return {str(name): str(at) for name, at in found.items()}

@@ -1,7 +1,7 @@
-"""One poller of the chain for the whole fleet: a durable cursor, rewound on a reorg, that emits events.
+"""One chain poller for the whole fleet: emits events from a durable cursor, which a reorg rewinds.
 
-First the cursor and the events that follow from a look are stored together, then the events are handed over,
-then they are struck off. Killed anywhere in between, the next start hands over the same keys.
+It stores the cursor together with the events of a look, then delivers the events, then removes them from the
+outbox. After a crash in between, the next start delivers the same keys.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from fleet.triggers.deliver import deliver, described, tell
 from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip, event_key
 
 KEY = "triggers.chain"
-"""Where the cursor lies in the journal."""
+"""Journal key of the cursor."""
 SLOWEST_S = 300.0
 FAR = 50_000
-"""Blocks; after a longer absence the events before them are given up, visibly."""
+"""Blocks; after a longer absence, earlier events are given up with a Skip."""
 GAP_S = 1.0
-"""Between two looks at least, however often something wakes the watch."""
+"""Minimum seconds between two looks, however often the watch is woken."""
 CROWD = 256
-"""Events of one kind in one look that fire; the rest of a flood is one Skip."""
+"""Maximum events of one kind that fire per look; the rest of a flood is one Skip."""
 
 Subscribers = Callable[[str], Collection[str]]
-"""The personas whose trigger is `on` this event."""
+"""Personas with a trigger `on` this event."""
 
 
 class ChainWatch:
     """Looks at the chain every `every_s` seconds or when woken; fires what changed since the stored cursor.
 
-    `trouble` is "" or why the latest look failed; while there is some it looks less and less often. `run`
-    raises UsageError when it runs already.
+    `trouble` is why the latest look failed, or ""; it backs off after failures. `run` raises UsageError when
+    already running.
 
     Args:
-        confirmations: blocks on top before one counts.
-        sponsor: address whose balance is watched, "" for none; below `low_wei` it is low.
-        gap_s: between two looks at least, so that a flood of wakes costs one look each `gap_s`.
-        key: where the cursor lies; daemons that share it and look at the same things move it together.
+        confirmations: blocks required on top of a block that counts.
+        sponsor: address whose balance is watched, "" for none; low is below `low_wei`.
+        gap_s: minimum seconds between two looks, so that a flood of wakes costs one look per `gap_s`.
+        key: journal key of the cursor; daemons that share it and watch the same things move it together.
     """
 
     def __init__(
@@ -78,17 +78,17 @@ class ChainWatch:
     async def run(self) -> None:
         """Look until cancelled."""
         if self._running:
-            raise UsageError("the chain is being watched already")
+            raise UsageError("the chain is already being watched")
         self._running = True
         try:
             while True:
-                self._woken = anyio.Event()  # a wake during the look asks for another one
+                self._woken = anyio.Event()  # a wake during the look requests another one
                 await self._pause(await self.turn())
         finally:
             self._running = False
 
     def wake(self) -> None:
-        """Look soon. No effect while there is trouble: a node that is ill is asked less and less."""
+        """Look soon. No effect after a failed look: the back-off protects a failing node."""
         self._woken.set()
 
     async def _pause(self, pause: float) -> None:
@@ -101,7 +101,7 @@ class ChainWatch:
             await self._woken.wait()
 
     async def turn(self) -> float:
-        """One look, whatever comes of it; seconds until the next one."""
+        """Look once and handle any failure; return the seconds until the next look."""
         try:
             await self.look()
         except Exception as error:
@@ -114,9 +114,9 @@ class ChainWatch:
         return Backoff(self._every_s, max(SLOWEST_S, self._every_s)).pause(self._failures)
 
     async def look(self) -> None:
-        """Hand over what an earlier look left, then look once. Raises what node and journal raise.
+        """Deliver what an earlier look left, then look once. Node and journal errors pass through.
 
-        A look during which another daemon moved the cursor is void: what it saw, the other one fires.
+        If another daemon moves the cursor meanwhile, the look is void: the other daemon fires its events.
         """
         with suppress(_Overtaken):
             await self._look()
@@ -129,7 +129,7 @@ class ChainWatch:
         if block is None:
             return
         if seen is not None and seen.genesis != genesis.hash:
-            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@chain:0", "the node shows another chain"))
+            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@chain:0", "the node is on another chain"))
             seen = None
         if seen is None:
             await self._keep(
@@ -147,7 +147,7 @@ class ChainWatch:
     async def _newest(self, seen: WatchState | None) -> tuple[BlockRef, BlockRef | None]:
         """The first block, and the newest that counts; None while the chain is too short.
 
-        While that is the one that was `seen` last, one request tells so.
+        Takes one request while the newest is the block `seen` last.
         """
         wanted = [0, seen.trail[-1].number if seen and seen.trail else 0]
         head, found = await self._reader.head(wanted)
@@ -160,7 +160,7 @@ class ChainWatch:
         return found[0], found[1] if number >= 0 else None
 
     async def _checked(self, seen: WatchState, block: BlockRef) -> WatchState:
-        """`seen`, rewound when its blocks are not on the chain; Unreachable while the node is behind it."""
+        """`seen`, rewound if its blocks are not on the chain; Unreachable while the node lags behind it."""
         known = [old.number for old in seen.trail if old.number <= block.number]
         latest = await self._reader.blocks(known[-1:])
         if any(old not in seen.trail for old in latest) or len(latest) < len(known[-1:]):
@@ -180,7 +180,7 @@ class ChainWatch:
             await self._deliver(seen)
 
     async def _deliver(self, seen: WatchState) -> WatchState:
-        """Hand over the outbox. TryAgain, and all of it stays, when the sink takes none of it."""
+        """Deliver the outbox. When the sink accepts none of it, keep all of it and raise TryAgain."""
         counts: dict[str, int] = {}
         refused, taken = {}, 0
         for event in seen.outbox:
@@ -223,7 +223,7 @@ class ChainWatch:
             return None
 
     async def _say(self, problems: dict[str, str]) -> None:
-        """Record each problem when it appears or changes, not at every look."""
+        """Record a problem when it appears or changes, not at every look."""
         for event, problem in problems.items():
             if self._told.get(event) != problem:
                 await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@{event}", f"could not look: {problem}"))

@@ -1,4 +1,4 @@
-"""Reading the chain for triggers: blocks, the diamond's state at one block, its events in pages that fit."""
+"""Reads the chain for triggers: blocks, the diamond's state at a block, and its events in pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.errors import FleetError, RpcError, Unreachable
 from fleet.triggers.chain_state import TOPICS, BlockRef, ChainSnapshot, DiamondLog
 
 PAGE = 2000
-"""Blocks per request for events at first; nodes limit it at anything from 500 up."""
+"""Initial blocks per request for events; nodes limit it to 500 or more."""
 _HASH = re.compile(r"0x[0-9a-f]{64}")
 
 
@@ -25,7 +25,7 @@ class ChainNode(Protocol):
 
 
 class DiamondReader:
-    """One diamond as one node shows it. `problems` says what the latest look could not read, by event."""
+    """Reads one diamond from one node. `problems` holds what the latest look could not read, by event."""
 
     def __init__(self, node: ChainNode, diamond: str, *, sponsor: str = "") -> None:
         self._node = node
@@ -35,19 +35,19 @@ class DiamondReader:
         self.problems: dict[str, str] = {}
 
     async def head(self, numbers: Sequence[int]) -> tuple[int, list[BlockRef]]:
-        """The number of the newest block, and those of these blocks that the node has."""
+        """Number of the newest block, and those of the given blocks that the node has."""
         asked = [("eth_blockNumber", []), *map(_block_call, numbers)]
         newest, *answers = await self._node.batch(asked)
         return as_int(_good(newest)), _had(answers)
 
     async def blocks(self, numbers: Sequence[int]) -> list[BlockRef]:
-        """Those of these blocks that the node has."""
+        """Those of the given blocks that the node has."""
         return _had(await self._node.batch([_block_call(number) for number in numbers]))
 
     async def look(self, block: BlockRef, since: int) -> ChainSnapshot:
         """The state at a block and the events after block `since`.
 
-        Unreachable when the block was replaced meanwhile; a part that cannot be read is None.
+        Unreachable when the block is replaced meanwhile; an unreadable part is None.
         """
         lines: tuple[DiamondLog, ...] | None = None
         problems: dict[str, str] = {}
@@ -78,7 +78,7 @@ class DiamondReader:
             try:
                 found += await self._range(start, stop)
             except (RpcError, Unreachable) as error:
-                if error.retryable or start == stop:  # silence is not a limit
+                if error.retryable or start == stop:  # a node that does not answer has not hit a limit
                     raise
                 self._page = max((stop - start + 1) // 2, 1)
                 continue
@@ -95,7 +95,7 @@ class DiamondReader:
         }
         answer = await self._node.call("eth_getLogs", [query])
         if not isinstance(answer, list):
-            raise Unreachable("the node answered nonsense where events were expected")
+            raise Unreachable("invalid answer of the node: expected events")
         lines = [line for line in map(_line, answer) if line is not None]
         if any(not start <= line.block.number <= end for line in lines):
             raise Unreachable("the node answered with events of other blocks")
@@ -107,7 +107,7 @@ class DiamondReader:
 
 
 def _part(problems: dict[str, str], event: str, read: Callable[[], Any]) -> Any:
-    """One part of a look on its own: a facet that answers nonsense does not hide the others."""
+    """Read one part of a look separately: an invalid answer of one facet must not hide the others."""
     try:
         return read()
     except (FleetError, ValueError) as error:
@@ -134,7 +134,7 @@ def _had(answers: Iterable[Any]) -> list[BlockRef]:
 
 
 def _block(answer: Any) -> BlockRef | None:
-    if answer is None or isinstance(answer, RpcError):  # some nodes say an error for a block they lack
+    if answer is None or isinstance(answer, RpcError):  # some nodes answer with an error for an unknown block
         return None
     found = as_dict(answer)
     return _numbered(found.get("number"), found.get("hash"))
@@ -147,7 +147,7 @@ def _numbered(number: Any, digest: Any) -> BlockRef:
 
 
 def _line(answer: Any) -> DiamondLog | None:
-    """None for an event that a reorg removed, and for one that was not asked for."""
+    """The event; None if a reorg removed it or it was not requested."""
     found = as_dict(answer)
     topics = found.get("topics")
     if not isinstance(topics, list) or not topics:

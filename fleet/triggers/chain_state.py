@@ -1,4 +1,4 @@
-"""What the fleet has seen of the chain, and which events follow from one more look: pure, durable as JSON."""
+"""The fleet's state of the chain, and the events that follow from one more look. Pure; stored as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ DIAMOND_CUT = "0x8faa70878671ccd212d20771b795c50af8fd3ff6cf27f4bde57e5d4de0aeb67
 TOPICS = (REGISTERED, FEEDBACK_SUBMITTED, FEEDBACK_CLEARED, DIAMOND_CUT)
 
 TRAIL = 64
-"""Blocks whose hash is remembered: recent ones densely, older ones thinly."""
+"""Number of block hashes to remember: dense for recent blocks, sparse for older ones."""
 IDS = 4096
-"""Registrations that are remembered, so that a reorg does not fire them again."""
+"""Number of registrations to remember, so that a reorg does not fire them again."""
 DEEP = 1000
-"""Blocks that are read again when no remembered block is on the chain any more."""
+"""Blocks to read again when no remembered block is left on the chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class DiamondLog:
 
     @property
     def mark(self) -> str:
-        """The log index with the block's hash: after a reorg the same place holds something else."""
+        """Log index and block hash: after a reorg the same index holds another event."""
         return f"{self.index}-{self.block.hash.removeprefix('0x')[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
 class ChainEvent:
-    """Something that happened, under the name that personas subscribe to. `mark` tells it from others."""
+    """An event, by the name that personas subscribe to. `mark` distinguishes it from others."""
 
     name: str
     block: int
@@ -53,7 +53,7 @@ class ChainEvent:
 
 @dataclass(frozen=True, slots=True)
 class ChainSnapshot:
-    """The chain at one block; None is what could not be read. `lines` are those after the cursor."""
+    """The chain at one block; unreadable parts are None. `lines` are the events after the cursor."""
 
     block: BlockRef
     facets: str | None = None
@@ -64,10 +64,10 @@ class ChainSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """Where the fleet stands. `cursor` is the last block whose events were read; `trail` proves the chain.
+    """The stored state. `cursor` is the last block whose events were read; `trail` proves the chain.
 
-    `outbox` is what must still be handed over: it is stored with the cursor and before the first hand-over,
-    so that a crash repeats the same keys and nothing else. `facets` is "" and `count` -1 until first read.
+    `outbox` holds events to deliver. It is stored with the cursor, before the first delivery, so that a crash
+    repeats only the same keys. `facets` is "" and `count` -1 until first read.
     """
 
     genesis: str
@@ -85,7 +85,7 @@ class WatchState:
 
     @classmethod
     def loads(cls, text: str) -> WatchState:
-        """ValueError when it is not what `dumps` wrote."""
+        """Parse the output of `dumps`; ValueError for anything else."""
         try:
             raw: dict[str, Any] = json.loads(text)
             raw["trail"] = tuple(BlockRef(**block) for block in raw["trail"])
@@ -96,25 +96,25 @@ class WatchState:
             raise ValueError(f"not a cursor: {error}") from None
 
     def rewind(self, true: Sequence[BlockRef]) -> WatchState:
-        """After a reorg: back to the last block of the trail that is still on the chain (in `true`)."""
+        """The state after a reorg, at the last block of the trail that is still on the chain (in `true`)."""
         common = [block for block in self.trail if block in true]
         oldest = self.trail[0].number if self.trail else self.cursor
         cursor = common[-1].number if common else max(oldest - DEEP, 0)
         return replace(self, trail=tuple(common), cursor=cursor, rewound=True)
 
     def skip_to(self, number: int) -> WatchState:
-        """Give up on the events up to this block."""
+        """Give up the events up to this block."""
         return replace(self, cursor=max(number, self.cursor))
 
 
 def baseline(genesis: str, look: ChainSnapshot, low_wei: int) -> WatchState:
-    """The first look: what is there is not news, except that the sponsor is poor."""
+    """The state after the first look: nothing existing is an event, except a low sponsor balance."""
     start = WatchState(genesis, look.block.number)
     return advance(start, replace(look, lines=()), low_wei)
 
 
 def advance(seen: WatchState, look: ChainSnapshot, low_wei: int) -> WatchState:
-    """What is seen after one more look, with its events in the outbox."""
+    """The state after one more look, with its events in the outbox."""
     events = [
         *_facets(seen, look),
         *_registered(seen, look),
@@ -144,7 +144,7 @@ def advance(seen: WatchState, look: ChainSnapshot, low_wei: int) -> WatchState:
 def _facets(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
     if not seen.facets or look.facets is None or look.facets == seen.facets:
         return []
-    cuts = _lines(look, DIAMOND_CUT)  # where there are none, the look is the best that can be said
+    cuts = _lines(look, DIAMOND_CUT)  # without any, the look's own block is the best estimate
     return [ChainEvent("facets-changed", (cuts[-1].block if cuts else look.block).number, look.facets[:12])]
 
 
@@ -153,7 +153,7 @@ def _registered(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
 
 
 def _fresh(seen: WatchState, look: ChainSnapshot) -> list[DiamondLog]:
-    """Registrations that did not fire yet; an id that a reorg moved to another block did."""
+    """Registrations that have not fired; an id that a reorg moved to another block has."""
     known = {ident for _, ident in seen.ids}
     found: dict[int, DiamondLog] = {}
     for line in _lines(look, REGISTERED):
@@ -163,7 +163,7 @@ def _fresh(seen: WatchState, look: ChainSnapshot) -> list[DiamondLog]:
 
 
 def _log(seen: WatchState, look: ChainSnapshot) -> list[ChainEvent]:
-    """Growth and clearing by the count; the events show a log that was cleared and has filled up again."""
+    """Growth and clearing, by the count; events reveal a log that was cleared and has filled up again."""
     if seen.count < 0 or look.count is None:
         return []
     clears, posts = _lines(look, FEEDBACK_CLEARED), _lines(look, FEEDBACK_SUBMITTED)
@@ -187,7 +187,7 @@ def _lines(look: ChainSnapshot, topic: str) -> list[DiamondLog]:
 
 
 def _thinned(trail: tuple[BlockRef, ...]) -> tuple[BlockRef, ...]:
-    """Every second one of the older half goes when there are too many; the oldest stays."""
+    """Drop every second entry of the older half when there are too many; keep the oldest."""
     if len(trail) <= TRAIL:
         return trail
     older, newer = trail[: TRAIL // 2], trail[TRAIL // 2 :]

@@ -1,4 +1,4 @@
-"""Continuous personas: again when the last run ended, later and later while nothing new is found."""
+"""Continuous personas: start again after each run, with back-off while nothing new is found."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fleet.triggers.deliver import deliver, tell
 from fleet.triggers.model import Firing, FiringSink, Skip, round_key
 
 AGAIN_S = 300.0
-"""A firing of which nobody heard again is offered again. Its key is the same, so it starts nothing twice."""
+"""Seconds until a firing without a result is repeated. Its key is the same, so no run starts twice."""
 WAKE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What the journal knows of a persona: runs that ended, and how many of the last found nothing new.
+    """A persona's runs in the journal: `count` ended, the last `quiet` of them without anything new.
 
-    `count` is in the key, so daemons that share a journal agree on it; `ended` is when the last one did.
+    `count` is part of the key, so daemons that share a journal agree on it; `ended` is the last run's end.
     """
 
     count: int = 0
@@ -33,7 +33,7 @@ class Rounds:
     ended: datetime | None = None
 
     def after(self, *, found: bool, well: bool, ended: datetime) -> Rounds:
-        """With one more run; one that did not end well looked at too little to count as quiet."""
+        """Add one run; a run that did not end well looked at too little to count as quiet."""
         return Rounds(self.count + 1, 0 if found else self.quiet + well, ended)
 
 
@@ -46,18 +46,18 @@ class Pace:
 
     @classmethod
     def of(cls, trigger: Trigger) -> Pace:
-        """Of a `continuous` trigger; without `backoff` it does not back off."""
+        """The pace of a `continuous` trigger; constant without `backoff`."""
         shortest = parse_duration(trigger.continuous or "")
         return cls(shortest, parse_duration(trigger.backoff) if trigger.backoff else shortest)
 
     def pause(self, quiet: int) -> float:
-        """Doubles with every run in a row that found nothing new."""
+        """The pause, doubled for each consecutive run without anything new."""
         return Backoff(self.shortest, self.longest).pause(quiet)
 
     def wait(self, rounds: Rounds, now: datetime) -> float:
         """Seconds from now to the next start; a first run waits the shortest pause.
 
-        Never more than the pause, whatever the clock was set to since the last run.
+        Never more than the pause, even if the clock was set since the last run.
         """
         pause = self.pause(rounds.quiet)
         if rounds.ended is None:
@@ -73,9 +73,9 @@ class _Turn:
 
 
 class Continuous:
-    """Fires continuous personas; whoever runs them says when a run ended.
+    """Fires continuous personas; call `ended` after each of their runs.
 
-    `run` raises UsageError when it runs already.
+    `run` raises UsageError when already running.
     """
 
     def __init__(self, sink: FiringSink, *, clock: Clock | None = None) -> None:
@@ -86,7 +86,7 @@ class Continuous:
         self._running = False
 
     def plan(self, persona: str, trigger: Trigger, rounds: Rounds) -> None:
-        """Set the pace of a persona; a pace that it has already is not disturbed."""
+        """Set the pace of a persona; an unchanged pace keeps its timer."""
         pace, turn = Pace.of(trigger), self._turns.get(persona)
         if turn is None or turn.pace != pace:
             self._wait(persona, pace, turn.rounds if turn else rounds)
@@ -95,25 +95,25 @@ class Continuous:
         self._turns.pop(persona, None)
 
     def ended(self, persona: str, *, found: bool, well: bool = True) -> None:
-        """A run of this persona ended, whatever started it; `found` when it found something new."""
+        """Note that a run of this persona ended, whatever started it; `found`: it found something new."""
         if turn := self._turns.get(persona):
             self._wait(persona, turn.pace, turn.rounds.after(found=found, well=well, ended=self._clock.now()))
 
     def know(self, persona: str, rounds: Rounds) -> None:
-        """What a journal says that other daemons end runs in, too: it counts instead of `ended`."""
+        """Set the rounds from a journal that daemons share; replaces calls of `ended`."""
         turn = self._turns.get(persona)
         if turn and turn.rounds.count != rounds.count:
             self._wait(persona, turn.pace, rounds)
 
     def upcoming(self) -> dict[str, datetime]:
-        """When each persona starts next, as far as is known."""
+        """The next start of each persona, as far as known."""
         now, here = self._clock.now(), self._clock.monotonic()
         return {name: now + timedelta(seconds=max(turn.at - here, 0)) for name, turn in self._turns.items()}
 
     async def run(self) -> None:
         """Fire until cancelled."""
         if self._running:
-            raise UsageError("continuous triggers have been started already")
+            raise UsageError("continuous triggers are already running")
         self._running = True
         try:
             while True:
@@ -125,7 +125,7 @@ class Continuous:
             self._running = False
 
     async def fire_due(self) -> float:
-        """Fire what is due now; seconds until the next one is."""
+        """Fire what is due now; return the seconds until the next firing."""
         here = self._clock.monotonic()
         for persona, turn in [(name, turn) for name, turn in self._turns.items() if turn.at <= here]:
             turn.at = here + max(turn.pace.longest, AGAIN_S)

@@ -1,4 +1,4 @@
-"""Handing a firing to the sink so that a sink that raises or hangs costs one firing and nothing else."""
+"""Delivers a firing to the sink; a sink that raises or hangs costs only that firing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 from fleet.triggers.model import Firing, FiringSink, Skip
 
 SINK_S = 10.0
-"""A sink only records; one that takes longer is broken, and others are waiting."""
+"""A sink only records; one that takes longer is broken, and other firings are waiting."""
 
 TOO_LONG = "it could not be recorded: the sink took too long"
 
@@ -17,14 +17,14 @@ _LOG = logging.getLogger("fleet.triggers")
 
 
 async def deliver(sink: FiringSink, firing: Firing) -> str:
-    """Fire; "" when the sink took it in time, else why it did not."""
+    """Fire; "" if the sink accepted it in time, else why not."""
     with anyio.move_on_after(SINK_S):
         return await attempt(sink, firing)
     return TOO_LONG
 
 
 async def attempt(sink: FiringSink, firing: Firing) -> str:
-    """Fire; "" when the sink took it, else why it did not. The caller holds the clock."""
+    """Fire; "" if the sink accepted it, else why not. The caller sets the deadline."""
     try:
         await sink.fire(firing)
     except Exception as error:
@@ -33,7 +33,7 @@ async def attempt(sink: FiringSink, firing: Firing) -> str:
 
 
 async def tell(sink: FiringSink, skip: Skip) -> None:
-    """Skip; when even that fails, the log of the process is the last place left."""
+    """Record a Skip; if that fails, log it."""
     try:
         with anyio.fail_after(SINK_S):
             await sink.skip(skip)
@@ -44,5 +44,5 @@ async def tell(sink: FiringSink, skip: Skip) -> None:
 
 
 def described(error: Exception) -> str:
-    """The kind and the words of an error, in one short line."""
+    """The type and message of an error, in one short line."""
     return f"{type(error).__name__}: {str(error)[:300]}".rstrip(": ")

@@ -1,7 +1,7 @@
-"""Files that change: by looking, because inotify loses events and knows no network file system.
+"""Watches files by polling, because inotify loses events and does not cover network file systems.
 
-A look costs one `stat` a file; only a file whose stat changed is read. A change counts when two looks in a
-row see the same stat, so that a file that is still being written, or replaced in two steps, is left alone.
+A look costs one `stat` per file; only a file whose stat changed is read. A change counts once two consecutive
+looks see the same stat, so that a file that is being written, or replaced in two steps, does not fire.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from fleet.triggers.deliver import deliver, described, tell
 from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip, file_key
 
 KEY = "triggers.files"
-"""Where the last known content of each file lies in the journal."""
+"""Journal key of the last known content of each file."""
 LARGEST = 64 << 20
-"""Bytes; of a larger file only so much is hashed, with its size, so that a look stays short."""
+"""Bytes to hash; of a larger file only these and its size are hashed, so that a look stays short."""
 GONE = ""
-"""The digest of what is not there."""
+"""The digest of a missing file."""
 NO_FILE = "not a regular file"
-"""The digest of what is there, but is a folder, a pipe or a link, or may not be read."""
+"""The digest of a folder, a pipe, a link or an unreadable file."""
 
 Stat = tuple[int, int, int, int]
-"""(inode, mtime_ns, size, ctime_ns): they do not all stay the same when the content changes."""
+"""(inode, mtime_ns, size, ctime_ns): at least one changes with the content."""
 Watchers = Callable[[], Mapping[str, Collection[str]]]
-"""The personas whose trigger is `on = "file:<path>"`, by path."""
+"""Personas with a trigger `on = "file:<path>"`, by path."""
 
 
 class Settling:
-    """Which files have a new stat that held for two looks; pure."""
+    """Detects files whose new stat held for two looks. Pure."""
 
     def __init__(self) -> None:
         self._settled: dict[str, Stat] = {}
         self._seen: dict[str, Stat] = {}
 
     def look(self, now: Mapping[str, Stat]) -> list[str]:
-        """Names that came, changed or went, and did not change again since the look before."""
+        """Names that were added, changed or removed, and are the same as at the previous look."""
         fresh = [
             name
             for name in {*now, *self._settled}
@@ -62,17 +62,17 @@ class Settling:
         return sorted(fresh)
 
     def adopt(self, name: str) -> None:
-        """Count a file as there, with a stat that no look has: it is named when it stays, or stays away."""
+        """Assume that a file exists, with an impossible stat: reported once it settles or is missing."""
         self._settled[name] = self._seen[name] = (0, 0, 0, 0)
 
     def forget(self, name: str) -> None:
-        """Name it again at the next look, because nothing could be done about it."""
+        """Report it again at the next look, because the change could not be handled."""
         self._settled.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file of the folder that came, changed or went. `digest` is the SHA-256 of its content, hex."""
+    """A file that was added, changed or removed. `digest` is the SHA-256 of its content, hex."""
 
     kind: Literal["added", "changed", "removed"]
     path: Path
@@ -82,13 +82,13 @@ class Change:
 async def watch_personas(
     folder: Path, *, known: Mapping[Path, str] | None = None, every_s: float = 1.0
 ) -> AsyncGenerator[Change, None]:
-    """Changes of the persona files of a folder, without end; loading them is the caller's business.
+    """Yield changes of a folder's persona files until cancelled; the caller loads the files.
 
-    What is no regular file is told too, so that the loader's refusal is seen. A folder that cannot be listed
-    changes nothing: the personas that run go on.
+    Also yields anything that is not a regular file, so that the loader reports it. A folder that cannot be
+    listed counts as unchanged: its personas keep running.
 
     Args:
-        known: SHA-256 of each file as it was loaded, so that only what differs is told.
+        known: SHA-256 of each file as it was loaded; only differences are yielded.
     """
     digests = {str(path): digest for path, digest in (known or {}).items()}
     settling = Settling()
@@ -113,10 +113,10 @@ def _kind(before: str, after: str) -> Literal["added", "changed", "removed"]:
 
 
 class FileWatch:
-    """Fires the personas of a file whose content changed; the first sight of one is no change.
+    """Fires the personas of a file whose content changed; the first sight of a file does not count.
 
-    What it knows lies in the journal, so a change while nothing ran fires at the next start. `run` raises
-    UsageError when it runs already.
+    Its state is in the journal, so a change while the daemon was down fires at the next start. `run` raises
+    UsageError when already running.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class FileWatch:
     async def run(self) -> None:
         """Look until cancelled."""
         if self._running:
-            raise UsageError("files are being watched already")
+            raise UsageError("files are already being watched")
         self._running = True
         try:
             while True:
@@ -152,7 +152,7 @@ class FileWatch:
             self._running = False
 
     async def turn(self) -> None:
-        """One look, whatever comes of it."""
+        """Look once and handle any failure."""
         problem = ""
         try:
             await self.look()
@@ -163,7 +163,7 @@ class FileWatch:
         self._told = problem
 
     async def look(self) -> None:
-        """Fire what settled anew; raises what the journal raises."""
+        """Fire new settled changes; journal errors pass through."""
         if self._known is None:
             self._known = await self._load()
         watched = self._watchers()
@@ -181,7 +181,7 @@ class FileWatch:
                 self._settling.forget(path)
 
     async def _fire(self, path: str, personas: Collection[str], digest: str, count: int) -> bool:
-        """Fire first and remember then: after a crash in between the key is the same. False to try again."""
+        """Fire, then store: after a crash in between, the key is the same. False to try again."""
         refused = []
         for persona in sorted(personas):
             key = file_key(persona, hashlib.sha256(f"{path}\0{digest}".encode()).hexdigest(), count)

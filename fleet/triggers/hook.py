@@ -1,16 +1,15 @@
 """Signed webhooks: pure verification of one delivery.
 
-A sender sends four things; the first three are headers:
+A delivery has three headers and a body:
 
-    X-QA-Delivery:  an id of its own choice, 8 to 64 of A-Z a-z 0-9 _ -, new for each delivery
+    X-QA-Delivery:  an id chosen by the sender, 8 to 64 of A-Z a-z 0-9 _ -, new for each delivery
     X-QA-Timestamp: Unix seconds
     X-QA-Signature: sha256=<hex of HMAC-SHA256(secret, "<delivery>.<timestamp>.<body>")>
-    the body, at most 256 KiB; nothing in it is read
+    the body, at most 256 KiB; its content is not interpreted
 
-The delivery id is signed too: were it not, whoever sees a delivery could replay it under another id, and the
-id is what makes the key of the run. A key is taken once, for ever, by the journal: a replay starts nothing,
-and a sender that heard no answer may send the same delivery again. The hook's name is not signed: two hooks
-need two secrets.
+The signature covers the delivery id, because the id determines the run's key: otherwise an eavesdropper could
+replay a delivery under another id. The journal accepts a key only once: a replay starts nothing, and a sender
+without an answer may safely repeat a delivery. The hook's name is not signed: each hook needs its own secret.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _MAC = re.compile(r"sha256=([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One request as it came: the hook's name from the path, header pairs, and the body."""
+    """One request as received: the hook's name from the path, header pairs, and the body."""
 
     hook: str
     headers: tuple[tuple[str, str], ...]
@@ -47,7 +46,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the headers of a delivery claim; true only once the signature is."""
+    """What the headers of a delivery claim; trusted only after the signature is verified."""
 
     ident: str
     stamp: int
@@ -61,13 +60,13 @@ def sign(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
 
 
 def headers(secret: bytes, delivery: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """What a sender puts on a delivery."""
+    """The headers of a delivery."""
     mac = sign(secret, delivery, timestamp, body)
     return {DELIVERY: delivery, TIMESTAMP: str(timestamp), SIGNATURE: mac}
 
 
 def head(pairs: Iterable[tuple[str, str]], now: datetime) -> Head:
-    """The headers alone; Refused, before a byte of the body is read, when no body can make them good."""
+    """Check the headers before reading the body; Refused when no body can make them valid."""
     given = tuple(pairs)
     ident = _header(given, DELIVERY, _ID)[0]
     stamp = int(_header(given, TIMESTAMP, _SECONDS)[0])
@@ -81,11 +80,11 @@ def head(pairs: Iterable[tuple[str, str]], now: datetime) -> Head:
 def verify(
     delivery: Delivery, *, secrets: Collection[bytes], personas: Iterable[str], now: datetime
 ) -> list[Firing]:
-    """One firing for each persona; Refused when there is none: `rule` is the machine's word for why.
+    """One firing per persona; Refused for an invalid delivery: `rule` is the machine-readable reason.
 
     Args:
-        secrets: of this hook; more than one while they are being changed.
-        personas: those whose trigger is `on = "hook:<name>"`.
+        secrets: secrets of this hook; more than one during rotation.
+        personas: personas with a trigger `on = "hook:<name>"`.
     """
     said = _verified(delivery, secrets, now)
     why, due = f"webhook {delivery.hook}", datetime.fromtimestamp(said.stamp, UTC)
@@ -93,7 +92,7 @@ def verify(
 
 
 def unfired(persona: Persona, hooks: Collection[str]) -> list[Skip]:
-    """Triggers of a persona that no delivery can fire, because their webhook is not configured."""
+    """Skips for a persona's triggers whose webhook is not configured."""
     events = [trigger.on for trigger in persona.triggers if (trigger.on or "").startswith(EVENT)]
     names = [str(event).removeprefix(EVENT) for event in events]
     why = "no [hooks.{}] in fleet.toml: no delivery can fire it"
@@ -105,7 +104,7 @@ def unfired(persona: Persona, hooks: Collection[str]) -> list[Skip]:
 
 
 def _verified(delivery: Delivery, secrets: Collection[bytes], now: datetime) -> Head:
-    """The id and timestamp that were signed."""
+    """The signed id and timestamp."""
     if len(delivery.body) > LARGEST:
         raise Refused(f"larger than {LARGEST} bytes", rule="hook-size")
     said = head(delivery.headers, now)

@@ -1,6 +1,6 @@
-"""Secrets of webhooks and sinks: private files under the rules of key files, read anew for each delivery.
+"""Secrets of webhooks and sinks: private files under the rules of key files, read for each delivery.
 
-So a secret is changed by writing the file, and one that others may read is good for nothing.
+So writing the file changes the secret, and a file that others may read is rejected.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from fleet.config import FleetConfig, hook_files, sink_file
 from fleet.errors import ConfigError
 
 SHORTEST = 16
-"""Bytes; as hex of so many, 32 characters."""
+"""Minimum bytes of a secret; its hex form has 32 characters."""
 
 
 def hook_secrets(config: FleetConfig, name: str, state: Path) -> tuple[bytes, ...]:
-    """The secrets that a delivery may be signed with, the newest first; ConfigError names what to fix."""
+    """The valid secrets of a webhook, newest first; ConfigError names what to fix."""
     return tuple(_secret(path) for path in hook_files(config, name, state))
 
 
 def sink_secret(config: FleetConfig, name: str, state: Path) -> bytes:
-    """What is posted to a sink is signed with it; ConfigError names key, file and what to do."""
+    """The secret that signs posts to a sink; ConfigError names key, file and what to do."""
     path = sink_file(config, name, state)
     try:
         return _secret(path)

@@ -1,9 +1,9 @@
-"""What every trigger says: this persona is due, under this key; or: it was due and does not run, because.
+"""The output of every trigger: a Firing (a persona is due, with a key) or a Skip (due, but does not run).
 
 A key names the reason, not the scheduler: two daemons that see the same tick, event, file or delivery
-write the same key, and the journal takes a key once. So nothing here may be random, and no clock time goes
-into the key of something that is not a clock's. That two due triggers of one persona never overlap is the
-queue's business: a trigger does not know when a run ends.
+write the same key, and the journal accepts a key once. So nothing in a key may be random, and only a clock's
+trigger may put a time into it. The queue, not the trigger, keeps a persona's runs from overlapping: a trigger
+does not know when a run ends.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Protocol
 from fleet.clock import iso
 
 EVERYONE = "*"
-"""The persona of a Skip that concerns all of them: the clock stepped, the node did not answer."""
+"""The persona of a Skip that affects all personas: the clock stepped, the node did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A persona is due. `why` is one line for people; `due` is when it was, in UTC."""
+    """A persona is due. `why` is one line for people; `due` is the due time in UTC."""
 
     key: str
     persona: str
@@ -31,7 +31,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Something was due and does not run. `key` is what it, or the first of several, would have had."""
+    """A persona was due but does not run. `key` is the key of the first firing that is left out."""
 
     persona: str
     key: str
@@ -39,21 +39,21 @@ class Skip:
 
 
 class FiringSink(Protocol):
-    """Takes what the triggers say: the journal and the queue in the daemon, `FiringRecorder` in tests.
+    """Accepts firings and skips: the journal and the queue in the daemon, `FiringRecorder` in tests.
 
-    Both methods return when it is recorded, and never wait for a run. What they raise costs that one firing
-    (a Skip says so), never the schedule.
+    Both methods return once it is recorded, and never wait for a run. An exception costs that one firing
+    (with a Skip), never the schedule.
     """
 
     async def fire(self, firing: Firing) -> bool:
-        """Record and queue; False when the key was there before, so that nothing new starts."""
+        """Record and queue; False if the key is already known, so that nothing new starts."""
 
     async def skip(self, skip: Skip) -> None:
         """Record as an event."""
 
 
 class FireAll(Protocol):
-    """A sink's way to take many at once: all of them, or it raises and took none."""
+    """Accepts many firings at once: all of them, or it raises and accepts none."""
 
     async def __call__(self, firings: Sequence[Firing], /) -> None: ...
 
@@ -68,7 +68,7 @@ class FactStore(Protocol):
 
 @dataclass
 class FiringRecorder:
-    """A sink that keeps what it is told, each key once, as the journal does."""
+    """A sink that keeps firings and skips, each key once, like the journal."""
 
     fired: list[Firing] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
@@ -104,12 +104,12 @@ class MemoryFacts(dict[str, str]):
 
 
 def tick_key(persona: str, tick: datetime) -> str:
-    """`qa-ux@2026-11-21T18:00:00Z`: of a clock, by interval or cron."""
+    """`qa-ux@2026-11-21T18:00:00Z`: of an interval or cron tick."""
     return f"{persona}@{iso(tick)}"
 
 
 def round_key(persona: str, count: int) -> str:
-    """`qa-fuzz@round:17`: of a continuous persona, after 17 runs ended."""
+    """`qa-fuzz@round:17`: of a continuous persona after 17 ended runs."""
     return f"{persona}@round:{count}"
 
 
@@ -124,7 +124,7 @@ def file_key(persona: str, digest: str, count: int) -> str:
 
 
 def hook_key(persona: str, hook: str, delivery: str) -> str:
-    """`qa-ux@hook:deploy:8f3a…`: with the hook's name, so that no sender can use up another one's ids."""
+    """`qa-ux@hook:deploy:8f3a…`: with the hook's name, so that a sender cannot use up another hook's ids."""
     return f"{persona}@hook:{hook}:{delivery}"
 
 

@@ -1,8 +1,8 @@
-"""The clock: interval and cron triggers, planned and planned anew while the daemon runs.
+"""Clock triggers: interval and cron, planned and replanned while the daemon runs.
 
-Timers are monotonic, so a step of the wall clock goes unseen until the next one: this looks at least every
-30 s and before anything is planned or fires, and plans anew when wall and monotonic time differ by more
-than 5 s. A clock that was wrong only between two looks has then left nothing planned by it.
+Timers are monotonic, so a step of the wall clock goes unnoticed until the next timer. Therefore wall and
+monotonic time are compared at least every 30 s and before anything is planned or fires; when they differ by
+more than 5 s, everything is replanned. A clock that was wrong only between two looks leaves no wrong plan.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from fleet.triggers.scheduler import Alarm, Cron
 from fleet.triggers.ticks import Every, Schedule, Ticks, named
 
 WAKE_S = 30.0
-"""The longest sleep: how late a step of the wall clock is noticed."""
+"""Maximum sleep, and so the maximum delay until a step of the wall clock is noticed."""
 STEP_S = 5.0
-"""Less is drift, which the next wake-up absorbs."""
+"""Minimum step; less is drift, which the next wake-up absorbs."""
 CROWD = 1000
-"""Firings that are recorded together."""
+"""Maximum firings recorded together."""
 
 _LOG = logging.getLogger("fleet.triggers")
 
@@ -48,7 +48,7 @@ class _Planned:
 class Clockwork:
     """Fires personas at their ticks. Plans may change at any time, before and while it runs.
 
-    `run` raises UsageError when it runs already; after it ended it may run again, with the same plans.
+    `run` raises UsageError when already running; after it ends it may run again with the same plans.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class Clockwork:
         self._ready = asyncio.Event()
         self._alarm: Alarm | None = None
         self._lead = self._drift(self._clock.now())
-        self._steps: list[Skip] = []  # to be told
+        self._steps: list[Skip] = []  # to record
 
     def plan(self, persona: str, triggers: Sequence[Trigger], *, since: datetime | None = None) -> None:
-        """Set the clock triggers of a persona; those that it had and keeps are not disturbed.
+        """Set the clock triggers of a persona; unchanged triggers keep their timers.
 
         Args:
-            since: its last tick, or when it was first seen, as the journal knows them; now when it does not.
-                A restart that passes it neither delays a daily persona nor hides what it missed.
+            since: its last tick, or when it was first seen, from the journal; default now. With it, a restart
+                neither delays a daily persona nor hides missed ticks.
         """
         now = self._notice()
-        since = min(since or now, now)  # the clock was wrong when it was written
+        since = min(since or now, now)  # a future time was written by a wrong clock
         wanted = dict(_plans(persona, triggers))
         for job in self._jobs.pop(persona, []):
             if job not in wanted:
@@ -93,7 +93,7 @@ class Clockwork:
             self._jobs[persona] = list(wanted)
 
     def drop(self, persona: str) -> None:
-        """Forget a persona, and what of it was due but not handed over yet."""
+        """Forget a persona and its due firings that are not yet delivered."""
         self.plan(persona, ())
 
     def upcoming(self) -> dict[str, datetime]:
@@ -107,13 +107,13 @@ class Clockwork:
     async def run(self) -> None:
         """Fire until cancelled."""
         if self._alarm is not None:
-            raise UsageError("the clock has been started already")
+            raise UsageError("the clock is already running")
         self._alarm = alarm = Alarm(self._clock, self._on_tick)
         try:
             for job in self._planned:
                 self._add(job)
             alarm.start()
-            self._ready.set()  # for what an earlier stop left
+            self._ready.set()  # deliver what an earlier stop left
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._hand_over)
                 while True:
@@ -125,14 +125,14 @@ class Clockwork:
                 await alarm.stop()
 
     async def wake(self) -> None:
-        """Look at the clock now: what is due fires, and a step of it is noticed."""
+        """Check the clock now: fire what is due, and notice a step."""
         self._notice()
         await self._tell_steps()
         if self._alarm is not None:
             self._alarm.wake()
 
     def _notice(self) -> datetime:
-        """Now; plans anew when the wall clock was set since the last time: told by whoever may wait."""
+        """The current time; replan if the wall clock was set. `_tell_steps`, which may wait, records it."""
         now = self._clock.now()
         lead = self._drift(now)
         step = lead - self._lead
@@ -169,7 +169,7 @@ class Clockwork:
             self._alarm.remove(job)
 
     def _on_tick(self, job: str, tick: datetime) -> None:
-        """Keep what is due until the sink has time; of a trigger that still waits there, the latest tick."""
+        """Queue a due tick for the sink; of a trigger that is already queued, keep only the latest tick."""
         self._notice()
         first = self._planned[job].schedule.take(tick)
         if first is None:
@@ -187,7 +187,7 @@ class Clockwork:
                 await self._hand_over_until_stuck()
 
     async def _hand_over_until_stuck(self) -> None:
-        """One deadline for all that is due, put off as they go: a scope for each costs more than the rest."""
+        """Deliver under one deadline, extended on the way: a scope per firing costs more than the firing."""
         due: dict[str, Firing] = {}
         with anyio.CancelScope() as scope:
             while self._due:
@@ -204,7 +204,7 @@ class Clockwork:
                 await tell(self._sink, Skip(firing.persona, firing.key, TOO_LONG))
 
     async def _take(self, due: dict[str, Firing]) -> None:
-        """Move what is longest due to `due`, by job; what was missed is told."""
+        """Move the longest due firings to `due`, by job; record missed ticks as Skips."""
         room = 1 if self._fire_all is None or self._alone else CROWD
         self._alone = max(0, self._alone - 1)
         while self._due and len(due) < room:
@@ -231,7 +231,7 @@ class Clockwork:
                 await tell(self._sink, Skip(firing.persona, firing.key, problem))
 
     def _one_by_one(self, due: dict[str, Firing], problem: str) -> None:
-        """Put back what could not be recorded at once: what is wrong with which of them shows then."""
+        """Requeue firings that could not be recorded together, to find out which of them fails."""
         _LOG.warning("%d firings go one by one: %s", len(due), problem)
         self._alone = len(due)
         for job, firing in reversed(due.items()):
@@ -241,7 +241,7 @@ class Clockwork:
 
 
 def _plans(persona: str, triggers: Sequence[Trigger]) -> Iterator[tuple[str, tuple[str, Ticks]]]:
-    """Job id to (why, ticks). The id says what the trigger is: a trigger that stays keeps its job."""
+    """Job id to (why, ticks). The id describes the trigger: an unchanged trigger keeps its job."""
     for trigger in triggers:
         if trigger.every is not None:
             why = f"every {trigger.every}"

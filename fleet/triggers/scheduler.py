@@ -1,13 +1,14 @@
-"""APScheduler 3 as the fleet uses it, and the only file that imports it.
+"""The fleet's use of APScheduler 3; only this file imports it.
 
-What it does is keep ten thousand next ticks in order and wake up for them. What a tick is, and which of
-several missed ones fires, is decided in `ticks.py`. Three things differ from its usual use:
+APScheduler keeps ten thousand next ticks in order and wakes up for them. `ticks.py` defines the ticks and
+decides which of several missed ones fires. Three things differ from the usual use:
 
-* Its jobs do nothing: the event of their submission hands over the scheduled time, which a job never
-  learns. So nothing is ever too late to start, and the grace for misfires, 1 s by default, is none.
-* The time zone is the clock. APScheduler reads the time as `datetime.now(timezone)` and nowhere else, so a
-  zone that answers with the injected clock makes every decision testable without waiting.
-* Its own interval trigger walks through every missed tick; ten years of seconds would hang the daemon.
+* Jobs do nothing: the event of their submission carries the scheduled time, which a job itself does not get.
+  So no job is ever too late, and the misfire grace time, 1 s by default, is unlimited.
+* The time zone is the clock. APScheduler reads the time only as `datetime.now(timezone)`, so a time zone that
+  returns the injected clock's time makes every decision testable without waiting.
+* Our own triggers: APScheduler's interval trigger iterates over every missed tick, and ten years of seconds
+  would hang the daemon.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fleet.triggers.ticks import Ticks, following
 class Alarm:
     """Calls `on_tick(job, tick)` in the running event loop when a job's tick is due.
 
-    Jobs are added, moved and removed while it runs, that is inside `started`.
+    Add, move and remove jobs only while it runs.
     """
 
     def __init__(self, clock: Clock, on_tick: Callable[[str, datetime], None]) -> None:
@@ -54,19 +55,19 @@ class Alarm:
             await anyio.lowlevel.checkpoint()  # APScheduler stops in a callback of the loop
 
     def add(self, job: str, ticks: Ticks, tick: datetime) -> None:
-        """A new job, whose first tick is `tick`."""
+        """Add a job whose first tick is `tick`."""
         trigger = _Coming(ticks, self._zone)
         self._scheduler.add_job(_nothing, trigger, id=job, name=job, next_run_time=self._local(tick))
 
     def move(self, job: str, tick: datetime) -> None:
-        """Let the next tick of a job be another one."""
+        """Change the next tick of a job."""
         self._scheduler.modify_job(job, next_run_time=self._local(tick))
 
     def remove(self, job: str) -> None:
         self._scheduler.remove_job(job)
 
     def wake(self) -> None:
-        """Look at the clock soon, in the loop."""
+        """Check the clock soon, in the event loop."""
         self._scheduler.wakeup()
 
     def _local(self, tick: datetime) -> datetime:
@@ -84,7 +85,7 @@ class Cron:
 
     @classmethod
     def of(cls, expression: str) -> Cron:
-        """APScheduler would read weekday 0 as Monday: it is given names."""
+        """Parse an expression. Passes weekday names, since APScheduler would read 0 as Monday."""
         fields = parse_cron(expression)
         return cls(
             CronTrigger(
@@ -101,7 +102,7 @@ class Cron:
         return self._from(moment + timedelta(microseconds=1))
 
     def latest(self, moment: datetime) -> datetime:
-        """By halving, because a CronTrigger only looks ahead. Two ticks are at most eight years apart."""
+        """Search by bisection, as a CronTrigger only looks ahead. Ticks are at most eight years apart."""
         back = timedelta(minutes=1)
         while (tick := self._from(moment - back)) > moment:
             back *= 2
@@ -128,24 +129,24 @@ def _list(values: Sequence[object], all_of_them: int) -> str:
 
 
 def _nothing() -> None:
-    """What an APScheduler job of the fleet does."""
+    """The function of every APScheduler job."""
 
 
 class _Nothing(BaseExecutor):  # type: ignore[misc]
-    """Runs no job: the submission itself is what the fleet listens to."""
+    """Runs no job: the fleet only needs the submission event."""
 
     def _do_submit_job(self, job: Any, run_times: list[datetime]) -> None:
         self._run_job_success(job.id, [])
 
 
 class _Coming(BaseTrigger):  # type: ignore[misc]
-    """Our ticks, as APScheduler asks for them: after the one that was submitted, or that it looked at."""
+    """Adapts our ticks to APScheduler, which asks for the tick after the last submitted or inspected one."""
 
     __slots__ = ("_answer", "_ticks", "_zone")
 
     def __init__(self, ticks: Ticks, zone: tzinfo) -> None:
         self._ticks, self._zone = ticks, zone
-        self._answer: tuple[datetime, datetime, datetime] | None = None  # each is asked for twice
+        self._answer: tuple[datetime, datetime, datetime] | None = None  # APScheduler asks twice for each
 
     def get_next_fire_time(self, previous_fire_time: datetime, now: datetime) -> datetime:
         last = self._answer
@@ -158,13 +159,13 @@ class _Coming(BaseTrigger):  # type: ignore[misc]
 
 
 class _Wall(tzinfo):
-    """UTC as the injected clock has it. Ticks carry this very object, so they are never converted."""
+    """UTC by the injected clock. Ticks carry this object itself, so they are never converted."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def fromutc(self, _moment: datetime) -> datetime:
-        """What `datetime.now(zone)` answers."""
+        """The result of `datetime.now(zone)`."""
         return self._clock.now().replace(tzinfo=self)
 
     def utcoffset(self, _moment: datetime | None) -> timedelta:

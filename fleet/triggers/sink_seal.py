@@ -1,4 +1,4 @@
-"""What is posted to a sink is signed with that sink's secret, as a webhook's sender signs."""
+"""Signs posts to a sink with that sink's secret, as the sender of a webhook does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.triggers.hook_secret import sink_secret
 
 
 class SinkSeal:
-    """Signs a body for one of the sinks; ConfigError at once for a sink whose secret is no good."""
+    """Signs a body for one of the sinks; the constructor raises ConfigError for an invalid secret."""
 
     def __init__(self, config: FleetConfig, sinks: Iterable[str], state: Path, clock: Clock) -> None:
         self._config, self._state, self._clock = config, state, clock

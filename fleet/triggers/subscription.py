@@ -1,7 +1,7 @@
-"""A subscription to new blocks that only wakes the watch over the chain, and is made again when it is lost.
+"""A subscription to new blocks that only wakes the chain watch, and reconnects when lost.
 
-What fires is read over HTTP from the durable cursor, as without it (chain.py). So a subscription that lies,
-repeats itself, floods, falls silent or goes away changes when the next look is, and nothing else.
+Events are read over HTTP from the durable cursor, as without a subscription (chain.py). So one that lies,
+repeats itself, floods, falls silent or disconnects affects only the time of the next look.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fleet.clock import Clock, SystemClock
 from fleet.errors import Unreachable
 
 AGAIN = Backoff(1.0, 300.0)
-"""Seconds before a lost subscription is made again; doubles with each loss in a row."""
+"""Seconds before resubscribing; doubles with each consecutive loss."""
 STEADY_S = 60.0
-"""A subscription that held for so long was a good one: the next loss is the first in a row."""
+"""Seconds after which a subscription counts as good and resets the back-off."""
 
 
 class FollowHeads(Protocol):
-    """Subscribes and calls `head` at each new block until the subscription is lost: Unreachable, and why."""
+    """Subscribes and calls `head` at each new block until the subscription is lost: raises Unreachable."""
 
     async def __call__(
         self, url: str, *, subscribed: Callable[[], None], head: Callable[[], None]
@@ -32,10 +32,10 @@ class FollowHeads(Protocol):
 
 
 class HeadSubscription:
-    """Calls `wake` at each new block, and when a subscription begins: blocks may have come before it.
+    """Calls `wake` at each new block, and when a subscription begins, since blocks may have preceded it.
 
-    `report` gets "" when a subscription begins, and why there is none when one is lost or cannot be made,
-    each once and not at every attempt.
+    `report` gets "" when a subscription begins, and the reason when it is lost or cannot be made; each once,
+    not at every attempt.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class HeadSubscription:
         self._began: float | None = None
 
     async def run(self) -> NoReturn:
-        """Subscribe, and again after each loss, until cancelled."""
+        """Subscribe, and resubscribe after each loss, until cancelled."""
         follow = self._follow
         if follow is None:
             follow = await to_thread.run_sync(_over_websocket)

@@ -1,4 +1,4 @@
-"""When a clock's ticks are: pure, the same on every machine, countable in one step over any gap."""
+"""The ticks of a clock: pure, the same on every machine, computed in one step over any gap."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Protocol
 from fleet.clock import iso
 
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
-"""Every interval is counted from here, so that machines that start at different times agree."""
+"""The origin of every interval, so that machines that start at different times agree."""
 SECOND = timedelta(seconds=1)
 NAMED = 5
-"""Ticks that a Skip names one by one."""
+"""Maximum ticks that a Skip names individually."""
 
 
 class Ticks(Protocol):
-    """A schedule without end. All moments are UTC, all ticks whole seconds."""
+    """An endless schedule. All moments are UTC, all ticks whole seconds."""
 
     def after(self, moment: datetime) -> datetime:
-        """The first tick later than `moment`."""
+        """The first tick after `moment`."""
 
     def latest(self, moment: datetime) -> datetime:
         """The last tick at or before `moment`."""
 
     def first(self, since: datetime) -> datetime:
-        """The first tick of a persona that is known since then, or whose last tick that was."""
+        """The first tick of a persona that was first seen, or last fired, at `since`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A tick each `period` seconds, `offset` seconds after a multiple of it since EPOCH."""
+    """A tick every `period` seconds, `offset` seconds after each multiple of it since EPOCH."""
 
     period: int
     offset: int = 0
@@ -44,7 +44,7 @@ class Every:
 
     @classmethod
     def of(cls, period: float, persona: str) -> Every:
-        """Spread over the period by a hash of the persona: random would differ between machines."""
+        """Offset by a hash of the persona: a random offset would differ between machines."""
         spread = int.from_bytes(hashlib.sha256(persona.encode()).digest()[:8], "big")
         return cls(int(period), spread % int(period))
 
@@ -55,13 +55,13 @@ class Every:
         return self._origin + (moment - self._origin) // self._step * self._step
 
     def first(self, since: datetime) -> datetime:
-        """After one full period: a persona does not run because it was just dropped in (facts 1.11)."""
+        """After one full period: adding a persona must not run it at once (facts 1.11)."""
         return self.after(since + self._step - timedelta(microseconds=1))
 
 
 @dataclass(frozen=True, slots=True)
 class TickSpan:
-    """Ticks that this process fired one after the other, none left out between them."""
+    """Consecutive ticks that this process fired, without a gap."""
 
     first: datetime
     last: datetime
@@ -70,9 +70,9 @@ class TickSpan:
         return self.first <= tick <= self.last
 
     def grown(self, tick: datetime, *, missed: bool) -> TickSpan:
-        """With one more tick. After a gap it starts anew, because what lies in the gap never fired.
+        """Add a tick. After a gap the span restarts, because the ticks in the gap never fired.
 
-        A tick before it changes nothing: the clock was set back, and only the journal guards that far.
+        A tick before the span is ignored: the clock was set back, and only the journal guards that far.
         """
         if tick < self.first:
             return self
@@ -80,9 +80,9 @@ class TickSpan:
 
 
 def following(ticks: Ticks, previous: datetime, now: datetime) -> datetime:
-    """The tick to fire after `previous`: the next one, or, when several are due, the latest of them.
+    """The tick to fire after `previous`: the next one, or the latest if several are due.
 
-    One step however long the gap: a clock that was set ten years forward costs no more than a late timer.
+    One step for any gap: a clock that was set ten years forward costs no more than a late timer.
     """
     coming = ticks.after(previous)
     return ticks.latest(now) if coming <= now else coming
@@ -90,14 +90,14 @@ def following(ticks: Ticks, previous: datetime, now: datetime) -> datetime:
 
 @dataclass(slots=True)
 class Schedule:
-    """One schedule under way: the tick that is next, and what fired."""
+    """The progress of one schedule: its next tick, and the ticks that fired."""
 
     ticks: Ticks
     next: datetime
     span: TickSpan | None = None
 
     def take(self, tick: datetime) -> datetime | None:
-        """Move past `tick`, which is due; the first tick that fires with it, None when it fired before."""
+        """Move past the due `tick`; return the first tick that fires with it, or None if it already fired."""
         first, missed = self.next, self.next < tick
         again = self.span is not None and tick in self.span
         self.next = self.ticks.after(tick)
@@ -105,10 +105,10 @@ class Schedule:
         return None if again else first
 
     def reset(self, now: datetime) -> None:
-        """Choose the next tick anew, because the wall clock was set to `now`.
+        """Choose the next tick again, because the wall clock was set to `now`.
 
-        Set forward: what was next is due, and stays. Set back into ticks that fired: the one after the last
-        of them, because their keys are used. Set back further, so it had been wrong: the next from there.
+        Set forward: the next tick is due, and stays. Set back into ticks that fired: the tick after the last
+        of them, because their keys are used. Set back further (it had been wrong): the next from now.
         """
         if self.next <= now:
             return
@@ -120,7 +120,7 @@ class Schedule:
 
 
 def named(ticks: Ticks, first: datetime, until: datetime) -> str:
-    """The ticks from `first` to before `until`, as a Skip names them: some, then the last one."""
+    """The ticks from `first` to before `until` for a Skip: the first few, then the last one."""
     names: list[str] = []
     tick = first
     while tick < until and len(names) < NAMED:

@@ -1,8 +1,8 @@
-"""New blocks over web3's persistent WebSocket provider, from a server that is not trusted.
+"""New blocks over web3's persistent WebSocket provider, from an untrusted server.
 
-That provider runs on asyncio, with a task of its own that reads the socket: nothing of either leaves this
-file. Bounded are the time to connect and to be answered, the size of a message and how fast messages are
-read. Neither a proxy of the environment nor a redirect to another host is followed, as over HTTP.
+The provider runs on asyncio and reads the socket in its own task; this file hides both. The time to connect
+and to get an answer, the size of a message and the read rate are bounded. As over HTTP, a proxy from the
+environment is not used, and a redirect to another host is not followed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fleet.unanswered import unanswered
 from sandbox import strict_json
 
 ANSWER_S = 10.0
-"""For the connection, and again for the answer to the subscription."""
+"""Deadline of the connection, and of the answer to the subscription."""
 ALIVE_S = 20.0
-"""Between two pings; a server that leaves one unanswered for as long is gone."""
+"""Seconds between pings; a server that does not answer one for as long is gone."""
 CLOSE_S = 2.0
 LARGEST = 256 * 1024
-"""Bytes of a message; that of a head has one or two thousand."""
+"""Maximum bytes of a message; a new head takes one or two thousand."""
 PACE_S = 0.005
-"""After each message: a flood is read at 200 a second, and waits in the sender's buffers, not in ours."""
+"""Pause after each message: a flood is read at 200 a second, and waits in the sender's buffers, not ours."""
 
 
 async def follow_heads(
@@ -49,7 +49,7 @@ async def follow_heads(
             head()
     except Unreachable:
         raise
-    except Exception as error:  # what a hostile answer makes of web3 has no common type
+    except Exception as error:  # web3 raises any type on a hostile answer
         raise Unreachable(_words(error)) from None
     finally:
         await _close(provider)
@@ -57,7 +57,7 @@ async def follow_heads(
 
 
 class _Provider(WebSocketProvider):
-    """web3's provider for one subscription: one request, one answer, then messages of the subscription."""
+    """web3's provider for one subscription: one request, one answer, then the subscription's messages."""
 
     def __init__(self, url: str, answer_s: float) -> None:
         place = urlsplit(url)
@@ -76,17 +76,17 @@ class _Provider(WebSocketProvider):
         self._answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     async def socket_recv(self) -> RPCResponse:
-        """The next message of the subscription; Unreachable ends web3's task that reads."""
+        """The next message of the subscription; Unreachable ends web3's reader task."""
         try:
             return cast(RPCResponse, await self._next())
         except Unreachable as error:
             if not self._answer.done():
                 self._answer.set_exception(error)
-                self._answer.exception()  # asyncio complains of one that nothing looked at
+                self._answer.exception()  # asyncio warns about an exception that was never retrieved
             raise
 
     async def recv_for_request(self, rpc_request: RPCRequest) -> RPCResponse:
-        """The answer to the one request. web3 itself would look for it with every turn of the event loop."""
+        """The answer to the one request. web3 itself would poll for it at every turn of the event loop."""
         await asyncio.wait({self._answer}, timeout=self.request_timeout)
         if not self._answer.done():
             raise Unreachable(f"the server did not answer the subscription within {self.request_timeout:g} s")
@@ -100,11 +100,11 @@ class _Provider(WebSocketProvider):
             message = await self._message()
             if message.get("method") != "eth_subscription":
                 if self._answer.done():
-                    raise Unreachable("the server answered what was not asked")
+                    raise Unreachable("the server sent an unexpected answer")
                 self._answer.set_result(message)
                 continue
             await asyncio.sleep(PACE_S)
-            if self._answer.done():  # before, nothing takes them, and they would pile up
+            if self._answer.done():  # before that, nothing consumes messages, and they would pile up
                 return message
 
     async def _message(self) -> dict[str, Any]:
@@ -122,13 +122,13 @@ class _Provider(WebSocketProvider):
 
 async def _close(provider: _Provider) -> None:
     with anyio.move_on_after(CLOSE_S, shield=True):
-        for _ in range(2):  # the first passes on what ended the task that reads, and leaves the socket open
+        for _ in range(2):  # the first call raises the reader task's error and leaves the socket open
             with suppress(Exception):
                 await provider.disconnect()
 
 
 def _words(error: Exception) -> str:
-    """Why, without the URL, whose path may hold a key."""
+    """The error's text without the URL, whose path may hold a key."""
     cause = error.__cause__ or error if isinstance(error, ProviderConnectionError) else error
     said = unanswered(error) or f"{type(cause).__name__}: {cause}".rstrip(": ")
     return clean(said, 200)

@@ -1,7 +1,7 @@
 """The explicit table of tools: adding one is one file and one line.
 
-The trusted side reads the whole table, `TOOLS`; a jail imports only the tool it is asked for, because what
-it would import for the six others is a third of its start.
+The trusted side reads the whole table, `TOOLS`; a jail imports only the requested tool, because the imports
+of the other six would take a third of its start-up time.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from importlib import import_module
 from sandbox.spec import ToolSpec
 
 NAMES = ("qa_create", "qa_compile", "qa_publish", "qa_call", "qa_fetch", "qa_chain", "qa_report")
-"""Each is a module of this package, with its `SPEC`."""
+"""Modules of this package, each with a `SPEC`."""
 
 TOOLS: dict[str, ToolSpec]
-"""Every tool by its name; made when it is first asked for."""
+"""Every tool by name; built on first access."""
 
 
 def tool(name: object) -> ToolSpec | None:
-    """The tool of this name; None when there is none."""
+    """The tool of this name, or None."""
     if name not in NAMES:
         return None
     spec: ToolSpec = import_module(f"{__name__}.{name}").SPEC

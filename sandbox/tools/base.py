@@ -1,4 +1,4 @@
-"""What every result says first."""
+"""The common fields of every result."""
 
 from __future__ import annotations
 

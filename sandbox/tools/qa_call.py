@@ -1,4 +1,4 @@
-"""One agent turn through the proxy under the run's throwaway identity, and what it cost."""
+"""One agent turn through the proxy under the run's throwaway identity, and its cost."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MAX_REPLY = 4_000
 PAYMENT_REQUIRED = 402
 UNAUTHORIZED = 401
 SKEW_S = 60.0
-"""A token that is off by more is refused by right."""
+"""Seconds; the platform may refuse a token that is off by more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`claim_from` goes into the body as a false sender; `raw` is sent verbatim instead of a sound body.
+    """`claim_from` is put into the body as a false sender; `raw` is sent verbatim instead of a valid body.
 
     With `fund`, a 402 is answered once: claim the daily credit and call again. `unsigned` leaves the
     caller's token out.
@@ -43,10 +43,10 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`charged` is creditOf before less after, in wei, 0 on a platform without credits; `caller` whom the
-    platform says it saw.
+    """`charged` is creditOf before minus after, in wei, 0 on a platform without credits; `caller` is the
+    sender by the platform's account.
 
-    `stream_ok` is true of a stream whose framing, UTF-8, JSON and finish reason all hold.
+    `stream_ok` is true for a stream with valid framing, UTF-8, JSON and finish reason.
     """
 
     reply: str = ""
@@ -79,7 +79,7 @@ def run(args: Args, ctx: Context) -> Result:
 
 
 def _send(args: Args, ctx: Context, deadline: Deadline) -> http.HttpReply:
-    """One request with a token of its own: a stale one is never sent."""
+    """Send one request with a fresh token: a stale one is never sent."""
     token = "" if args.unsigned else rpc.token(KEY, ctx.route, deadline)
     headers = {"content-type": "application/json"} | ({ctx.token_header: token} if token else {})
     url = http.absolute(ctx.stream_url if args.stream else ctx.call_url, "/ctx/proxy")
@@ -92,7 +92,7 @@ def _send(args: Args, ctx: Context, deadline: Deadline) -> http.HttpReply:
 
 
 def _skew(token: str, reply: http.HttpReply) -> float:
-    """Seconds from the platform's clock, by its own word, to the one that dated the token; 0 if unknown."""
+    """Seconds from the platform's clock, by its Date header, to the token's clock; 0 if unknown."""
     try:
         return int(token.split(":")[1]) - parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
     except (ValueError, IndexError, OverflowError):
@@ -114,7 +114,7 @@ def _claim(ctx: Context, deadline: Deadline) -> None:
 
 
 def _credit(ctx: Context, deadline: Deadline) -> int:
-    """A credit that cannot be read fails the call: `charged` is never a guess."""
+    """The caller's credit; if unreadable, the call fails: `charged` is never a guess."""
     if "creditOf" in ctx.lacks:
         return 0
     (credit,) = rpc.view(ctx, "creditOf", ctx.keys[KEY], deadline=deadline)

@@ -14,7 +14,7 @@ from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 EXACT = 1 << 53
-"""Integers from here on are decimal strings: JSON readers lose their last digits."""
+"""Integers from here up are decimal strings: JSON readers lose their last digits."""
 
 MAX_TEXT = 4_096
 
@@ -23,7 +23,7 @@ MAX_TEXT = 4_096
 class Args:
     """`args` by the function's types: integers as numbers or decimal strings, bytes as 0x hex.
 
-    An address may be a label of this run's keys (`caller`), a metadata key its role or its name.
+    An address may be a label of this run's keys (`caller`), a metadata key may be its role or name.
     """
 
     function: str
@@ -32,7 +32,7 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`value` is the one value, or a list when the function returns several; read at `block`."""
+    """`value` is the returned value, or a list of several; read at `block`."""
 
     value: Any = None
     block: int = 0
@@ -55,7 +55,7 @@ def run(args: Args, ctx: Context) -> Result:
 
 
 def _typed(kind: str, value: object, ctx: Context, pointer: str) -> abi.Value:
-    """An argument as its Solidity type, proved by encoding it."""
+    """An argument as its Solidity type, verified by encoding it."""
     typed = value
     if kind == "address" and isinstance(value, str):
         typed = ctx.keys.get(value, value)

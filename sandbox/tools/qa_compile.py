@@ -1,4 +1,4 @@
-"""The platform's compiler on one source, or its loader on given bytes, in this jail."""
+"""Runs the platform's compiler on one source, or its loader on given bytes, in this jail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_TIMEOUT_S = 20.0
 class Args:
     """With `module_hex` the loader is run on these bytes instead of the compiler on `source`.
 
-    `timeout_s` is of processor time, its descendants' included: at most two fifths of the call's time count.
+    `timeout_s` is processor time, with descendants; at most two fifths of the call's time are used.
     """
 
     source: str = ""
@@ -27,10 +27,10 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`ok` is `outcome == "accepted"`; `valid` is a real engine's word; spans are byte offsets.
+    """`ok` is `outcome == "accepted"`; `valid` is a real engine's verdict; spans are byte offsets.
 
-    With the outcome `unknown` the `error_class` is `busy`. Processor times of the process and of the control
-    that ran when it had to be stopped, 0 when none did.
+    With the outcome `unknown` the `error_class` is `busy`. Processor times are those of the process and of
+    the control that ran when the process had to be stopped, 0 without one.
     """
 
     outcome: str = ""

@@ -1,4 +1,4 @@
-"""Register one disposable name under its own throwaway key, without making it a MAIN identity."""
+"""Registers one disposable name under its own throwaway key, without making it a MAIN identity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`ok` only when the chain itself says that `owner` owns `name` and has no MAIN identity."""
+    """`ok` only if, according to the chain, `owner` owns `name` and has no MAIN identity."""
 
     name: str = ""
     owner: str = ""
@@ -54,7 +54,7 @@ def run(args: Args, ctx: Context) -> Result:
 
 
 def _approve(name: str, ctx: Context, deadline: Deadline) -> None:
-    """Allow the diamond to take the price. A price that cannot be read is never taken for 0."""
+    """Allow the diamond to take the price. An unreadable price never counts as 0."""
     if "registrationCost" in ctx.lacks:
         return
     (cost,) = rpc.view(ctx, "registrationCost", deadline=deadline)
@@ -69,7 +69,7 @@ def _approve(name: str, ctx: Context, deadline: Deadline) -> None:
 
 
 def _read_back(sent: Result, receipt: rpc.TxReceipt, ctx: Context, deadline: Deadline) -> Result:
-    """A hash is not success: status, then owner, id and MAIN as the chain has them."""
+    """Check status, then owner, id and MAIN on chain: a hash is not success."""
     if receipt.status != 1:
         kind = "oog" if ran_out(receipt.gas_used, sent.gas_limit) else "reverted"
         return replace(sent, error=receipt.reverted or "the transaction failed", error_class=kind)
@@ -103,7 +103,7 @@ SPEC = ToolSpec(
     Cost(calls=1, writes=2),
     "mint one disposable name",
     run,
-    # a name that could not be given back again is never minted
+    # never mint a name that could not be released
     needs=("call:register", "call:releaseName", "view:ownerOfName", "view:idOfName"),
     group="chain",
     acts_on="name",

@@ -1,7 +1,7 @@
-"""One GET of a public page, once or often: status, body facts, markup faults, secrets by kind, latency.
+"""GETs a public page, once or repeatedly: status, body facts, markup faults, secrets by kind, latency.
 
-With `control` each request is followed by one of another page or host, and the page's latency is given in
-relation to it: a machine or a network that is slow is slow for both.
+With `control`, each request is followed by one to another page or host, and the page's latency is measured
+relative to it: a slow machine or network is slow for both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_REPEAT = 50
 WARM_UPS = 2
-"""Pairs that go first and are not counted: what is loaded, resolved or cached only once is in them."""
+"""Initial pairs that are not counted: they absorb what is loaded, resolved or cached only once."""
 MAX_TEXT = 8_000
 MAX_HEADERS = 40
 
@@ -31,9 +31,9 @@ _CHARSET = re.compile(r"charset=\"?([A-Za-z0-9_-]{1,20})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`origin` is sent as the Origin header; `canary` is looked for where a browser would run it.
+    """`origin` is sent as the Origin header; `canary` is searched for where a browser would run it.
 
-    `control` is a URL of the platform too; `repeat` then counts pairs.
+    `control` is another URL of the platform; `repeat` then counts pairs.
     """
 
     url: str
@@ -45,11 +45,11 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """Of the first answer; `bytes` and `sha256` are of the decoded body.
+    """Facts of the first answer; `bytes` and `sha256` are of the decoded body.
 
-    The percentiles are of `samples` requests, fewer than `repeat` when the call's time was over. `ratio` is
-    the median of what the page took in parts of what the control took right after it; 0 without a control.
-    `ok` is a status below 400; a redirect is reported in `location`, never followed.
+    The percentiles cover `samples` requests, fewer than `repeat` if the call ran out of time. `ratio` is the
+    median ratio of the page's latency to that of the control right after it; 0 without a control.
+    `ok` means a status below 400; a redirect is reported in `location`, never followed.
     """
 
     status: int = 0
@@ -64,7 +64,7 @@ class Result(ToolAnswer):
     a11y: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
-    """Fields that say nothing, because the page was too costly to look at."""
+    """Fields without a meaning, because the page was too costly to judge."""
     p50_ms: float = 0.0
     p95_ms: float = 0.0
     max_ms: float = 0.0
@@ -76,7 +76,7 @@ class Result(ToolAnswer):
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """`controls` holds the latency of the control after each of `latencies`, or nothing without one."""
+    """`controls` holds the control's latency after each of `latencies`; empty without a control."""
 
     first: http.HttpReply
     latencies: Sequence[float]
@@ -98,7 +98,7 @@ def run(args: Args, ctx: Context) -> Result:
 def _measure(
     page: http.HttpRequest, control: http.HttpRequest | None, repeat: int, deadline: Deadline
 ) -> _Measured:
-    """As many requests, or pairs, as there is time for; Failure when there was time for none."""
+    """Make as many requests, or pairs, as time permits; Failure if it permits none."""
     first: http.HttpReply | None = None
     pairs: list[tuple[float, float]] = []
     try:
@@ -112,13 +112,13 @@ def _measure(
             raise
     if first is None or not pairs:
         raise Failure("busy", "could not tell: the control gave no page to compare with")
-    counted = (pairs[WARM_UPS:] if control else pairs) or pairs  # a page too slow for more than the warm-up
+    counted = (pairs[WARM_UPS:] if control else pairs) or pairs  # or the warm-up, if the page is slow
     latencies = [own for own, _ in counted]
     return _Measured(first, latencies, [beside for _, beside in counted] if control else [])
 
 
 def _control_ms(control: http.HttpRequest, deadline: Deadline) -> float | None:
-    """What the control took; None when it gave no page: its own trouble is not the page's."""
+    """Latency of the control; None if it failed, as its failure is not the page's."""
     try:
         reply = _get(control, deadline)
     except Failure as failure:
@@ -174,7 +174,7 @@ def _result(measured: _Measured, canary: str) -> Result:
 
 
 def percentile(values: Sequence[float], rank: float) -> float:
-    """Nearest rank: a value that was measured, never one between two."""
+    """The percentile by nearest rank: a measured value, never an interpolated one."""
     ordered = sorted(values)
     return ordered[max(math.ceil(rank / 100 * len(ordered)), 1) - 1]
 
@@ -187,7 +187,7 @@ def _is_html(reply: http.HttpReply) -> bool:
 
 
 def _headers(raw: dict[str, str]) -> dict[str, str]:
-    """A bounded, masked copy: a header can hold a secret as well as a body can."""
+    """A bounded, masked copy: headers can hold secrets too."""
     kept = list(raw.items())[:MAX_HEADERS]
     return {clean(name, 60): clean(mask(value)[0], 300) for name, value in kept}
 

@@ -1,4 +1,4 @@
-"""Compile, then write the module and the face choice of a name: two transactions, both read back."""
+"""Compiles, then writes a name's module and face choice: two transactions, both read back."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """Gas is of the module's write alone; `gas_quote` is the platform's own figure, 0 when it has none.
+    """Gas is that of the module's write alone; `gas_quote` is the platform's own figure, 0 without one.
 
-    `code`: ""; the platform's word, else `no_entry` or `too_large`, both before any transaction; oog,
-    reverted.
+    `code` is "", the platform's word for `no_entry` or `too_large` (else that word; both before any
+    transaction), `oog` or `reverted`.
     """
 
     outcome: str = ""
@@ -70,7 +70,7 @@ def run(args: Args, ctx: Context) -> Result:
 
 
 def _refusal(done: Compilation, ctx: Context) -> Result:
-    """What stops a module before it costs anything: no compile, no entry, too large."""
+    """Reject a module before it costs anything: not compiled, no entry, too large."""
     result = Result(ok=False, outcome=done.ending.value, size=len(done.module), entry=done.entry)
     if done.ending is Ending.UNKNOWN:
         return replace(result, error=done.diagnostic, error_class="busy")
@@ -84,13 +84,13 @@ def _refusal(done: Compilation, ctx: Context) -> Result:
 
 
 def _coded(result: Result, what: str, why: str, ctx: Context) -> Result:
-    """A refusal under the platform's own word, where the profile has one."""
+    """A refusal with the platform's own code, if the profile has one."""
     code = ctx.codes.get(what) or what
     return replace(result, code=code, error=f"{code}: {why}")
 
 
 def _key(role: str, ctx: Context) -> bytes:
-    """The metadata key of a role; Mistake when the profile names none."""
+    """The metadata key of a role; Mistake if the profile does not name one."""
     if role not in ctx.metadata:
         raise Mistake(f"/tool: the profile names no metadata key {role!r}")
     return bytes.fromhex(ctx.metadata[role].removeprefix("0x"))
@@ -126,7 +126,7 @@ def _judged(result: Result, receipt: rpc.TxReceipt, gas_limit: int) -> Result:
 
 
 def _read_back(result: Result, agent_id: int, module: bytes, ctx: Context, deadline: Deadline) -> Result:
-    """Both keys as the chain has them: one alone leaves visitors with the old face."""
+    """Check both keys on chain: one alone leaves visitors with the old face."""
     (app,) = rpc.view(ctx, "metadata", agent_id, _key("app", ctx), deadline=deadline)
     (face,) = rpc.view(ctx, "metadata", agent_id, _key("face", ctx), deadline=deadline)
     result = replace(result, app_read_back=app == module, face_read_back=face == ctx.face_app.encode())
@@ -140,7 +140,7 @@ def _read_back(result: Result, agent_id: int, module: bytes, ctx: Context, deadl
 
 
 def _quote(module: bytes, ctx: Context, deadline: Deadline) -> int:
-    """The platform's own figure for this size; a platform without one is no fault."""
+    """The platform's own figure for this size; 0 if it has none, which is not a defect."""
     if not ctx.site:
         return 0
     url = http.absolute(f"{ctx.site.rstrip('/')}/api/estimate?bytes={len(module)}", "/ctx/site")

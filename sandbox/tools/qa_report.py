@@ -1,4 +1,4 @@
-"""One entry in the feedback log under the fleet's own identity; run on the trusted side, agreed here."""
+"""One entry in the feedback log under the fleet's identity; defined here, executed on the trusted side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`read_back` is true when the entry at `index` is this text."""
+    """`read_back` is true if the entry at `index` is this text."""
 
     tx: str = ""
     index: int = -1

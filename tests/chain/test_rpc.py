@@ -76,9 +76,9 @@ async def test_good_answer() -> None:
         (b"<!DOCTYPE html><html>502</html>", "HTML page"),
         (b'{"jsonrpc":"2.0","id":$ID,"resu', "no JSON"),
         (b"", "no JSON"),
-        (b'{"jsonrpc":"2.0","id":999999,"result":"0x1"}', "another id"),
+        (b'{"jsonrpc":"2.0","id":999999,"result":"0x1"}', "id of the answer differs"),
         (b'{"jsonrpc":"2.0","id":$ID}', "neither result nor error"),
-        (b'[{"id":$ID,"result":1}]', "another id"),
+        (b'[{"id":$ID,"result":1}]', "id of the answer differs"),
         (b'{"jsonrpc":"2.0","id":$ID,"result":NaN}', "no JSON"),
         (b'{"jsonrpc":"2.0","id":$ID,"result":' + b"[" * 4000, "no JSON"),
         (b'{"jsonrpc":"2.0","id":$ID,"result":' + b"9" * 5000 + b"}", "no JSON"),
@@ -210,7 +210,7 @@ async def test_batch_is_put_back_in_order_and_keeps_its_errors() -> None:
 @pytest.mark.parametrize("answer", [b'"0x"', b'"0x01"', b'"zz"', b"null", b"7", b'"0x' + b"ff" * 31 + b'"'])
 async def test_view_that_answers_nonsense(answer: bytes) -> None:
     async with serving(body(b'{"id":$ID,"result":' + answer + b"}")) as url, Rpc(url) as rpc:
-        with pytest.raises(Unreachable, match="nonsense"):
+        with pytest.raises(Unreachable, match="invalid answer"):
             await rpc.view("0x" + "11" * 20, "feedbackCount")
 
 

@@ -120,7 +120,7 @@ def test_a_node_that_answers_one_by_one_and_never_ends_meets_the_deadline(tmp_pa
     ("had", "words"),
     [
         (0, "the log ends at entry 0, short of its own count of 9"),
-        (201, "more entries than were asked for"),
+        (201, "more entries than requested"),
     ],
 )
 def test_a_page_that_cannot_be_true_is_unreachable(tmp_path: Path, had: int, words: str) -> None:

@@ -225,7 +225,7 @@ async def test_another_chain_starts_over_visibly(watched: Watched) -> None:
     watched.node.hashes[0] = f"0x{99:064x}"
     watched.node.mine(2, count=9)
     assert await watched.fires() == []
-    assert [skip.reason for skip in watched.sink.skips] == ["the node shows another chain"]
+    assert [skip.reason for skip in watched.sink.skips] == ["the node is on another chain"]
     watched.node.post()
     assert len(await watched.fires()) == 2
 
@@ -411,7 +411,7 @@ async def test_an_idle_chain_is_asked_little(watched: Watched) -> None:
 async def test_it_runs_once_and_until_cancelled(watched: Watched) -> None:
     watch = watched.again(every_s=0.01)
     async with running(watch.run):
-        with pytest.raises(UsageError, match="being watched already"):
+        with pytest.raises(UsageError, match="already being watched"):
             await watch.run()
         watched.node.register(1)
         await until(lambda: watched.sink.fired)

@@ -185,7 +185,7 @@ async def test_a_damaged_memory_starts_over_visibly(folder: Folder) -> None:
 @pytest.mark.anyio
 async def test_it_runs_once_and_until_cancelled(folder: Folder) -> None:
     async with running(folder.watch.run):
-        with pytest.raises(UsageError, match="being watched already"):
+        with pytest.raises(UsageError, match="already being watched"):
             await folder.watch.run()
         folder.write("two")
         await until(lambda: len(folder.sink.fired) == 2)

@@ -81,7 +81,7 @@ async def test_each_message_of_the_subscription_is_a_head() -> None:
         ("deep", "not JSON"),
         ("a list", "not a JSON object"),
         ("a number", "not a JSON object"),
-        ("another answer", "answered what was not asked"),
+        ("another answer", "sent an unexpected answer"),
     ],
 )
 async def test_a_server_that_sends_nonsense_is_left(kind: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""`qa_report`: the one tool that the trusted side does itself, without a jail."""
+"""`qa_report`: the one tool that the trusted side executes itself, without a jail."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CLASSES: tuple[tuple[type[FleetError], str], ...] = (
 
 
 async def post_free_entry(context: RunContext, text: str) -> dict[str, Any]:
-    """Post one free entry under the fleet's identity, masked and cut before it is signed, read back.
+    """Post one free entry under the fleet's identity: mask, cut, sign, read back.
 
-    A text in the form of a finding is refused: the outbox posts findings after their proof.
+    Refuses text in the form of a finding: the outbox posts findings after their proof.
     """
     world = context.fleet
     started = world.clock.monotonic()

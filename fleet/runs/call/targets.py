@@ -19,12 +19,12 @@ from sandbox.tools import TOOLS
 
 NODE = "node"
 PATHS = ("/", "/llms.txt", "/skill.md")
-"""Paths to ask for in turn: one failing path does not mean that the site is down."""
+"""Paths to request in turn: one failing path does not mean that the site is down."""
 _FAILED = frozenset({"unreachable", "timeout"})
 
 
 class Reach(IntEnum):
-    """The distance to a host; a control proves the way only up to its own distance."""
+    """The distance to a host; a control proves the network only up to its own distance."""
 
     LOOPBACK = 0
     PRIVATE = 1
@@ -32,7 +32,7 @@ class Reach(IntEnum):
 
 
 def reach_of(host: str) -> Reach:
-    """Derived from the host's spelling; a name may be anywhere."""
+    """Distance judged from the host's spelling; a name may be anywhere."""
     if host == "localhost" or host.endswith(".localhost"):
         return Reach.LOOPBACK
     try:
@@ -45,7 +45,7 @@ def reach_of(host: str) -> Reach:
 
 
 def has_name(host: str) -> bool:
-    """Whether this host must be resolved."""
+    """Whether this host needs name resolution."""
     try:
         ip_address(host.strip("[]"))
     except ValueError:
@@ -55,13 +55,13 @@ def has_name(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One origin of the platform. `names` is what it serves; `bases` are its URLs as repros spell them."""
+    """One origin of the platform. `names` are the parts it serves; `bases` its URLs as repros spell them."""
 
     names: tuple[str, ...]
     host: str
     origin: Origin | None = None
     bases: tuple[tuple[str, str], ...] = ()
-    """(with its placeholder, resolved); none for the node."""
+    """(with its placeholder, resolved); empty for the node."""
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class Target:
         return tuple(ReproCall("qa_fetch", {"url": template}) for template, _ in self.bases)
 
     def url(self, turn: int) -> str:
-        """The path to ask for in this turn."""
+        """The URL to request in this turn."""
         base = self.bases[turn % len(self.bases)][1]
         return base.rstrip("/") + PATHS[(turn // len(self.bases)) % len(PATHS)]
 
@@ -86,12 +86,12 @@ def words(names: tuple[str, ...]) -> str:
 
 
 def spoken(targets: Iterable[str]) -> str:
-    """Several targets' names as one list."""
+    """Several targets' names as one phrase."""
     return words(tuple(name for target in targets for name in target.replace(" and ", ", ").split(", ")))
 
 
 def targets_of(platform: Platform) -> tuple[Target, ...]:
-    """Every origin that the profile has, the node last. Parts missing from the profile are omitted."""
+    """Every origin of the profile, the node last. Parts missing from the profile are omitted."""
     web = platform.web
     name = platform.call_targets[0] if platform.call_targets else "qa"
     bases = (
@@ -119,7 +119,7 @@ class Contacts:
     """The outage's title by target name."""
 
     def of(self, tool: str, args: Mapping[str, Any]) -> str:
-        """The name of the target that a call goes to, "" if none."""
+        """The name of a call's target, "" if none."""
         if (spec := TOOLS.get(tool)) is None:
             return ""
         if page := spec.argument(Points.PAGE):
@@ -133,7 +133,7 @@ class Contacts:
         return exact.name if exact else self._face(origin)
 
     def _face(self, origin: Origin) -> str:
-        """Another name's face: the same scheme and port, and the same host behind the first label."""
+        """Another name's face: same scheme, port and host except for the first label."""
         for one in self.targets:
             if "faces" not in one.names or one.origin is None:
                 continue

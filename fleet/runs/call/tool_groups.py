@@ -1,4 +1,4 @@
-"""Groups of tools and their targets: what fails repeatedly is withdrawn for a while, the rest stays."""
+"""Groups of tools and their targets: a target that fails repeatedly is withdrawn for a while."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CORE = "core"
 """Never withdrawn: the report, and the desk's own tools, which are not in the table."""
 STRIKES = 3
 RETRY_S = 5.0
-"""Delay before a withdrawn target gets another call, doubled each time: it may be back."""
+"""Delay before another call to a withdrawn target, doubled each time."""
 AGAIN = Backoff(RETRY_S, RETRY_S * 1_024)
 FAILURES = frozenset({"internal", "unreachable", "timeout", "disk_full", "cannot_start"})
-"""error_class values of a tool or a target that is broken itself. A refusal, a bad argument, an error of the
-platform and an empty answer count as answers."""
+"""error_class values of a broken tool or target. A refusal, a bad argument, an error of the platform and an
+empty answer count as answers."""
 
 
 def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -34,13 +34,13 @@ def granted(tools: Collection[str]) -> dict[str, tuple[str, ...]]:
 
 
 def group_of(tool: str) -> str:
-    """The group of a tool, by its own name when it has none; what is not in the table is core."""
+    """The group of a tool, or its name if it has no group; core for a tool that is not in the table."""
     spec = TOOLS.get(tool)
     return (spec.group or tool) if spec else CORE
 
 
 def target_of(tool: str, args: Mapping[str, Any]) -> str:
-    """The target of a call: a host for a page, a program, else the subject of its group."""
+    """The target of a call: a page's host, a program, else the subject of its group."""
     group, spec = group_of(tool), TOOLS.get(tool)
     if spec and (page := spec.argument(Points.PAGE)):
         return f"{group} {urlsplit(str(args.get(page, ''))).netloc}"
@@ -60,8 +60,8 @@ class _Row:
 class CircuitBreaker:
     """Counts consecutive failures per target and cause in one run; an answer resets its target.
 
-    A withdrawn target gets another call every RETRY_S, and proofs bypass this count: a target that is back is
-    used again, and nothing already seen has to wait for another target.
+    A withdrawn target gets another call every RETRY_S, so a target that recovers is used again. Proofs bypass
+    the count, so a candidate need not wait for another target.
     """
 
     def __init__(self, clock: Clock, patience_s: float = PATIENCE_S) -> None:
@@ -75,11 +75,11 @@ class CircuitBreaker:
         return tuple(sorted(self._withdrawn))
 
     def withdraw(self, targets: Collection[str]) -> None:
-        """Restore targets that the run had withdrawn before its interruption."""
+        """Withdraw again the targets that the run had withdrawn before its interruption."""
         self._withdrawn |= set(targets)
 
     def offers(self, tool: str) -> bool:
-        """Whether a tool is on offer: not while all its targets are withdrawn."""
+        """Whether a tool is on offer: false while all its targets are withdrawn."""
         spec = TOOLS.get(tool)
         labels = [f"{group_of(tool)} {mode.label}" for mode in spec.modes] if spec else []
         return not set(labels or [target_of(tool, {})]) <= self._withdrawn
@@ -96,7 +96,7 @@ class CircuitBreaker:
         return self._clock.monotonic() - last >= AGAIN.pause(failures - STRIKES)
 
     def waits(self, tool: str, args: Mapping[str, Any]) -> bool:
-        """Whether it is too early to withdraw this call's target; then one more call is permitted."""
+        """Whether it is too early to withdraw this call's target, so that one more call is permitted."""
         target, now = target_of(tool, args), self._clock.monotonic()
         first = min((row.first for row in self._rows.get(target, {}).values()), default=now)
         if now - first < self._patience_s:
@@ -105,7 +105,7 @@ class CircuitBreaker:
         return False
 
     def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-        """Count one answer; return the target that it withdraws, once, else ""."""
+        """Count one answer; return the target that this withdraws, else ""."""
         target, cause = target_of(tool, args), cause_of(result)
         if cause not in FAILURES:
             self._rows.pop(target, None)

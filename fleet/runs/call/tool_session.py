@@ -27,7 +27,7 @@ from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
 
 GUEST_S = 20.0
-"""Margin between the guest's deadline and the jail's, so that the guest can still answer."""
+"""Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
 MAX_RETRIES = 5
 AGAIN = Backoff(0.5, 4.0)
@@ -40,7 +40,7 @@ _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_e
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """The purpose of a call: a probe, the proof of a candidate, or (`looks_s`) a look whether it answers."""
+    """The purpose of a call: a probe, a proof, or (`looks_s`) a check whether the target answers."""
 
     probe: str
     call_id: str
@@ -49,7 +49,7 @@ class _Call:
 
     @property
     def trusts_outages(self) -> bool:
-        """Whether it is refused while its target is withdrawn; proofs and looks never are."""
+        """Whether it is refused while its target is withdrawn; proofs and checks are not."""
         return not (self.proof or self.looks_s)
 
 
@@ -80,7 +80,7 @@ class RunSession:
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
 
     def _fresh(self) -> str:
-        """A name that this run has not used, even if a driver counts ahead."""
+        """A name that this run has not used, even if a driver numbers its names ahead."""
         taken = self._wallet.keys.labels()
         while True:
             name = f"qa-{self._run}-{self._next_name}"
@@ -98,7 +98,7 @@ class RunSession:
         return (await self.capabilities()).missing(needs)
 
     async def capabilities(self) -> Capabilities:
-        """The platform's capabilities: asks its diamond once per run, and again if it could not be asked."""
+        """The platform's capabilities: asks its diamond once per run, and again after a failure."""
         if self._capabilities is None:
             try:
                 self._capabilities = Capabilities(self._world.platform, await self._world.checks.offered())
@@ -108,7 +108,7 @@ class RunSession:
 
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
         spec = TOOLS.get(tool)
-        # what may have sent a transaction is looked at when the run is settled, never tried again
+        # a call that may have sent a transaction is checked when the run settles, never retried
         acts = spec is not None and bool(spec.acts_on)
         if tries >= MAX_RETRIES or acts or not self.strikes.waits(tool, args):
             return False
@@ -116,7 +116,7 @@ class RunSession:
         return True
 
     async def look(self, tool: str, args: Mapping[str, Any], *, probe: str, deadline_s: float) -> Answer:
-        """A call that asks whether a target answers: its result counts as no failure."""
+        """Check whether a target answers; the result does not count as a failure."""
         return await self.call(tool, args, probe=probe, looks_s=deadline_s)
 
     async def call(
@@ -129,7 +129,7 @@ class RunSession:
         call_id: str = "",
         looks_s: float = 0.0,
     ) -> Answer:
-        """One gated call. Each retry after a killed jail is a call too: permitted, charged, recorded."""
+        """Make one gated call. A retry after a killed jail is also a call: permitted, charged, recorded."""
         left, how = RETRIES, _Call(probe, call_id, proof, looks_s)
         while True:
             acts = self._wallet.acts
@@ -231,7 +231,7 @@ class RunSession:
         outcome = await self._world.jail.call(
             request_line(spec, args, context),
             deadline_s=guest_s + MARGIN_S,
-            # tools that only compute run hostile input beside the guest: they get no way out
+            # tools that only compute run hostile input beside the guest: no egress
             egress=None if spec.effect is Effect.COMPUTE else self._world.egress(self._wallet),
         )
         return answer(spec, outcome)
@@ -242,7 +242,7 @@ def _lost(error: JailError) -> dict[str, Any]:
 
 
 def _known(outage: str) -> dict[str, Any]:
-    """The answer for a call to a target known to be down, without waiting."""
+    """The immediate answer for a call to a target known to be down."""
     return {"ok": False, "latency_ms": 0.0, "error": outage, "error_class": "unreachable", "hint": ""}
 
 

@@ -1,4 +1,4 @@
-"""One run's path to a signature: the broker asks here, the signer decides."""
+"""One run's path to a signature: the broker asks the wallet, the signer decides."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sandbox.tools import TOOLS
 class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
 
-    `spent` is set once a budget refused a signature: the run must end. `acts` counts what was given out: a
-    call token, or the first step towards a signature. Without a `payer` it can only give back.
+    `spent` is set once a budget refused a signature: the run must end. `acts` counts call tokens issued and
+    signatures begun. Without a `payer` it can only clean up.
     """
 
     def __init__(self, world: FleetContext, run: str, payer: Payer | None = None) -> None:
@@ -30,7 +30,7 @@ class Wallet:
         self._addresses: dict[str, str] | None = None
 
     async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
-        """Make the key that a call needs; its intent is recorded first."""
+        """Create the key that a call needs; its intent is recorded first."""
         spec = TOOLS[tool]
         if spec.mints:
             await self._key(str(args[spec.mints]), minting=True)
@@ -49,19 +49,19 @@ class Wallet:
             await self._world.journal.intend(self._run, "name", label, {"owner": address})
 
     def addresses(self) -> dict[str, str]:
-        """Label to address of every key, for the calls: the files are read once, not at each of them."""
+        """Label to address of every key. Cached, so that calls do not read the key files again."""
         if self._addresses is None:
             self._addresses = self.keys.addresses()
         return self._addresses
 
     async def inherit(self) -> None:
-        """Keep the keys that a dead peer made: a shared journal has a copy while they are needed."""
+        """Adopt the keys of a dead peer: a shared journal has copies while they are needed."""
         for effect in await self._world.journal.effects(self._run, ["key"], ["open", "done"]):
             if effect.data.get("key") and effect.ref not in self.keys.labels():
                 self.keys.keep(effect.ref, Secret(bytes.fromhex(effect.data["key"])))
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
-        """One transaction of a throwaway key, paid by a stipend; raises Refused, TxFailed, Unreachable."""
+        """Send a throwaway key's transaction, paid by a stipend; raises Refused, TxFailed, Unreachable."""
         if value:
             raise Refused("a tool may not send value", rule="value")
         if key not in self.keys.labels():
@@ -93,7 +93,7 @@ class Wallet:
         }
 
     async def token(self, key: str, route: str) -> dict[str, Any]:
-        """A fresh call token of a throwaway key; good for seconds, and for this platform only."""
+        """A fresh call token of a throwaway key; valid for seconds, and only on this platform."""
         self.acts += 1
         now = int(self._world.clock.now().timestamp())
         token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), now, route)

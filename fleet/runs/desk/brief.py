@@ -45,7 +45,7 @@ _RULES = (
 def compose(
     persona: LoadedPersona, platform: Platform, scope: Scope, budget: Budget, never: Iterable[str]
 ) -> dict[str, str]:
-    """The three texts; the same for the same persona and configuration."""
+    """The three texts, fully determined by persona and configuration."""
     one = persona.persona
     purpose = _line(one.summary) or f"Surface: {one.surface}"
     body = "\n".join(map(clean, persona.body.strip().splitlines()))
@@ -57,14 +57,14 @@ def compose(
 
 
 def digests(texts: Mapping[str, str]) -> dict[str, str]:
-    """SHA-256 of each, by its name in the header."""
+    """SHA-256 of each text, by its name in the header."""
     return {
         name.removesuffix(".md"): hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()
     }
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write them beside the trajectory, read-only; existing files are kept. Raises OSError."""
+    """Write the texts beside the trajectory, read-only; keep existing files. Raises OSError."""
     for name, text in texts.items():
         path = folder / name
         if not path.exists():
@@ -83,7 +83,7 @@ def check(folder: Path, expected: Mapping[str, str]) -> None:
 
 
 def system(texts: Mapping[str, str]) -> str:
-    """The texts as one, for a model's system role."""
+    """The texts joined for a model's system role."""
     return "\n".join(texts[name].rstrip("\n") + "\n" for name in FILES)
 
 

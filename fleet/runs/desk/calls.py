@@ -1,7 +1,6 @@
-"""The calls of a driver: checked, done at most once where they change something, answered as data.
+"""Checks and executes a driver's calls; a repeated act is not executed again, and every answer is data.
 
-Each call is a value going in and a value coming out; what follows from it for the plan, the counts and the
-turn is the desk's.
+Each call takes a value and returns one; the desk applies the result to the plan, the counts and the turn.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from sandbox.tools import TOOLS
 MAX_LED = 15
 """Acts on one disposable name that a repro can hold before its last call."""
 PASSING = frozenset({"", "rate", "withdrawn"})
-"""Refusals that a second look may not meet; any other rule of the gate would say the same again."""
+"""Gate rules that may permit a second look; every other rule would refuse it again."""
 WINDOW = 12
-"""Acts that are remembered as recent."""
+"""Number of recent acts to remember."""
 MOST = 3
-"""Times that the same act may be asked for within the window; the last of them is the end."""
+"""Number of identical acts within the window that ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a call cannot be one, and where in its arguments; `shown` of them goes into the record."""
+    """Why a call is invalid, and where in its arguments; `shown` is the part of them to record."""
 
     error: str
     pointer: str = ""
@@ -58,7 +57,7 @@ CheckedCall = GateCall | RunProbe | ReportFinding | Finish
 
 @dataclass(frozen=True, slots=True)
 class ProbeLook:
-    """What a look at a probe makes of its item in the plan, and what the driver reads."""
+    """The new state of a probe in the plan, and the answer to the driver."""
 
     state: State
     reason: str
@@ -67,14 +66,14 @@ class ProbeLook:
 
 @dataclass(frozen=True, slots=True)
 class ClaimLook:
-    """What a look at a claim decides, and what the driver reads."""
+    """The decision on a claim, and the answer to the driver."""
 
     decision: Decision
     content: dict[str, Any]
 
 
 class Calls:
-    """Does the calls of one run's driver, one after the other; RunOver when a fence ends the run."""
+    """Executes the calls of one run's driver in sequence; RunOver when a fence ends the run."""
 
     def __init__(self, exercise: Exercise) -> None:
         self._exercise, self._session = exercise, exercise.session
@@ -83,16 +82,16 @@ class Calls:
         self._acts = RepeatGuard()
         self._scratch = ""
         self._led: list[Step] = []
-        """The driver's own acts on its disposable name: what led to a later answer about it."""
+        """The driver's acts on its disposable name, which led to any later answer about that name."""
         self.claims: dict[str, dict[str, Any]] = {}
-        """What was answered to each claim, by the id of its probe."""
+        """Answers to claims, by probe id."""
 
     def offers(self) -> tuple[Offer, ...]:
-        """What may be asked for now."""
+        """Tools on offer now."""
         return offers(self._tools, self._session.strikes)
 
     def check(self, tool: str, args: Mapping[str, Any] | str) -> CheckedCall | Rejection:
-        """A call as what it is, with arguments of its tool's own type."""
+        """Parse a call into the arguments of its tool."""
         if tool not in {one.name for one in self.offers()}:
             shown = args if isinstance(args, Mapping) else {}
             return Rejection(f"no tool {tool!r} is on offer", shown=shown)
@@ -107,12 +106,12 @@ class Calls:
         return GateCall(plain)
 
     async def reject(self, tool: str, why: Rejection, call_id: str) -> None:
-        """Record and charge a call that cannot be one."""
+        """Record and charge an invalid call."""
         reason = f"{why.pointer}: {why.error}".lstrip(": ")
         await self._session.reject(tool, reason, why.shown, call_id=call_id)
 
     async def gate_call(self, call_id: str, tool: str, args: dict[str, Any]) -> Reply:
-        """One tool of the gate. `{name}` is the same disposable name in all calls that a driver makes."""
+        """Call a tool through the gate. `{name}` is the same disposable name in all calls of a driver."""
         named = wants_name(args)
         bindings = self._session.bindings(fresh_name=named and not self._scratch)
         self._scratch = self._scratch or bindings.name
@@ -125,7 +124,7 @@ class Calls:
             return refusal(call_id, tool, f"{answer.denied}: {answer.reason}")
         shown = shaped(self._redactor, answer.result)
         self._acts.after(tool, resolved, shown)
-        # the oracles' word on an answer that no probe asked for; what led to it is part of its repro
+        # oracles also judge answers that no probe asked for; the acts that led to one are part of its repro
         step, led = Step(tool=tool, args=args), tuple(self._led) if named else ()
         if len(led) < MAX_LED:
             await self._exercise.look_at_answer((*led, step), answer.result)
@@ -134,7 +133,7 @@ class Calls:
         return Reply(call_id, tool, shown)
 
     async def look(self, probe: Probe) -> ProbeLook:
-        """One look at a probe of the plan."""
+        """Look at a probe of the plan once."""
         seen = await self._exercise.look(probe)
         state: State = "skipped" if seen.denied not in PASSING else seen.state
         reason = self._redactor.text(seen.reason)
@@ -142,23 +141,23 @@ class Calls:
         return ProbeLook(state, reason, self._told(told, seen))
 
     async def look_at_claim(self, title: str, probe: Probe) -> ClaimLook:
-        """One look at a claim; the same claim again gets what was answered now."""
+        """Look at a claim once, and keep the answer for when the same claim is repeated."""
         seen, review = await self._exercise.look_at_claim(probe)
         said: dict[str, Any] = {"claim": probe.id, "state": seen.state, "reason": seen.reason}
         if seen.state == "finding":
             said["then"] = "a person reviews it" if review else "proven again, then posted"
             decision = self.on_claim(title, "explored", "raised, to be proven 3 of 3", said["then"])
         else:
-            why = seen.reason or "what was expected does hold"
+            why = seen.reason or "the expectation holds"
             decision = self.on_claim(title, seen.state, "not promoted", why)
         self.claims[probe.id] = self._told(said, seen)
         return ClaimLook(decision, self.claims[probe.id])
 
     def on_claim(self, title: str, word: str, decision: str, why: str) -> Decision:
-        """What is written down of a claim; `title` is masked already."""
+        """The record of a claim; `title` is already masked."""
         return Decision(
             f"claim ({word}): {title}",
-            "promote what a driver says, or not",
+            "promote the driver's claim, or not",
             decision,
             self._redactor.text(why),
             "a person reads the run's findings",
@@ -171,14 +170,14 @@ class Calls:
 
 
 class RepeatGuard:
-    """Acts are done once: the same again gets the first answer, a third within the window ends the run."""
+    """Lets an act run once: a repeat gets the first answer, too many within the window end the run."""
 
     def __init__(self) -> None:
         self._answers: dict[str, Mapping[str, Any]] = {}
         self._recent: deque[str] = deque(maxlen=WINDOW)
 
     def before(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The first answer to an act that was done already, else None; RunOver when it is insisted on."""
+        """The first answer if this act was already done, else None; RunOver after too many repeats."""
         key = _act(tool, args)
         if key not in self._answers:
             return None
@@ -188,14 +187,14 @@ class RepeatGuard:
         return self._answers[key]
 
     def after(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Keep the answer of an act that was done."""
+        """Keep the answer to an act."""
         if key := _act(tool, args):
             self._recent.append(key)
             self._answers[key] = result
 
 
 def _act(tool: str, args: Mapping[str, Any]) -> str:
-    """The name of a call that changes something, by tool and resolved arguments; "" for any other."""
+    """Key of an act, from its tool and resolved arguments; "" for a call that changes nothing."""
     if TOOLS[tool].effect not in (Effect.ACT, Effect.REPORT):
         return ""
     return f"{tool} {json.dumps(dict(args), sort_keys=True, default=str)}"

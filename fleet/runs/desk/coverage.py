@@ -1,4 +1,4 @@
-"""What a run looked at and what not, with reasons: a blind run is not a success. Pure."""
+"""What a run looked at, what it did not, and why: a blind run is not a success. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Coverage:
 
     @classmethod
     def of(cls, plan: Plan, outcome: str = "") -> Coverage:
-        """Coverage of a plan; probes that were not tried name the outcome that came first."""
+        """Coverage of a plan; an untried probe names the outcome that ended the run before it."""
         found: dict[str, list[ProbeCoverage]] = {}
         for item in plan.items:
             pending = f"not tried: the run ended {outcome}" if outcome else "not tried"
@@ -58,8 +58,8 @@ class Coverage:
 
 
 def exit_code(run: Mapping[str, Any]) -> int:
-    """The exit code of `fleet run` for a run's data as JSON: 0 if something was looked at and nothing that
-    applies at this rung was left out.
+    """The exit code of `fleet run` for a run's data as JSON: 0 if it looked at something and left out nothing
+    that applies at this rung.
 
     1 findings; 3 nothing of the persona applies to this platform; 4 the platform was unreachable; 5 dial or
     gate refused everything that applies, or everything is paused; 75 something was left out that another run

@@ -1,10 +1,10 @@
-"""The desk of a run: every driver works here, and its words never change its permissions.
+"""The desk of a run: every driver works here, and nothing it says changes its permissions.
 
-Before each turn: the files of the run are what they were, and no stop condition holds. In it: calls one
-after the other, through the gate. After it: its record, then the counts, on the disk.
+Before each turn, the desk checks that the run's files are unchanged and that no stop condition holds. During
+the turn, calls pass the gate one at a time. After it, the record and then the counts are written to disk.
 
-One way: a turn asks the desk, the desk has the call checked and done (calls.py), which gives a value back,
-and the desk applies that value to the plan and the counts (run_progress.py) and to the turn's record.
+Data flows one way: a turn asks the desk, calls.py checks and executes the call and returns a value, and the
+desk applies that value to the plan and the counts (run_progress.py) and to the turn's record.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fleet.runs.proof.probe_runner import Exercise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a desk works with, made by the run that opens it. `texts` is the brief."""
+    """Dependencies of a desk, from the run that opens it. `texts` is the brief."""
 
     exercise: Exercise
     ledger: Ledger
@@ -52,7 +52,7 @@ class Setting:
 
 
 class RunDesk:
-    """Implements the drivers' Desk port for one run; how far that has come is its `progress`."""
+    """Implements the drivers' Desk port for one run; `progress` holds its plan and counts."""
 
     def __init__(self, setting: Setting) -> None:
         exercise = setting.exercise
@@ -66,18 +66,18 @@ class RunDesk:
 
     @property
     def state(self) -> RunState:
-        """The plan and the counts as they are now."""
+        """The current plan and counts."""
         return self.progress.state
 
     @property
     def over(self) -> RunOver | None:
-        """How the run has ended, once it has."""
+        """How the run ended; None until then."""
         return self.progress.over
 
     def begin(self) -> bool:
         """Write brief, plan and state to disk; False, changing nothing, if they exist already.
 
-        RunOver `state_invalid` when they are not this run's, or cannot be written.
+        RunOver `state_invalid` when they belong to another run or cannot be written.
         """
         if self.progress.resume():
             return False
@@ -122,7 +122,7 @@ class RunDesk:
             executed = tuple(range(before + 1, session.calls + 1))
             emit(record.event(executed, clock.monotonic() - started))
             self.progress.count_turn(record)
-        if self.over is not None:  # also when the driver would rather not know
+        if self.over is not None:  # even if the driver caught it
             raise self.over
 
     async def more(self) -> str:
@@ -145,7 +145,7 @@ class RunDesk:
     async def _answer(
         self, record: TurnRecord, call_id: str, tool: str, args: Mapping[str, Any] | str
     ) -> Reply:
-        """One call of a turn; once a fence has ended the run, only that."""
+        """Execute one call of a turn; after the run has ended, every call raises its end."""
         if self.over is not None:
             raise self.over
         try:
@@ -172,7 +172,7 @@ class RunDesk:
         return refusal(call_id, tool, go_on) if go_on else Reply(call_id, tool, {"ok": True})
 
     async def _probe(self, call_id: str, asked: RunProbe) -> Reply | Rejection:
-        """A probe of the plan: that it was begun is on the disk before it is."""
+        """Run a probe of the plan; its start is recorded on disk first."""
         probes = self._exercise.persona.persona.probe
         probe = next((one for one in probes if one.id == asked.probe), None)
         item = self.state.plan.get(asked.probe)
@@ -181,16 +181,16 @@ class RunDesk:
         if not self.progress.may_try(probe.id):
             again = {"probe": probe.id, "state": item.state, "reason": item.reason, "repeated": True}
             return Reply(call_id, RUN_PROBE, fitted(again))
-        self.progress.mark(probe.id, "inconclusive", "it was begun, and did not come to an end", tried=True)
+        self.progress.mark(probe.id, "inconclusive", "started, but did not finish", tried=True)
         look = await self._calls.look(probe)
         self.progress.mark(probe.id, look.state, look.reason)
         return Reply(call_id, RUN_PROBE, look.content)
 
     async def _claim(self, call_id: str, asked: ReportFinding) -> Reply | Rejection:
-        """A claim beyond the plan: it is counted on the disk before it is looked at."""
+        """Look at a claim beyond the plan; it is counted on disk first."""
         title = self._exercise.world.redactor.text(asked.title)
         if not asked.steps:
-            why = "it came without the calls that show it"
+            why = "no calls that show it"
             self.progress.decide(self._calls.on_claim(title, "needs-repro", "not promoted", why))
             return refusal(call_id, REPORT_FINDING, "needs-repro: name the calls that show it", "/steps")
         probe = claimed(asked, self._exercise.persona)
@@ -199,7 +199,7 @@ class RunDesk:
         if (known := self._calls.claims.get(probe.id)) is not None:
             return Reply(call_id, REPORT_FINDING, fitted({"repeated": True, **known}))
         if self.progress.count_claim() >= MAX_CLAIMS:
-            error = f"this run has made {MAX_CLAIMS} claims: no more are looked at"
+            error = f"limit reached: this run has made {MAX_CLAIMS} claims"
             return Rejection(error, shown={"title": title})
         look = await self._calls.look_at_claim(title, probe)
         self.progress.decide(look.decision)

@@ -11,7 +11,7 @@ from fleet.text import line
 
 
 class ModelBudget:
-    """One run's reservations. An unsettled one stays spent."""
+    """One run's reservations. An unsettled reservation stays spent."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -36,14 +36,14 @@ class ModelBudget:
         if usage.input_tokens is None or usage.output_tokens is None:
             await self._ledger.settle(held, tokens=None, usd=None)
             return
-        # the higher of what a provider says and what its prices make
+        # the higher of the provider's figure and the one computed from its prices
         costs = [cost for cost in (_dollars(usage.cost_usd), price(usage)) if cost is not None]
         tokens = usage.input_tokens + usage.output_tokens
         await self._ledger.settle(held, tokens=tokens, usd=max(costs, default=None))
 
 
 def checked(usage: TurnUsage) -> TurnUsage:
-    """A usage whose figures can be counted; what is not an amount (negative, not a number) is unknown."""
+    """A usage with only countable figures; a negative value or a non-number becomes unknown."""
     wrong = {
         name: None
         for name, value in usage.model_dump(exclude={"model", "cost_usd"}).items()
@@ -56,7 +56,7 @@ def checked(usage: TurnUsage) -> TurnUsage:
 
 
 def _dollars(text: str | None) -> Decimal | None:
-    """An amount of money as a provider said it; None when it is not one."""
+    """A provider's amount of money; None when it is invalid."""
     try:
         amount = Decimal(text) if text is not None and len(text) <= 40 else Decimal("NaN")
     except InvalidOperation:

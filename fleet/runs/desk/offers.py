@@ -1,4 +1,4 @@
-"""The tools on offer to a driver: the granted tools with their argument schemas, and the desk's own."""
+"""The tools on offer to a driver: granted tools and the desk's own, with their argument schemas."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OWN: Mapping[str, type[RunProbe | ReportFinding | Finish]] = {
 
 
 def offers(grant: Collection[str], strikes: CircuitBreaker) -> tuple[Offer, ...]:
-    """All tools on offer now; those of withdrawn groups are missing."""
+    """All tools on offer now, without those of withdrawn groups."""
     tools = [tool for tool in TOOLS if tool in grant and strikes.offers(tool)]
     return tuple(_offer(name) for name in (*tools, *OWN))
 

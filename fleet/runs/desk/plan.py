@@ -18,8 +18,8 @@ from fleet.text import line, markdown_code
 from sandbox.tools import TOOLS
 
 State = Literal["pending", "healthy", "finding", "skipped", "inconclusive", "not_applicable"]
-"""`healthy` and `finding` were looked at; `skipped` was refused; `inconclusive` is undecided;
-`not_applicable`: the platform has no such part."""
+"""`healthy` and `finding`: looked at; `skipped`: refused; `inconclusive`: undecided;
+`not_applicable`: the platform lacks the part."""
 STATES: tuple[State, ...] = get_args(State)
 LOOKED: frozenset[State] = frozenset({"healthy", "finding"})
 
@@ -35,7 +35,7 @@ _MARKS: dict[State, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PlanItem:
-    """One probe: `tries` counts looks at it, `rung` is the lowest that permits all its calls."""
+    """One probe. `tries` counts looks at it; `rung` is the lowest that permits all its calls."""
 
     id: str
     state: State = "pending"
@@ -52,7 +52,7 @@ class Plan:
 
     @classmethod
     def of(cls, probes: Iterable[Probe]) -> Plan:
-        """The plan as a run begins; ConfigError for duplicate ids or a probe without steps."""
+        """The plan of a new run; ConfigError for duplicate ids or a probe without steps."""
         items: list[PlanItem] = []
         for probe in probes:
             if not probe.steps:
@@ -61,7 +61,7 @@ class Plan:
         return cls(tuple(items)).born()
 
     def born(self) -> Plan:
-        """The same plan, if a run may begin with it; ConfigError otherwise."""
+        """This plan, if a run may start with it; ConfigError otherwise."""
         ids = [item.id for item in self.items]
         if "" in ids or len(set(ids)) != len(ids):
             raise ConfigError("an id in the plan is missing or used twice", remedy="give each its own id")
@@ -76,7 +76,7 @@ class Plan:
         return next((item for item in self.items if item.id == id_), None)
 
     def with_item(self, id_: str, state: State, reason: str = "", *, tried: bool = False) -> Plan:
-        """The plan after a look at one item; KeyError for an id that is not in it."""
+        """The plan after a look at one item; KeyError for an unknown id."""
         if self.get(id_) is None:
             raise KeyError(id_)
         return Plan(

@@ -1,6 +1,6 @@
-"""How far a run has come: its plan and its counts, on the disk before anything depends on them.
+"""The progress of a run: its plan and counts, written to disk before anything depends on them.
 
-Everything that ends a run between two turns is decided here. Nothing here knows of a driver's calls.
+Decides whether a run ends between two turns. Independent of a driver's calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOG = logging.getLogger("fleet.runs")
 
 
 class RunProgress:
-    """One run's plan, counts and end. `over` is set once, and whatever ends later changes nothing."""
+    """One run's plan, counts and end. `over` is set once; later ends are ignored."""
 
     def __init__(
         self, exercise: Exercise, policy: PolicySection, recorder: DecisionRecorder, hand: DriverChoice
@@ -43,9 +43,9 @@ class RunProgress:
         self.over: RunOver | None = None
 
     def resume(self) -> bool:
-        """Go on from the state on the disk; False when there is none.
+        """Continue from the state on disk; False when there is none.
 
-        RunOver `state_invalid` when what is there is not of this run.
+        RunOver `state_invalid` when it does not belong to this run.
         """
         if not self._file.path.exists():
             return False
@@ -55,11 +55,11 @@ class RunProgress:
         return True
 
     def begin(self) -> None:
-        """Put plan and state on the disk; RunOver `state_invalid` when that is not possible."""
+        """Write plan and state to disk; RunOver `state_invalid` when that fails."""
         self.keep(self.state.model_copy(update={"signature": self._signature(self.state)}))
 
     def check(self) -> None:
-        """RunOver when the run has ended, or its state is not what was written last."""
+        """RunOver when the run has ended, or its state file was changed."""
         if self.over is not None:
             raise self.over
         try:
@@ -74,7 +74,7 @@ class RunProgress:
             raise self.end(RunOver(found.outcome, found.detail))
 
     def more(self) -> str:
-        """What a driver that has stopped by itself is asked to go on with, "" when it may stop."""
+        """Instruction to continue for a driver that stopped by itself; "" when it may stop."""
         facts = self.facts()
         left = self._left(facts)
         found = stop(facts, self._policy)
@@ -83,13 +83,13 @@ class RunProgress:
         if not left:
             return ""
         if self.state.continuations >= self._policy.max_continuations:
-            why = f"told to go on {self.state.continuations} times, {len(left)} probes are open"
+            why = f"asked {self.state.continuations} times to go on; {len(left)} probes are open"
             raise self.end(RunOver("max_continuations", why))
         self.keep(self.state.model_copy(update={"continuations": self.state.continuations + 1}))
         return f"The plan is not done. Go on with these: {', '.join(item.id for item in left)}."
 
     def verdict(self) -> None:
-        """The completion gate, when a driver has ended by itself; RunOver unless everything was looked at."""
+        """The completion gate for a driver that ended by itself; RunOver unless the plan is complete."""
         if self.over is not None:
             raise self.over
         facts = self.facts()
@@ -103,17 +103,17 @@ class RunProgress:
         raise self.end(RunOver("incomplete", why))
 
     def next_probe(self) -> str:
-        """The probe that the plan would work on next, or ""."""
+        """The plan's next probe, or ""."""
         return next_item(self.facts(), self._policy)
 
     def may_try(self, probe: str) -> bool:
-        """Whether the plan and the policy let a probe be worked on now."""
+        """Whether plan and policy permit a look at this probe now."""
         facts = self.facts()
         item = next((one for one in self._left(facts) if one.id == probe), None)
         return item is not None and (item.state != "pending" or not full(facts, self._policy))
 
     def mark(self, probe: str, state: State, reason: str = "", *, tried: bool = False) -> None:
-        """Note what became of a probe: on the disk at once that it was tried, else with its turn."""
+        """Record the state of a probe. A try is written to disk at once, anything else with its turn."""
         plan = self.state.plan
         item = plan.get(probe)
         again = tried and item is not None and item.tries > 0
@@ -124,13 +124,13 @@ class RunProgress:
             self.state = state_
 
     def count_claim(self) -> int:
-        """One more claim beyond the plan; how many there were before."""
+        """Count a claim beyond the plan; return how many preceded it."""
         before = self.state.claims
         self.keep(self.state.model_copy(update={"claims": before + 1, "stale": 0}))
         return before
 
     def count_turn(self, turn: TurnRecord) -> None:
-        """Count a turn that is over. A timeout is not a failed turn, and does not make one forgotten."""
+        """Count a turn that ended. A timeout neither counts as a failed turn nor resets their number."""
         state, failure = self.state, turn.failure
         signature = self._signature(state)
         late = failure == "turn_timeout"
@@ -146,16 +146,16 @@ class RunProgress:
         self.keep(state.model_copy(update=counts))
 
     def change(self, hand: DriverChoice) -> None:
-        """Another driver goes on; the failures of the one before are not its own."""
+        """Switch to another driver, and reset the failures of the previous one."""
         self.hand = hand
         self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
 
     def decide(self, decision: Decision) -> None:
-        """Write down a decision that no event tells of."""
+        """Record a decision that has no event."""
         self._recorder.record(decision)
 
     def end(self, over: RunOver) -> RunOver:
-        """The run is over from now on, whatever the driver does."""
+        """End the run, whatever the driver does."""
         if self.over is None:
             self.over = over
             why = over.detail or over.outcome
@@ -164,13 +164,13 @@ class RunProgress:
         return self.over
 
     def keep(self, state: RunState) -> None:
-        """Make a state the run's, on the disk first; RunOver when that is not possible."""
+        """Write a state to disk, then adopt it; RunOver when the write fails."""
         self.state = state.model_copy(update={"withdrawn": self._exercise.session.strikes.withdrawn})
         try:
             self._file.save(self.state)
         except OSError as error:
             raise self.end(invalid(f"cannot be written: {error.strerror}")) from None
-        try:  # for people only: after a loss of power it may be older than the state
+        try:  # for people only: after a power loss it may be older than the state
             if (shown := self.rendered()) != self._shown:
                 write_atomic(self._folder / PLAN, shown.encode(), sync_name=False)
                 self._shown = shown
@@ -178,11 +178,11 @@ class RunProgress:
             _LOG.warning("%s of run %s: not written: %s", PLAN, self._run, error.strerror)
 
     def rendered(self) -> str:
-        """The plan as a person or a driver reads it."""
+        """The plan as text for a person or a driver."""
         return self.state.plan.render(self._run, self._exercise.persona.persona.name)
 
     def facts(self) -> RunFacts:
-        """What the stop conditions are asked of; dial, STOP and the trajectory are read anew."""
+        """Facts for the stop conditions; dial, STOP and trajectory are read again."""
         state, pause = self.state, stopped(self._world.state)
         try:
             size = (self._folder / TRAJECTORY).stat().st_size
@@ -207,5 +207,5 @@ class RunProgress:
         return facts.plan.open(retries_left(self._policy, facts.retries_used))
 
     def _signature(self, state: RunState) -> str:
-        """What must move for a turn to have brought something: an open probe, or a claim."""
+        """What a turn with progress changes: the open probes or the claims."""
         return f"{state.plan.signature(retries_left(self._policy, state.retries_used))} {state.claims}"

@@ -1,7 +1,7 @@
 """`runs/<id>/state.json`: a run's counts, written at every turn and read back strictly.
 
-A restart cannot reset the counts, and no one else can: the file must be whole, plausible, and what this run
-wrote last. Anything else ends the run as `state_invalid`.
+Neither a restart nor another process can reset the counts: the file must be complete, plausible, and what
+this run wrote last. Anything else ends the run as `state_invalid`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ItemState(_Strict):
 
 
 class RunState(_Strict):
-    """Every count of a run; JSON numbers, none below 0."""
+    """Every count of a run, as non-negative JSON numbers."""
 
     version: Literal[1] = 1
     run: str
@@ -78,14 +78,14 @@ class RunState(_Strict):
 
 
 class StateFile:
-    """The one file. `save` is atomic and durable; `check` compares the disk with the last saved state."""
+    """The state file. `save` is atomic and durable; `check` compares the disk with the last saved state."""
 
     def __init__(self, folder: Path, run: str) -> None:
         self.path, self._run = folder / NAME, run
         self._last: RunState | None = None
 
     def save(self, state: RunState) -> None:
-        """Replace the file in one step: a crash leaves the old state or the new one. Raises OSError."""
+        """Replace the file atomically: a crash leaves the old state or the new one. Raises OSError."""
         write_atomic(self.path, state.model_dump_json().encode() + b"\n")
         self._last = state
 
@@ -109,7 +109,7 @@ class StateFile:
         return state
 
     def check(self) -> None:
-        """RunOver `state_invalid` unless the disk holds exactly what this run wrote last."""
+        """RunOver `state_invalid` unless the file is exactly what this run wrote last."""
         if self.load() != self._last:
             raise invalid("another process changed it")
 

@@ -4,7 +4,7 @@ kill_switch       STOP is set
 iteration         max_turns_per_run turns, or max_features_per_run probes
 repeated_failure  three failed turns in a row, or five timeouts, or a fail-fast condition of the persona
 size              the run's files have reached their budget
-plan_complete     every probe was looked at, or cannot be looked at any more
+plan_complete     every probe was looked at, or can no longer be looked at
 awaiting_human    nothing was looked at, and the dial permits none of the rest
 no_progress       six turns with the same open items
 """
@@ -22,7 +22,7 @@ from fleet.runs.driver_choice import MAX_STALE
 MAX_FAILURES = 3
 MAX_TIMEOUTS = 5
 MAX_BYTES = 48_000_000
-"""Bytes of a run's trajectory: below the 50 MB limit of a run, so that the end still fits."""
+"""Bytes of a run's trajectory: below the 50 MB limit of a run, to leave room for its end."""
 
 ENDED_WELL = frozenset({"done"})
 PROVABLE = frozenset(
@@ -38,12 +38,12 @@ PROVABLE = frozenset(
         "jail_lost",
     }
 )
-"""Outcomes after which raised findings are still proven: the driver ended, the run did not."""
+"""Outcomes that end the driver but not the run: raised findings are still proven."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a run ends: the condition, the recorded outcome, and a line for a person."""
+    """Why a run ends: the condition, the recorded outcome, and one line for a person."""
 
     reason: str
     outcome: str
@@ -52,11 +52,11 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """The facts between two turns. Every count is for the whole run, across restarts.
+    """The facts between two turns. Counts cover the whole run, across restarts.
 
-    `stop` is why everything is paused, "" when it is not. `failed` and `timeouts` count since the last
-    good turn, `stale` turns since an open item changed. `explores`: the driver may continue after the plan is
-    complete, until `patience` turns brought nothing.
+    `stop`: why everything is paused, else "". `failed` and `timeouts` count since the last good turn, `stale`
+    counts turns since an open item changed. `explores`: the driver may continue after the plan is complete,
+    for up to `patience` turns without progress.
     """
 
     plan: Plan
@@ -74,7 +74,7 @@ class RunFacts:
 
 
 def limit_of(policy: PolicySection) -> int | None:
-    """How many probes a run may work on; None for all of them."""
+    """Maximum number of probes per run; None for no limit."""
     if policy.mode == "strict_incremental":
         return 1
     return policy.max_features_per_run if policy.mode == "bounded_batch" else None
@@ -86,7 +86,7 @@ def retries_left(policy: PolicySection, used: int) -> int:
 
 
 def next_item(facts: RunFacts, policy: PolicySection) -> str:
-    """The id of the item to work on next, or "" when none is left or no more may be started."""
+    """The id of the next item, or "" when none is left or may be started."""
     waiting = facts.plan.open(retries_left(policy, facts.retries_used))
     if full(facts, policy):
         waiting = tuple(item for item in waiting if item.state != "pending")
@@ -173,7 +173,7 @@ CONDITIONS: tuple[Callable[[RunFacts, PolicySection], Stop | None], ...] = (
 
 
 def summary(plan: Plan) -> str:
-    """Summary of a plan in one line; "" when all was looked at."""
+    """Summary of a plan in one line; "" when every probe was looked at."""
     if plan.looked() == len(plan.items):
         return ""
     none = sum(item.state == "not_applicable" for item in plan.items)
@@ -182,6 +182,6 @@ def summary(plan: Plan) -> str:
 
 
 def full(facts: RunFacts, policy: PolicySection) -> bool:
-    """Whether no further probe may be started; started ones may be retried."""
+    """Whether no more probes may be started; started ones may be retried."""
     limit = limit_of(policy)
     return limit is not None and facts.plan.tried() >= limit

@@ -1,4 +1,4 @@
-"""One turn of a driver: its calls, their results, and when it accepts no more."""
+"""One turn of a driver: its calls, their results and its limits."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from fleet.runs.driver_choice import Price, unpriced
 from fleet.text import line
 
 MAX_CALLS = 32
-"""Most calls in one turn; the rest is refused and counted at no cost."""
+"""Maximum calls per turn; the rest are refused and counted at no cost."""
 MAX_REJECTIONS = 3
-"""Most invalid calls in one turn (unknown, malformed); one more fails the turn."""
+"""Maximum invalid calls per turn (unknown, malformed); one more fails the turn."""
 _MESSAGES = (MessageStarted, MessageDelta, MessageDone, MessageSaid)
 
 Answering = Callable[[str, str, Mapping[str, Any] | str], Awaitable[Reply]]
-"""Does one call (call id, tool, arguments) and says what came of it; RunOver when a fence ends the run."""
+"""Executes one call (call id, tool, arguments); RunOver when a fence ends the run."""
 
 
 @dataclass(slots=True)
 class TurnRecord:
-    """The counts of one turn: what stands in the trajectory when it is over."""
+    """The counts of one turn, recorded in the trajectory when it ends."""
 
     index: int
     price: Price = unpriced
@@ -54,7 +54,7 @@ class TurnRecord:
     _cut: int = 0
 
     def reject(self, tool: str, pointer: str, error: str) -> None:
-        """Count a call that could not be one; one too many fails the turn."""
+        """Count an invalid call; more than MAX_REJECTIONS fail the turn."""
         self.rejections.append(
             {"tool": line(tool, 64), "pointer": line(pointer, 100), "error": line(error, 200)}
         )
@@ -62,11 +62,11 @@ class TurnRecord:
             self.fail("invalid_action_exhausted", error)
 
     def fail(self, failure: str, detail: str = "") -> None:
-        """The turn brought nothing, for a reason of FAILURES."""
+        """Fail the turn for a reason of FAILURES."""
         self.failure, self.detail = failure, line(detail, 300)
 
     def count_reply(self, reply: Reply) -> None:
-        """Count what the driver got to read."""
+        """Count what was returned to the driver."""
         text = json.dumps(reply.content, sort_keys=True, default=str)
         self._replies += 1
         self._bytes += len(text)
@@ -74,7 +74,7 @@ class TurnRecord:
         self._digest.update(text.encode())
 
     def event(self, executed: tuple[int, ...], seconds: float) -> TurnEnded:
-        """The record itself; `executed` are the numbers of the calls that were made."""
+        """The turn's record; `executed` are the numbers of its calls."""
         validation: dict[str, Any] = {"ok": not self.failure and not self.rejections}
         if self.rejections:
             validation |= {"retries": len(self.rejections), "rejections": self.rejections}
@@ -100,7 +100,7 @@ class TurnRecord:
 
 @dataclass(slots=True)
 class OpenTurn:
-    """Implements the drivers' Turn port: calls one after the other, each counted in the turn's record."""
+    """Implements the drivers' Turn port: sequential calls, each counted in the turn's record."""
 
     record: TurnRecord
     answer: Answering
@@ -115,12 +115,10 @@ class OpenTurn:
                 raise RuntimeError("this turn is over")
             record.asked += 1
             if record.asked > MAX_CALLS:
-                return refusal(call_id, tool, f"more than {MAX_CALLS} calls in one turn: not looked at")
+                return refusal(call_id, tool, f"limit reached: more than {MAX_CALLS} calls in one turn")
             record.proposed.append(line(call_id, 128))
             if record.failure == "invalid_action_exhausted":
-                return refusal(
-                    call_id, tool, "too many calls of this turn could not be understood: it is over"
-                )
+                return refusal(call_id, tool, "too many invalid calls: this turn is over")
             reply = await self.answer(call_id, tool, args)
             record.count_reply(reply)
             return reply

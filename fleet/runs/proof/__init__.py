@@ -1,1 +1,1 @@
-"""From what a probe saw to a finding that was reproduced in fresh jails."""
+"""From a probe's observation to a finding reproduced in fresh jails."""

@@ -1,4 +1,4 @@
-"""One execution of a probe: its steps called, their answers judged by what it expects."""
+"""One execution of a probe: call its steps, judge the answers by its expectation."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ State = Literal["healthy", "finding", "inconclusive", "not_applicable"]
 
 _HISTORY = re.compile(r"\bhistory\.([a-z][a-z0-9_]*)")
 _NOT_OFFERED = re.compile(r"function not found|function does not exist|unknown (?:function|selector)", re.I)
-"""What a diamond says of a selector that none of its facets has (platform-facts 1.3)."""
+"""A diamond's error for a selector that none of its facets has (platform-facts 1.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One execution of a probe. `inconclusive` means it could not be looked at, and says why.
+    """One execution of a probe. `inconclusive`: it could not be judged, for `reason`.
 
     `denied` is the gate's rule when a call was not permitted, `cause` the error_class of a call that could
-    not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform has nothing there
-    to look at.
+    not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform lacks what the
+    probe looks at.
     """
 
     state: State
@@ -41,24 +41,23 @@ class Attempt:
     cause: str = ""
     lost: bool = False
     calls: tuple[Mapping[str, Any], ...] = field(default=())
-    """What was called: tool and resolved args."""
+    """The calls made: tool and resolved args."""
     asked: tuple[Mapping[str, Any], ...] = field(default=())
-    """The same with the placeholders of a repro."""
+    """The same calls with the placeholders of a repro."""
     results: tuple[Mapping[str, Any], ...] = field(default=())
 
 
 RESTARTS = 2
-"""How often an attempt that has acted begins anew, under a fresh name: a jail was killed, a target was
-away."""
+"""Maximum restarts, under a fresh name, of an attempt that has acted: after a killed jail or an absent
+target."""
 
 
 async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Attempt:
     """Run the steps of one probe and judge them; RunOver passes through.
 
-    What could not be looked at for a reason that may pass is looked at again, with a back-off, for as long as
-    the session has patience with that target.
+    A failure that may pass is retried with back-off until the session's patience with that target ends.
     """
-    await to_thread.run_sync(check, probe.expect)  # the first one of a process loads the library
+    await to_thread.run_sync(check, probe.expect)  # the first check in a process loads the library
     if why := await session.missing(needs_of(probe)):
         return Attempt(state="not_applicable", reason=why)
     tries = restarts = 0
@@ -101,12 +100,10 @@ async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
 
 
 def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
-    """The expectation's word, once the control says that there is something to judge."""
+    """Judge by the expectation, if the control confirms that there is something to judge."""
     blank = {name for result in seen.results for name in result.get("unjudged", ())}
     if missed := sorted(blank & set(mentioned(probe.expect))):
-        return replace(
-            seen, reason=f"nothing can be said of {', '.join(missed)}: the page was too costly to judge"
-        )
+        return replace(seen, reason=f"could not tell {', '.join(missed)}: the page was too costly to judge")
     figures = session.history()
     values = Values(seen.results, figures, session.facts())
     first = _first_look(probe, figures)
@@ -123,6 +120,6 @@ def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
 
 
 def _first_look(probe: Probe, figures: Mapping[str, float]) -> str:
-    """The metric that this probe notes, compares with and has no figure of yet; "" when it has all."""
+    """Metrics that this probe both notes and compares with, but has no figure for yet; "" for none."""
     wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
     return ", ".join(sorted(name for name in wanted & probe.note.keys() if name not in figures))

@@ -1,7 +1,7 @@
-"""What a look revealed: each observation becomes a candidate, named after it. Pure.
+"""Turns each observation of a look into a candidate, named after it. Pure.
 
-The oracles judge every answer to every driver; a probe's own expectation adds what only it knows. If both
-concern the same field of the same look, there is one candidate, in the oracle's words.
+The oracles judge every answer to every driver; a probe's expectation adds its own checks. If both fail on the
+same field of the same look, there is one candidate, in the oracle's words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """One observation. `probe` holds the steps that show it; `oracle` is empty if only the probe's
-    expectation failed."""
+    expectation failed.
+    """
 
     probe: Probe
     sighting: Sighting
@@ -44,7 +45,7 @@ class Candidate:
         return identity(self.surface, self.sighting, self.calls)
 
     def row(self, run: str, persona: LoadedPersona, claim: Mapping[str, Any] | None = None) -> FindingRow:
-        """The record kept at the moment of observation, before any proof. `claim`: the driver's words."""
+        """The record made on observation, before any proof. `claim`: the driver's words."""
         data: dict[str, Any] = {
             "persona_sha256": persona.sha256,
             "probe": self.probe.model_dump(mode="json"),
@@ -69,7 +70,7 @@ class Candidate:
 def candidates(
     probe: Probe, seen: Attempt, surface: Surface, *, trusted: bool = True
 ) -> tuple[Candidate, ...]:
-    """Everything that one look at a probe showed; `surface` is the persona's own.
+    """All candidates from one look at a probe; `surface` is the persona's.
 
     A probe that is not `trusted` is a driver's claim: its words and severity do not count as an oracle's.
     """
@@ -101,7 +102,7 @@ def candidates(
 
 
 def shows(row: FindingRow, probe: Probe, seen: Attempt) -> bool:
-    """Whether a look shows the same signature again, by the same judge."""
+    """Whether a look reproduces the signature, by the same judge."""
     wanted = (row.data.get("oracle", ""), row.data.get("signature", ""))
     surface: Any = row.surface
     return wanted in {(one.oracle, one.sighting.signature) for one in candidates(probe, seen, surface)}
@@ -138,7 +139,7 @@ def answered(
 
 
 def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bool) -> Candidate:
-    """The preceding acts suffice to show it; an equivalent probe may give it a higher severity."""
+    """A candidate with only the acts that led to it; an equivalent probe may raise its severity."""
     kept = _led(probe.steps, index)
     severity = min(one.severity, probe.severity, key=ORDER.index) if same else one.severity
     body = f"intent: {line(probe.finding, 300)}" if same else ""
@@ -161,8 +162,7 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
 
 
 def _led(steps: Sequence[Step], index: int) -> tuple[int, ...]:
-    """The steps that an answer depends on: acts before it, and its own call; a computation depends only on
-    itself."""
+    """The steps that an answer depends on: earlier acts and its own call; for a computation only its call."""
     if TOOLS[steps[index].tool].effect is Effect.COMPUTE:
         return (index,)
     return (*(at for at in range(index) if TOOLS[steps[at].tool].effect is Effect.ACT), index)

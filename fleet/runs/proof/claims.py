@@ -1,10 +1,10 @@
 """Findings beyond the probes: a driver's claim becomes a probe, or is rejected.
 
-A claim is steps and an expectation, both written by the driver. Repeating the steps proves that the platform
-answers so every time; it does not prove that the answer is wrong, because a lying driver writes an
-expectation that no healthy platform meets. So only what the fleet itself requires of every healthy platform
-(fleet/oracles) may be posted, in the fleet's words. Any other claim is proven too, kept with its evidence,
-and awaits a person. See docs/decisions/0006-explored-findings.md.
+A claim consists of steps and an expectation, both written by the driver. Repeating the steps proves that the
+platform gives the same answer every time, not that the answer is wrong: a lying driver can write an
+expectation that no healthy platform meets. So only violations of what the fleet requires of every healthy
+platform (fleet/oracles) may be posted, in the fleet's words. Any other claim is proven as well, kept with its
+evidence, and left to a person. See docs/decisions/0006-explored-findings.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 MAX_CLAIMS = 16
-"""Most claims with steps per run: each is executed once, then three times more as its proof."""
+"""Maximum claims with steps per run: each is executed once, then three more times as its proof."""
 MAX_EXPECT = 300
 MAX_DEPTH = 12
 _LOOP = re.compile(r"\b(?:all|exists|exists_one|map|filter|reduce|min)\s*\(")
@@ -70,7 +70,7 @@ def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
     for probe in persona.persona.probe:
         same = normalise_repro(repro_of(probe)) == normalise_repro(calls)
         if same and "".join(probe.expect.split()) == said:
-            return f"/steps: this is the probe {probe.id!r}: run that one"
+            return f"/steps: same steps as the probe {probe.id!r}: run that probe"
     name = sha256(f"{surface}\0{normalise_repro(calls)}\0{said}".encode()).hexdigest()[:12]
     try:
         return Probe(
@@ -86,7 +86,7 @@ def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
 
 
 def kept(row: FindingRow) -> Probe | None:
-    """The recorded probe that shows a finding; None if no probe shows it."""
+    """The recorded probe that shows a finding; None if there is none."""
     claim, probe = row.data.get("claim"), row.data.get("probe")
     if probe is None and isinstance(claim, Mapping):
         probe = claim.get("probe")  # of an earlier version
@@ -113,7 +113,7 @@ def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:
 
 
 def _bad_expect(text: str) -> str:
-    """Why a driver's expectation is not evaluated. It is untrusted: anything possibly slow is refused."""
+    """Why a driver's expectation is refused, or "". It is untrusted: anything possibly slow is refused."""
     if not text.strip():
         return "/expect: state in CEL what holds on a healthy platform"
     if len(text) > MAX_EXPECT or len(_LOOP.findall(text)) > 1 or _COSTLY.search(text) or _deep(text):

@@ -1,4 +1,4 @@
-"""A look at one probe, and the proof of what it showed."""
+"""Looks at probes, claims and answers, and proves what they show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fleet.runs.proof.verify import Proof, prove_all
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """One persona against one platform, in one run; RunOver and what the journal raises pass through."""
+    """One persona against one platform, in one run; RunOver and journal errors pass through."""
 
     world: FleetContext
     run: str
@@ -30,7 +30,7 @@ class Exercise:
     session: RunSession
 
     async def look(self, probe: Probe) -> Attempt:
-        """Run one probe of the persona once, and keep what its answers show."""
+        """Run one probe of the persona once, and record what its answers show."""
         seen = await attempt(self.session, probe)
         if seen.state in ("inconclusive", "not_applicable"):
             self.skip(probe.id, seen.reason)
@@ -61,7 +61,7 @@ class Exercise:
             await self._raise(one, {"title": one.sighting.title, "review": True} if one.forgeable else None)
 
     async def prove_raised(self) -> None:
-        """Prove every candidate that is not proven yet; one whose persona changed since stays unverified."""
+        """Prove every raised candidate; one whose persona has changed stays unverified."""
         proofs = []
         for row in await self.world.journal.findings(self.run, ["raised"]):
             probe = kept(row)
@@ -72,7 +72,7 @@ class Exercise:
         await prove_all(self.world, self.session, self.stream, proofs, self.persona)
 
     def skip(self, probe: str, reason: str) -> None:
-        """Record that a probe was left without an answer."""
+        """Record that a probe was skipped."""
         self.stream.emit(ProbeSkipped(probe=probe, reason=self.world.redactor.text(reason)))
 
     async def _raise(self, found: Candidate, claim: Mapping[str, Any] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Nothing unproven is promoted: each candidate is reproduced in fresh jails under fresh names."""
+"""Promotes only proven findings: reproduces each candidate in fresh jails under fresh names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fleet.store.rows import FindingRow
 TRIES = 3
 
 EXTRA = 2
-"""Extra looks of a proof, for tries that were inconclusive."""
+"""Extra looks per proof, to replace inconclusive tries."""
 
 State = Literal["confirmed", "flaky", "dropped", "unverified"]
 Shown = Literal["shown", "healthy", "could_not"]
@@ -44,7 +44,7 @@ class ProofVerdict:
 
 @dataclass(slots=True)
 class Proof:
-    """The proof of one candidate: every try in fresh jails under fresh names, spread in time."""
+    """The proof of one candidate: each try in fresh jails under fresh names, spread in time."""
 
     row: FindingRow
     probe: Probe
@@ -60,12 +60,12 @@ class Proof:
         return len(told) < TRIES and len(self.seen) < TRIES + EXTRA
 
     def give_up(self, why: str) -> None:
-        """Stop trying: it cannot be looked at."""
+        """Stop trying: it cannot be judged."""
         self.why = why
         self.seen += ["could_not"] * (TRIES + EXTRA)
 
     def add(self, attempt: Attempt) -> None:
-        """One more try: it counts only if it shows the same signature."""
+        """Add a try; it counts only if it shows the same signature."""
         if shows(self.row, self.probe, attempt):
             self.last = attempt
             self.seen.append("shown")
@@ -82,13 +82,13 @@ def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
 
 
 def needs_review(row: FindingRow) -> bool:
-    """Whether a person must look at this finding before it is posted: only its driver calls it a defect."""
+    """Whether a person must review this finding before posting: only its driver calls it a defect."""
     claim = row.data.get("claim")
     return isinstance(claim, Mapping) and claim.get("review") is not False
 
 
 def judge(seen: Sequence[Shown]) -> ProofVerdict:
-    """3 of 3 is confirmed, 0 is dropped, between is flaky; tries that could not look prove nothing."""
+    """3 of 3 is confirmed, 0 is dropped, between is flaky; inconclusive tries do not count."""
     told = [one for one in seen if one != "could_not"]
     shown = told.count("shown")
     if len(told) < TRIES:
@@ -102,7 +102,7 @@ async def prove_all(
 ) -> None:
     """Reproduce each in rounds, so that a finding does not rest on one burst of load.
 
-    The gravest come first; each is recorded as soon as it is decided, evidence first. RunOver passes through.
+    The gravest are first; each is recorded once decided, evidence before verdict. RunOver passes through.
     """
     lost: RunOver | None = None
     ordered = sorted(proofs, key=lambda one: SEVERITIES.index(one.row.severity))
@@ -110,7 +110,7 @@ async def prove_all(
         for one in waiting:
             try:
                 one.add(await attempt(session, one.probe, proof=True))
-            except RunOver as over:  # one that kills its jails does not block the others
+            except RunOver as over:  # a candidate that kills its jails must not block the others
                 if over.outcome != "jail_lost":
                     raise
                 one.give_up(over.detail)
@@ -127,7 +127,7 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
     changes: dict[str, Any] = {"state": verdict.state, "confirmed": verdict.confirmed, "tries": verdict.tries}
     if verdict.state == "confirmed":
         changes |= _sealed(world, proof, persona, verdict)
-        if needs_review(row):  # the answers reproduce; that they are wrong is only the driver's claim
+        if needs_review(row):  # the answers reproduce, but only the driver claims that they are wrong
             changes["state"] = "unverified"
     elif verdict.state == "unverified":
         changes["data"] = {**row.data, "why": world.redactor.text(proof.why)}
@@ -145,7 +145,7 @@ async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: L
 def _sealed(
     world: FleetContext, proof: Proof, persona: LoadedPersona, verdict: ProofVerdict
 ) -> Mapping[str, str]:
-    """Store the evidence and word the envelope; both are masked before hashing."""
+    """Store the evidence and write the envelope; both are masked before hashing."""
     row, probe, shown = proof.row, proof.probe, proof.last
     assert shown is not None
     calls = tuple(ReproCall(one["tool"], dict(one["args"])) for one in shown.asked)
@@ -190,9 +190,9 @@ def keep_evidence(
     steps: tuple[EvidenceStep, ...],
     rate: tuple[int, int],
 ) -> str:
-    """Seal what shows a finding, masked, and keep it in its run's folder; the SHA-256 of the bundle.
+    """Mask and seal a finding's evidence, store it in its run's folder; return the bundle's SHA-256.
 
-    `rate` is how often it was confirmed, of how many tries.
+    `rate`: confirmations, tries.
     """
     bundle = Bundle(
         fingerprint=row.fingerprint,
