@@ -42,8 +42,8 @@ def check(
 ) -> None:
     """Look at what a platform offers, and list the personas, probes and tools that can run there.
 
-    It only reads (no key, no transaction, no paid call), so there is no --dry-run. Exit 4 when a part that
-    the profile names is not reached or does not match the profile.
+    It only reads (no key, no transaction, no paid call), so `--dry-run` is not needed. Exit 4 when a part
+    that the profile names is not reached or does not match the profile.
     """
     platform, path = load_platform(profile or load_fleet().platform, state_dir())
     personas, errors = roster()
@@ -73,7 +73,7 @@ async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
     with tempfile.TemporaryDirectory(prefix="qa-fleet-") as spool:
         tried = await try_programs(image(platform, path), programs(platform), spool=Path(spool))
     return [
-        SurveyedPart(one.name, "there" if one.ok else "unreachable", line(one.seen, 300)) for one in tried
+        SurveyedPart(one.name, "found" if one.ok else "unreachable", line(one.seen, 300)) for one in tried
     ]
 
 

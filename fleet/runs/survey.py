@@ -36,7 +36,7 @@ KNOWN: Mapping[str, str] = {
 }
 """Functions that the fleet may call, with their selectors."""
 
-PartState = Literal["there", "absent", "unreachable", "differs"]
+PartState = Literal["found", "absent", "unreachable", "differs"]
 """`absent`: not in the profile, or not in the diamond; `differs`: not what the profile says."""
 
 
@@ -132,7 +132,7 @@ async def _page(part: str, url: str) -> SurveyedPart:
     except HttpFailure as failure:
         why = unanswered(failure.__cause__ or failure) or str(failure)
         return SurveyedPart(part, "unreachable", line(f"{url}: {why}", 300))
-    return SurveyedPart(part, "unreachable" if status >= 500 else "there", f"{url}: HTTP {status}")
+    return SurveyedPart(part, "unreachable" if status >= 500 else "found", f"{url}: HTTP {status}")
 
 
 async def _node(
@@ -148,15 +148,15 @@ async def _node(
             return [SurveyedPart("chain", "differs", line(str(error), 300))], None, {}
         except (FleetError, ValueError) as error:
             return [SurveyedPart("chain", "unreachable", line(str(error), 300))], None, {}
-    parts = [SurveyedPart("chain", "there", f"chain {chain.id} at {chain.rpc}, diamond {chain.diamond}")]
+    parts = [SurveyedPart("chain", "found", f"chain {chain.id} at {chain.rpc}, diamond {chain.diamond}")]
     if selectors is None:
         parts.append(SurveyedPart("functions", "absent", "no readable loupe: only a call can show them"))
     else:
         offers = sum(selector in selectors for selector in KNOWN.values())
-        parts.append(SurveyedPart("functions", "there", f"{offers} of the {len(KNOWN)} that the fleet knows"))
+        parts.append(SurveyedPart("functions", "found", f"{offers} of the {len(KNOWN)} that the fleet knows"))
     unit = "wei of the profile's token" if chain.token else "wei of a token that the profile does not name"
     for name, wei in costs.items():
-        parts.append(SurveyedPart(name, "there", f"{wei} {unit}" if wei else "free"))
+        parts.append(SurveyedPart(name, "found", f"{wei} {unit}" if wei else "free"))
     return parts, selectors, costs
 
 

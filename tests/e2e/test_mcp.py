@@ -152,8 +152,7 @@ def test_a_message_without_end_ends_the_run_and_the_command_while_the_agent_stay
         said = server.stderr.read().decode()
         with suppress(BrokenPipeError):
             server.stdin.close()
-    assert f"fleet: the agent sent a message of more than {MAX_MESSAGE} bytes
-" in said
+    assert f"fleet: the agent sent a message of more than {MAX_MESSAGE} bytes\n" in said
     assert "  try: send each message on one line" in said
     assert ended(devnet, before)["trigger"] == "mcp"
 
