@@ -18,8 +18,8 @@ from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.toolcheck import try_programs
 from fleet.store.location import shown, store_place
-from fleet.triggers.hook import unfired
-from fleet.triggers.hook_secret import hook_secrets, sink_secret
+from fleet.triggers.webhook import unfired
+from fleet.triggers.webhook_secret import hook_secrets, sink_secret
 
 app = make_app(group=True)
 

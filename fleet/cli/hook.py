@@ -16,8 +16,8 @@ from fleet.cli.console import DryRun, Json, make_app, note, put, state, table
 from fleet.cli.daemon_client import ask
 from fleet.config import FleetConfig, hook_files, load_fleet, parse, sink_file
 from fleet.errors import ConfigError, UsageError
-from fleet.triggers.hook import EVENT, LARGEST, headers
-from fleet.triggers.hook_secret import hook_secrets
+from fleet.triggers.webhook import EVENT, LARGEST, headers
+from fleet.triggers.webhook_secret import hook_secrets
 
 app = make_app(group=True)
 Name = Annotated[str, typer.Argument(help="Name of a webhook: the word after `hook:` in a persona's `on`.")]

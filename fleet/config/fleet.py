@@ -78,7 +78,7 @@ class KeepSection(Section):
 
 
 class HookSection(Section):
-    """A webhook: senders that know its secret may deliver to `POST /hooks/<name>` (triggers/hook.py)."""
+    """A webhook: senders that know its secret may deliver to `POST /hooks/<name>` (triggers/webhook.py)."""
 
     secret_file: str = ""
     """At least 16 random bytes or their hex, mode 0600; relative to the state directory.

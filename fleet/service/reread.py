@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.config import FleetConfig, load_fleet, load_platform
-from fleet.triggers.hook_secret import hook_secrets
+from fleet.triggers.webhook_secret import hook_secrets
 
 
 def reread(platform: str | None, state: Path) -> FleetConfig:

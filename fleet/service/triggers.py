@@ -27,10 +27,10 @@ from fleet.triggers.continuous import Continuous, Rounds
 from fleet.triggers.deliver import tell
 from fleet.triggers.files import KEY as FILES
 from fleet.triggers.files import FileWatch
-from fleet.triggers.hook import unfired
 from fleet.triggers.model import FireAll, FiringSink
 from fleet.triggers.schedule import Clockwork
 from fleet.triggers.subscription import HeadSubscription
+from fleet.triggers.webhook import unfired
 
 SEEN = "service.seen"
 """Journal key of each persona's first-seen time, so that restarts do not postpone a daily persona."""

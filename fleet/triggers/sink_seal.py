@@ -8,8 +8,8 @@ from secrets import token_hex
 
 from fleet.clock import Clock
 from fleet.config import FleetConfig
-from fleet.triggers.hook import headers
-from fleet.triggers.hook_secret import sink_secret
+from fleet.triggers.webhook import headers
+from fleet.triggers.webhook_secret import sink_secret
 
 
 class SinkSeal:

@@ -14,7 +14,7 @@ from fleet.cli import config as config_command
 from fleet.cli import hook
 from fleet.config import ROOT, FleetConfig, SinkSection, load_fleet, parse, sink_file
 from fleet.errors import ConfigError
-from fleet.triggers.hook_secret import sink_secret
+from fleet.triggers.webhook_secret import sink_secret
 
 ALL = ("text", "reasoning", "tool_request", "tool_response", "finding")
 

@@ -12,7 +12,7 @@ from fleet.events.model import FindingPosted, Footer, TurnUsage
 from fleet.events.sink_queue import CAP, LARGEST
 from fleet.events.sinks import SinkReader, sinking
 from fleet.events.truncate import packed
-from fleet.triggers import hook
+from fleet.triggers import webhook
 from tests.events.receiver import DONE, MASKED, RUN, receiving, seal, send, sent, told
 from tests.events.samples import (
     FOOTER,
@@ -126,7 +126,7 @@ async def test_a_body_is_always_json_and_never_more_than_a_webhook_takes() -> No
     events = [asks(n, text="y" * 50_000) for n in range(40)]
     async with receiving() as receiver:
         await send(receiver, events=(HEADER, asks(98, args=odd), asks(99, args=wide), *events, FOOTER))
-    assert max(len(post.body) for post in receiver.posts) <= LARGEST == hook.LARGEST
+    assert max(len(post.body) for post in receiver.posts) <= LARGEST == webhook.LARGEST
     first, second, *rest = receiver.deliveries()
     assert first["payload"]["args"]["args"] == {"nan": None, "half": "?", "deep": [[[None]]]}
     assert second["payload"]["args"]["args"]["…"] == "[cut 32 keys]"

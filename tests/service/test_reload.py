@@ -31,8 +31,8 @@ from fleet.service.notify import Notifier
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
 from fleet.store.tables.units import FLEET
-from fleet.triggers.hook import Delivery
 from fleet.triggers.model import Firing
+from fleet.triggers.webhook import Delivery
 from sandbox.spec import Effect
 from tests.jail.test_broker_rpc import post, read_answer
 from tests.sandbox.doubles import Signer, listener

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from fleet.config import FleetConfig, HookSection, hook_files
 from fleet.errors import ConfigError, Refused
 from fleet.personas.model import Persona, Trigger
-from fleet.triggers import hook
-from fleet.triggers.hook import Delivery, headers, sign, unfired, verify
-from fleet.triggers.hook_secret import hook_secrets
+from fleet.triggers import webhook
 from fleet.triggers.model import Firing, Skip
+from fleet.triggers.webhook import Delivery, headers, sign, unfired, verify
+from fleet.triggers.webhook_secret import hook_secrets
 from tests.triggers.conftest import START
 
 SECRET, OTHER = b"s" * 16, b"o" * 32
@@ -80,7 +80,7 @@ def test_the_signature_is_the_documented_one() -> None:
         (header(3, sign(SECRET, "delivery-1", STAMP, BODY).upper()), "hook-header"),
         (signed(stamp=STAMP - 301), "hook-timestamp"),
         (signed(stamp=STAMP + 301), "hook-timestamp"),
-        (signed(body=b"x" * (hook.LARGEST + 1)), "hook-size"),
+        (signed(body=b"x" * (webhook.LARGEST + 1)), "hook-size"),
         (signed("short"), "hook-header"),
         (signed("delivery 1"), "hook-header"),
         (signed("delivery-1\n"), "hook-header"),
