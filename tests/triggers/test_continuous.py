@@ -129,7 +129,7 @@ async def test_a_sink_that_raises_is_tried_again_and_disturbs_no_other(clock: Fa
 async def test_the_loop_wakes_for_plans_and_ends(sink: FiringRecorder) -> None:
     loop = Continuous(sink, clock=SystemClock())
     async with running(loop.run):
-        with pytest.raises(UsageError, match="started already"):
+        with pytest.raises(UsageError, match="already running"):
             await loop.run()
         loop.plan(
             "qa-a", Trigger(continuous="1s"), Rounds(0, 0, SystemClock().now() - timedelta(seconds=0.9))

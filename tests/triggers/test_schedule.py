@@ -291,7 +291,7 @@ async def test_it_starts_once_and_again_after_it_stopped(clock: FakeClock, sink:
     work.plan("qa-a", [every("1s")])
     for second in (1, 2):
         async with running(work.run):
-            with pytest.raises(UsageError, match="started already"):
+            with pytest.raises(UsageError, match="already running"):
                 await work.run()
             clock.advance(1)
             await work.wake()
