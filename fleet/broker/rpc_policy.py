@@ -46,7 +46,10 @@ class Denied(Exception):
 
 def rewrite(body: bytes, *, methods: frozenset[str], max_log_range: int) -> tuple[bytes, tuple[str, ...]]:
     """The rewritten request and its methods; Denied when any element is not permitted."""
-    parsed = _parse(body)
+    try:
+        parsed = strict_json.loads(body.decode("utf-8"), pairs=_unique)
+    except ValueError:
+        raise Denied("rpc-shape", "not JSON-RPC", status=400) from None
     calls = parsed if isinstance(parsed, list) else [parsed]
     if not calls:
         raise Denied("rpc-shape", "an empty batch")
@@ -55,13 +58,6 @@ def rewrite(body: bytes, *, methods: frozenset[str], max_log_range: int) -> tupl
     checked = [_check(call, methods, max_log_range) for call in calls]
     clean = json.dumps(checked if isinstance(parsed, list) else checked[0], separators=(",", ":"))
     return clean.encode(), tuple(call["method"] for call in checked)
-
-
-def _parse(body: bytes) -> Any:
-    try:
-        return strict_json.loads(body.decode("utf-8"), pairs=_unique)
-    except ValueError:
-        raise Denied("rpc-shape", "not JSON-RPC", status=400) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
