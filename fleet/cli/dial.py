@@ -26,7 +26,11 @@ def dial(
     """Show or set the autonomy dial."""
     folder = state()
     if rung is not None:
-        chosen = _rung(rung)
+        try:
+            chosen = Rung(rung)
+        except ValueError:
+            remedy = f"choose one of {', '.join(Rung)}"
+            raise UsageError(f"unknown rung {rung!r}", remedy=remedy) from None
         before = read_dial(folder / DIAL).rung
         if chosen.height > before.height and not reason.strip():
             raise UsageError(
@@ -52,13 +56,6 @@ def show() -> dict[str, Any]:
         "when": clean(said.when) if said else "",
         "why": clean(said.why if said else reading.why),
     }
-
-
-def _rung(word: str) -> Rung:
-    try:
-        return Rung(word)
-    except ValueError:
-        raise UsageError(f"unknown rung {word!r}", remedy=f"choose one of {', '.join(Rung)}") from None
 
 
 def _line(shown: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, table
 from fleet.config import Platform, config_dirs, load_fleet, load_platform, state_dir
 from fleet.jail.toolcheck import try_programs
-from fleet.runs.survey import Survey, SurveyedPart, as_data, survey
+from fleet.runs.survey import SurveyedPart, as_data, survey
 from fleet.text import line
 
 app = make_app(group=True)
@@ -50,20 +50,14 @@ def check(
     for error in errors:
         note(f"left out: {error}")
     note(f"looking at {platform.name} ({path})")
-    found = run(lambda: _surveyed(platform, path))
+    trial = partial(_programs, platform, path)
+    found = run(lambda: survey(platform, trial, lambda part: note(f"  {part.part}: {part.state}")))
     data = as_data(found, platform, personas)
     if found.selectors is None:
         note("the diamond's functions are unknown: assuming that all are offered")
     put(data | {"profile": str(path)}, as_json=as_json, text=lambda: _print(data))
     if not found.is_good:
         raise typer.Exit(4)
-
-
-async def _surveyed(platform: Platform, path: Path) -> Survey:
-    async def tried() -> Iterable[SurveyedPart]:
-        return await _programs(platform, path)
-
-    return await survey(platform, tried, lambda part: note(f"  {part.part}: {part.state}"))
 
 
 async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:

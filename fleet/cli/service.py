@@ -46,7 +46,8 @@ def install(
     if not dry_run:
         may_replace(chosen)
         for path, text in chosen.files.items():
-            _write(path, text)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, text.encode(), mode=0o644)  # world-readable: a unit holds no secret
     data = {
         "files": {str(path): text for path, text in chosen.files.items()},
         "written": not dry_run,
@@ -126,12 +127,6 @@ def _content(path: Path) -> str | None:
         return None if path.is_symlink() or not path.is_file() else path.read_text("utf-8", "replace")
     except OSError:
         return None
-
-
-def _write(path: Path, text: str) -> None:
-    """World-readable: a unit holds no secret."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text.encode(), mode=0o644)
 
 
 def _tell_install(chosen: Installation, dry_run: bool) -> None:

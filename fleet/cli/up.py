@@ -103,7 +103,9 @@ async def stay(options: Options) -> None:
         opened = anyio.Event()
         try:
             async with fenced(options.state, options.platform) as fence:
-                await _reside(options, fence, notifier, opened.set)
+                # a run's libraries take a second to import: in a thread, during the jail's self-check
+                resident = await anyio.to_thread.run_sync(_resident)
+                await resident(options, fence, notifier, opened.set)
         except FleetError as error:
             waits = "" if opened.is_set() else _may_pass(error, options.state)
             if not waits:
@@ -115,12 +117,6 @@ async def stay(options: Options) -> None:
             failures += 1
         else:
             return
-
-
-async def _reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
-    """Import a run's libraries in a thread (a second of work) during the jail's self-check."""
-    resident = await anyio.to_thread.run_sync(_resident)
-    await resident(options, fence, notifier, opened)
 
 
 def _resident() -> Resident:
