@@ -43,7 +43,9 @@ class LiveReader:
     def __call__(self, event: Event) -> None:
         if self.closed or (self._run and event.run != self._run):
             return
-        self._observe(event)
+        self._observers.setdefault(event.run, Observer(self._tracer)).observe(event)
+        if isinstance(event, Footer):
+            del self._observers[event.run]
         if len(self._waiting) >= self._room and not isinstance(event, Footer):
             self._drop()
         else:
@@ -51,12 +53,6 @@ class LiveReader:
         if self._run and isinstance(event, Footer):
             self.close()
         self._nudge()
-
-    def _observe(self, event: Event) -> None:
-        observer = self._observers.setdefault(event.run, Observer(self._tracer))
-        observer.observe(event)
-        if isinstance(event, Footer):
-            del self._observers[event.run]
 
     def _drop(self) -> None:
         self.lagged += 1

@@ -129,13 +129,10 @@ class OtelTracer:
         if isinstance(value, bool | int | float):
             return value
         if not isinstance(value, str):
-            value = json.dumps(shrink(_plain(value), CAP // 2, 64), ensure_ascii=False, default=str)
+            plain = dict(value) if isinstance(value, Mapping) else value
+            value = json.dumps(shrink(plain, CAP // 2, 64), ensure_ascii=False, default=str)
         masked = self._mask(value)
         return masked if len(masked) <= CAP else f"{masked[:CAP]}…[cut {len(masked) - CAP} characters]"
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _described(signal: OpenSpan, run: str) -> tuple[str, Mapping[str, Any]]:

@@ -106,7 +106,10 @@ class Outbox:
             async for first in self._out:
                 with anyio.move_on_after(LINGER_S):
                     await self._closing.wait()
-                for batch in batches((first, *self._waiting())):
+                waiting = [first]
+                while self._out.statistics().current_buffer_used:
+                    waiting.append(self._out.receive_nowait())
+                for batch in batches(waiting):
                     await self._post(batch)
 
     def close(self) -> None:
@@ -118,10 +121,6 @@ class Outbox:
         """Log the total of lost deliveries."""
         if lost := self.taken - self.arrived:
             _LOG.warning("sink %s: %d of %d deliveries were lost", self._name, lost, self.taken)
-
-    def _waiting(self) -> Iterator[QueuedDelivery]:
-        while self._out.statistics().current_buffer_used:
-            yield self._out.receive_nowait()
 
     async def _post(self, batch: list[QueuedDelivery]) -> None:
         sender = batch[0].sender
