@@ -84,11 +84,7 @@ def seal(bundle: Bundle, redactor: Redactor) -> SealedEvidence:
         }
         for step in bundle.steps
     ]
-    return _sealed(masked)
-
-
-def _sealed(value: Any) -> SealedEvidence:
-    data = rfc8785.dumps(value)
+    data = rfc8785.dumps(masked)
     if len(data) > MAX_BYTES:
         raise FleetError(f"an evidence bundle of {len(data)} bytes is larger than {MAX_BYTES}")
     return SealedEvidence(data, hashlib.sha256(data).hexdigest())

@@ -67,7 +67,9 @@ def of_probe(
         (lead(call["tool"], call["args"]), state(call["tool"], result), _values(call["tool"], result, fields))
         for call, result in zip(calls, results, strict=True)
     ]
-    shown = [": ".join(filter(None, (where, _join(how, values)))) for where, how, values in _deciding(seen)]
+    # the last step, and earlier ones with the fields in question
+    relevant = [one for one in seen[:-1] if one[2]] + seen[-1:]
+    shown = [": ".join(filter(None, (where, _join(how, values)))) for where, how, values in relevant]
     keys = [_key(call, result, fields) for call, result in zip(calls, results, strict=True)]
     return Sighting(
         title=line("; ".join(shown), TITLE_CHARS),
@@ -97,11 +99,6 @@ def state(tool: str, result: Mapping[str, Any]) -> str:
     return (
         "ok" if result.get("ok") else line(f"{result.get('error_class', '')} {result.get('error', '')}", 120)
     )
-
-
-def _deciding(seen: list[tuple[str, str, str]]) -> Iterable[tuple[str, str, str]]:
-    """The relevant steps: the last one, and earlier ones with the fields in question."""
-    return [one for one in seen[:-1] if one[2]] + seen[-1:]
 
 
 def _join(how: str, values: str) -> str:
