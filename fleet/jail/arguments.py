@@ -35,18 +35,20 @@ def bwrap_arguments(
     shape: Shape, *, data_fds: Sequence[int], masks: Sequence[str], filter_fd: int, status_fd: int
 ) -> list[str]:
     """Return the options for one jail; `data_fds` hold the contents of `DATA`, in its order."""
+    box = shape.box if shape.box is not None else _tmpfs(shape.limits.box, "0700", "/box")
+    files = [(str(fd), path) for fd, (path, _) in zip(data_fds, DATA, strict=True)]
     return [
         *_namespaces(),
         *_environment(shape.library_path),
         *_read_only(shape),
-        *_files(data_fds),
+        *(word for fd, path in files for word in ("--ro-bind-data", fd, path)),
         *("--proc", "/proc"),
         *(word for path in masks for word in ("--ro-bind", "/dev/null", path)),
         *("--dev", "/dev"),
         *_tmpfs(shape.limits.shm, "1777", "/dev/shm"),
         *("--remount-ro", "/dev"),
         *_tmpfs(shape.limits.tmp, "1777", "/tmp"),
-        *_box(shape),
+        *box,
         *("--chdir", "/box", "--remount-ro", "/"),
         *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
     ]
@@ -71,17 +73,6 @@ def _read_only(shape: Shape) -> list[str]:
     for name in ("bin", "lib", "lib64"):
         words += ["--symlink", f"usr/{name}", f"/{name}"]
     return [*words, *(word for bind in shape.binds for word in bind)]
-
-
-def _files(data_fds: Sequence[int]) -> list[str]:
-    files = zip(data_fds, DATA, strict=True)
-    return [word for fd, (path, _) in files for word in ("--ro-bind-data", str(fd), path)]
-
-
-def _box(shape: Shape) -> list[str]:
-    if shape.box is not None:
-        return list(shape.box)
-    return _tmpfs(shape.limits.box, "0700", "/box")
 
 
 def _tmpfs(size: int, mode: str, path: str) -> list[str]:
