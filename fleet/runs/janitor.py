@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
@@ -79,7 +79,9 @@ class Janitor:
         await self._try(_POSTS, partial(look_at_posts, self._world, self._moved))
         await self._try(_UNDONE, self._look_for_undone)
         runs = {row.run_id for row in left} | {name.run_id for name in (*names, *self._undone)}
-        self._forget({*_PARTS, *runs})
+        for run in self._failed.keys() - {*_PARTS, *runs}:  # peers settled it meanwhile
+            del self._failed[run]
+            self._told.pop(run, None)
         for row in left:
             await self._try(row.run_id, partial(self._settle, row))
         busy = open_runs | self._executor.live.keys()
@@ -95,12 +97,6 @@ class Janitor:
         world = self._world
         waiting = await close_orphans(world.state, world.journal, world.clock, busy=self._executor.live)
         self._look_back = bool(waiting)
-
-    def _forget(self, left: Collection[str]) -> None:
-        """Forget failures of runs that peers settled meanwhile."""
-        for run in self._failed.keys() - set(left):
-            del self._failed[run]
-            self._told.pop(run, None)
 
     async def _settle(self, row: RunRow) -> None:
         report = await resettle(self._world, row)

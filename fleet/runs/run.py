@@ -200,7 +200,8 @@ class ActiveRun:
             with anyio.fail_after(SETTLE_S):
                 await world.journal.start_settling(self.run)
                 if outcome == "budget_exceeded":
-                    await self._closing_report(detail)
+                    persona = self.persona.persona
+                    await close_over_budget(world, self.run, persona.name, persona.surface, detail)
                 await settle(self.context, self.wallet)
         except LostRun:
             raise
@@ -255,10 +256,6 @@ class ActiveRun:
         finally:
             self.world.chain.signer.close_run(self.run)
         return "done", detail or ""
-
-    async def _closing_report(self, detail: str) -> None:
-        persona = self.persona.persona
-        await close_over_budget(self.world, self.run, persona.name, persona.surface, detail)
 
     def _footer(self, outcome: str, detail: str) -> Footer:
         if self.drive.desk is not None:

@@ -123,14 +123,11 @@ class Contacts:
         if (spec := TOOLS.get(tool)) is None:
             return ""
         if page := spec.argument(Points.PAGE):
-            return self._at(origin_of(args.get(page)))
+            if (origin := origin_of(args.get(page))) is None:
+                return ""
+            exact = next((one for one in self.targets if one.origin == origin), None)
+            return exact.name if exact else self._face(origin)
         return next((one.name for one in self.targets if spec.reaches in one.names), "")
-
-    def _at(self, origin: Origin | None) -> str:
-        if origin is None:
-            return ""
-        exact = next((one for one in self.targets if one.origin == origin), None)
-        return exact.name if exact else self._face(origin)
 
     def _face(self, origin: Origin) -> str:
         """Another name's face: same scheme, port and host except for the first label."""
