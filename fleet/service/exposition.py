@@ -54,7 +54,9 @@ def _families(reading: Reading, tally: Tally) -> Iterator[Metric]:
     yield queue
     age = GaugeMetricFamily("fleet_stage_age_seconds", "Age of the oldest run of a state.", labels=["stage"])
     for state in STATES:
-        age.add_metric([state], _age(reading.ages.get(state), reading.now))
+        since = reading.ages.get(state)
+        seconds_old = (reading.now - datetime.fromisoformat(since)).total_seconds() if since else 0.0
+        age.add_metric([state], max(0.0, seconds_old))
     yield age
     left = GaugeMetricFamily(
         "fleet_budget_left", "What runs in flight may still spend.", labels=["persona", "unit"]
@@ -92,7 +94,3 @@ def _gauges(reading: Reading) -> Iterator[Metric]:
     if reading.log_entries is not None:
         lag = max(0, reading.log_entries - reading.log_mirrored)
         yield GaugeMetricFamily("fleet_log_lag", "Entries on chain that triage has not read.", value=lag)
-
-
-def _age(since: str | None, now: datetime) -> float:
-    return max(0.0, (now - datetime.fromisoformat(since)).total_seconds()) if since else 0.0

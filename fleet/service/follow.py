@@ -48,7 +48,8 @@ class Followers:
         path = self.state / "runs" / run / "trajectory.jsonl"
         if not path.is_file():
             return _no(404, "no such run")
-        seen = _number(request.headers.get("last-event-id", ""))
+        last = request.headers.get("last-event-id", "")
+        seen = int(last) if re.fullmatch(r"[0-9]{1,9}", last, re.ASCII) else 0
         # in one step: what is on disk now, and everything emitted from now on
         live, size = self.hub.follow(run), path.stat().st_size
         if live is None and seen and await to_thread.run_sync(_is_over, path, seen):
@@ -119,10 +120,6 @@ def _sse(record: Event | UnknownRecord, number: int) -> str:
     if isinstance(record, UnknownRecord):
         return f"{ident}event: unknown\ndata: {{}}\n\n"
     return f"{ident}event: {record.type}\ndata: {record.model_dump_json()}\n\n"
-
-
-def _number(text: str) -> int:
-    return int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else 0
 
 
 def _is_over(path: Path, seen: int) -> bool:

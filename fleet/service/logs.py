@@ -36,12 +36,10 @@ class _Lines(logging.Formatter):
         line["at"] = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return self._render({key: self._clean(key, value) for key, value in line.items()})
-
-    def _clean(self, key: str, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        return clean(self.mask(value), newlines=key == "exception")
+        for key, value in line.items():
+            if isinstance(value, str):
+                line[key] = clean(self.mask(value), newlines=key == "exception")
+        return self._render(line)
 
 
 def configure(*, as_json: bool | None = None) -> None:
