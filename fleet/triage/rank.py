@@ -73,15 +73,12 @@ def state_of(report: ReadReport) -> State:
 def _judge(item: Cluster, weights: Mapping[str, float]) -> _RankedCluster:
     state = min((state_of(report) for report in item.reports), key=_TIERS.index)
     basis = [report for report in item.reports if state_of(report) == state]
-    severity = max((_known(report) for report in basis), key=lambda name: SEVERITIES[name])
+    named = (report.entry.severity for report in basis)
+    severity = max((name if name in SEVERITIES else "unknown" for name in named), key=SEVERITIES.__getitem__)
     count = recurrence(item.reports)
     weight = weights.get(basis[0].entry.surface, min(weights.values()))
     score = SEVERITIES[severity] * (1 + math.log2(count)) * weight
     return _RankedCluster(item, basis[0], state, severity, count, weight, round(score, 3))
-
-
-def _known(report: ReadReport) -> str:
-    return report.entry.severity if report.entry.severity in SEVERITIES else "unknown"
 
 
 def recurrence(reports: Sequence[ReadReport]) -> int:
