@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 
 import anyio
 
@@ -17,7 +16,7 @@ from fleet.backoff import Backoff
 from fleet.clock import Clock, SystemClock, rest
 from fleet.errors import TryAgain, Unreachable, UsageError
 from fleet.triggers.chain_read import ChainNode, DiamondReader
-from fleet.triggers.chain_state import BlockRef, ChainEvent, WatchState, advance, baseline
+from fleet.triggers.chain_state import BlockRef, WatchState, advance, baseline
 from fleet.triggers.deliver import deliver, described, tell
 from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip, event_key
 
@@ -141,7 +140,10 @@ class ChainWatch:
         if seen.trail[-1:] == (block,) and not self._reader.problems:
             return
         if block.number - seen.cursor > FAR:
-            seen = await self._give_up(seen, block.number - FAR)
+            number = block.number - FAR
+            reason = f"blocks {seen.cursor + 1} to {number} passed unseen: events in them do not fire"
+            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@registered:{seen.cursor + 1}:0", reason))
+            seen = seen.skip_to(number)
         await self._keep(advance(seen, await self._reader.look(block, seen.cursor), self._low_wei))
 
     async def _newest(self, seen: WatchState | None) -> tuple[BlockRef, BlockRef | None]:
@@ -169,11 +171,6 @@ class ChainWatch:
             raise Unreachable(f"the node is at block {block.number}, but has been at {seen.cursor} before")
         return seen
 
-    async def _give_up(self, seen: WatchState, number: int) -> WatchState:
-        reason = f"blocks {seen.cursor + 1} to {number} passed unseen: events in them do not fire"
-        await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@registered:{seen.cursor + 1}:0", reason))
-        return seen.skip_to(number)
-
     async def _keep(self, seen: WatchState) -> None:
         await self._store(seen)
         if seen.outbox:
@@ -186,9 +183,10 @@ class ChainWatch:
         for event in seen.outbox:
             number = counts[event.name] = counts.get(event.name, 0) + 1
             for persona in sorted(self._subscribers(event.name)) if number <= CROWD else ():
-                firing = _firing(persona, event, self._clock.now())
+                key = event_key(persona, event.name, event.block, event.mark)
+                firing = Firing(key, persona, f"{event.name} at block {event.block}", self._clock.now())
                 if problem := await deliver(self._sink, firing):
-                    refused[firing.key] = Skip(persona, firing.key, problem)
+                    refused[key] = Skip(persona, key, problem)
                 else:
                     taken += 1
         if refused and not taken:
@@ -232,8 +230,3 @@ class ChainWatch:
 
 class _Overtaken(Exception):
     """Another daemon has moved the cursor since it was loaded."""
-
-
-def _firing(persona: str, event: ChainEvent, due: datetime) -> Firing:
-    key = event_key(persona, event.name, event.block, event.mark)
-    return Firing(key, persona, f"{event.name} at block {event.block}", due)
