@@ -145,7 +145,8 @@ class _Reader:
             return tuple(self.sequence(_parts(kind), at))
         if kind in ("string", "bytes"):
             raw = self._take(at + WORD, self._size(at))
-            return raw if kind == "bytes" else _text(raw)
+            # chains hold any bytes in a string: invalid UTF-8 becomes U+FFFD, never an error
+            return raw if kind == "bytes" else raw.decode("utf-8", "replace")
         return self._word(kind, self._take(at, WORD))
 
     def _word(self, kind: str, word: bytes) -> Value:
@@ -181,8 +182,3 @@ class _Reader:
 def _fits(ok: bool, kind: str) -> None:
     if not ok:
         raise AbiError(f"a word that is not a {kind}")
-
-
-def _text(raw: bytes) -> str:
-    """Chains hold any bytes in a string: invalid UTF-8 becomes U+FFFD, never an error."""
-    return raw.decode("utf-8", "replace")

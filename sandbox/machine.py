@@ -14,7 +14,8 @@ def pressure(earlier: Ticks = (0, 0), proc: str = PROC) -> str:
     """`load 7.9 on 2 cores, cpu pressure 43 %, steal 2 %`: of the last minute, the last ten seconds, and
     since `earlier`; "" when nothing can be read."""
     load, stall, stat = (_read(f"{proc}/{name}") for name in ("loadavg", "pressure/cpu", "stat"))
-    parts = (_load(load, _cores(stat)), _stalled(stall), _stolen(earlier, _ticks(stat)))
+    cores = sum(line[:3] == "cpu" and line[3:4].isdigit() for line in stat.splitlines())
+    parts = (_load(load, cores), _stalled(stall), _stolen(earlier, _ticks(stat)))
     return ", ".join(part for part in parts if part)
 
 
@@ -33,10 +34,6 @@ def _load(text: str, cores: int) -> str:
     with contextlib.suppress(ValueError, IndexError):
         return f"load {float(text.split()[0]):.1f}" + (f" on {cores} cores" if cores else "")
     return ""
-
-
-def _cores(stat: str) -> int:
-    return sum(line[:3] == "cpu" and line[3:4].isdigit() for line in stat.splitlines())
 
 
 def _stalled(text: str) -> str:

@@ -49,7 +49,10 @@ def check(kind: Any, value: object, pointer: str) -> Any:
 
 def _scalar(kind: Any, value: object, pointer: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = _float(value, pointer)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise Mistake(f"{pointer}: expected a finite number") from None
     if kind not in _WORDS or type(value) is not kind:
         raise Mistake(f"{pointer}: expected {_WORDS.get(kind, 'another type')}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -57,13 +60,6 @@ def _scalar(kind: Any, value: object, pointer: str) -> Any:
     if isinstance(value, str) and not _is_unicode(value):
         raise Mistake(f"{pointer}: not valid Unicode")
     return value
-
-
-def _float(value: int, pointer: str) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise Mistake(f"{pointer}: expected a finite number") from None
 
 
 def _tuple(kind: Any, value: object, pointer: str) -> tuple[Any, ...]:

@@ -53,7 +53,11 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake("/args/module_hex: give source or module_hex, not both")
     deadline = Deadline(ctx.deadline_s * 0.9)
     if args.module_hex:
-        return result(load_module(_module(args.module_hex), ctx, deadline, args.timeout_s))
+        try:
+            module = bytes.fromhex(args.module_hex.removeprefix("0x"))
+        except ValueError:
+            raise Mistake("/args/module_hex: not hex") from None
+        return result(load_module(module, ctx, deadline, args.timeout_s))
     return result(compile_source(args.source, ctx, deadline, args.timeout_s))
 
 
@@ -74,13 +78,6 @@ def result(done: Compilation) -> Result:
         cpu_ms=done.cpu_ms,
         control_cpu_ms=done.control_cpu_ms,
     )
-
-
-def _module(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text.removeprefix("0x"))
-    except ValueError:
-        raise Mistake("/args/module_hex: not hex") from None
 
 
 SPEC = ToolSpec(

@@ -77,22 +77,20 @@ def _read_back(sent: Result, receipt: rpc.TxReceipt, ctx: Context, deadline: Dea
     (owner,) = rpc.view(ctx, "ownerOfName", sent.name, deadline=deadline)
     (agent_id,) = rpc.view(ctx, "idOfName", sent.name, deadline=deadline)
     main = 0 if "mainOf" in ctx.lacks else rpc.view(ctx, "mainOf", own, deadline=deadline)[0]
-    owned = owner == own and agent_id != 0
+    error = ""
+    if owner != own or agent_id == 0:
+        error = "the transaction succeeded, and the name is not owned by its key"
+    elif main != 0:
+        error = "the throwaway key got a MAIN identity"
     return replace(
         sent,
-        ok=owned and main == 0,
+        ok=not error,
         owner=str(owner),
         agent_id=int(str(agent_id)),
         main_unset=main == 0,
-        error="" if owned and main == 0 else _fault(owned),
-        error_class="" if owned and main == 0 else "garbage",
+        error=error,
+        error_class="garbage" if error else "",
     )
-
-
-def _fault(owned: bool) -> str:
-    if not owned:
-        return "the transaction succeeded, and the name is not owned by its key"
-    return "the throwaway key got a MAIN identity"
 
 
 SPEC = ToolSpec(
