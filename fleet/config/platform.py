@@ -137,7 +137,7 @@ class MetadataSection(Section):
     face_app: str = Field(default="app", min_length=1, max_length=64)
     """What `face` holds of a name that shows its app."""
     persona: MetadataName = ""
-    """Holds what an agent is told to be; `fleet personas publish` writes it."""
+    """Holds the persona of an agent; `fleet personas publish` writes it."""
     others: tuple[Annotated[str, StringConstraints(pattern=r"^[!-~]{1,100}$")], ...] = ()
     """More names that reads of the chain may use in place of a key."""
 

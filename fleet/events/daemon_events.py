@@ -109,7 +109,7 @@ class SubscriptionOpened(_DaemonEvent):
 
 
 class SubscriptionLost(_DaemonEvent):
-    """There is no subscription to new blocks; chain triggers fire by polling meanwhile."""
+    """The subscription to new blocks was lost or refused; chain triggers poll meanwhile."""
 
     type: Literal["subscription.lost"] = "subscription.lost"
     reason: str

@@ -92,7 +92,7 @@ class Recording:
         return self._rest()
 
     def new(self, most: int | None = None) -> list[Event | UnknownRecord]:
-        """What has been written since the last call, at most so many records of it."""
+        """Records written since the last call, at most `most` of them."""
         return list(islice(self._rest(), most))
 
     async def follow(

@@ -88,7 +88,7 @@ async def _events(
 ) -> AsyncGenerator[str, None]:
     try:
         yield f"retry: {AGAIN_MS}\n\n"
-        count, recording = 0, Recording(path, end=size)  # what comes after them is told live
+        count, recording = 0, Recording(path, end=size)  # later records are sent live
         while batch := await to_thread.run_sync(recording.new, BATCH):
             for record in batch:
                 count += 1
