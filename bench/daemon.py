@@ -40,7 +40,7 @@ LIBRARIES = (
     "web3, apscheduler.schedulers.asyncio, httpx, pydantic, sqlalchemy.ext.asyncio, rich, starlette, uvicorn"
 )
 TARGETS = {"ready_to_libraries": 1.1, "rss_to_libraries": 1.15, "idle_cpu_percent": 0.2}
-FLOORS = {"ready_to_libraries": 1.65, "rss_to_libraries": 1.4, "idle_cpu_percent": 0.5}
+FLOORS = {"ready_to_libraries": 1.17, "rss_to_libraries": 1.2, "idle_cpu_percent": 0.5}
 PATIENCE_S = 30.0
 SETTLE_S = 5.0
 """Between READY and the idle part: the first looks of the watches, the pool of jails."""

@@ -290,3 +290,13 @@ def test_key_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir(mode=0o755)
     with pytest.raises(ConfigError, match="not a private folder"):
         RunKeys(tmp_path).new("caller")
+
+
+def test_a_key_folder_that_is_a_link_is_neither_read_nor_emptied(tmp_path: Path) -> None:
+    """What it leads to belongs to another run, whatever its files are called."""
+    (other := RunKeys(tmp_path / "other")).new("a")
+    (tmp_path / "run").mkdir()
+    keys = RunKeys(tmp_path / "run")
+    keys.folder.symlink_to(other.folder)
+    assert (keys.labels(), keys.destroy()) == ([], 0)
+    assert other.labels() == ["a"]
