@@ -129,7 +129,7 @@ class ToolSpec:
     error_varies: bool = False
     """The error's text varies between looks at one defect, so it is not part of a signature."""
     judged_as: tuple[str, ...] = ()
-    """How the oracles judge its answers, in the words of fleet/oracles/answers.py."""
+    """How the oracles judge its answers, in the words of fleet/oracles/table.py."""
 
     public: frozenset[str] = frozenset()
     """Arguments and result fields that may be kept, with masked values; any other is left out."""

@@ -7,12 +7,15 @@ texts, and RunOver ends the run regardless of the driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fleet.events.model import Event, TurnUsage
+from fleet.personas.model import Step
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
 
 RUN_PROBE, REPORT_FINDING, FINISH = "run_probe", "report_finding", "finish"
 """The desk's own tools beside `qa_*`: work on the plan, claim a defect with its repro, finish."""
@@ -63,6 +66,26 @@ class Brief:
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Calls to make in order, with placeholders as in a repro; the oracles judge every answer to them."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def acts(self) -> bool:
+        """Whether one of the calls is an act."""
+        return any(TOOLS[step.tool].effect is Effect.ACT for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an explorer may still ask in this run; what the proofs of its findings need is kept back."""
+
+    calls: int
+    acts: bool
+
+
 class Turn(Protocol):
     """One turn in progress; it is recorded however it ends."""
 
@@ -70,6 +93,12 @@ class Turn(Protocol):
         """One tool call; calls of one turn may be concurrent, and run one after the other.
 
         `args` is a text if the driver's JSON was malformed. Raises RunOver when a fence ends the run.
+        """
+
+    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """Ask an explorer's questions; the results of each, up to the first call that was refused or failed.
+
+        Results are untrusted data. Raises RunOver when a fence ends the run.
         """
 
     def show(self, event: Event) -> None:
@@ -108,6 +137,9 @@ class Desk(Protocol):
         Depends on the plan and the stop conditions only, never on what the driver says. Raises RunOver with
         `max_continuations` when the limit is reached.
         """
+
+    async def room(self) -> Room:
+        """What an explorer may still ask; no calls when its run should end."""
 
     async def reserve(self, *, tokens: int) -> None:
         """Before a model call: reserve what it may cost. BudgetExceeded: not covered, or unpriced."""

@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import anyio
@@ -21,12 +22,15 @@ from fleet.drivers.desk import (
     RUN_PROBE,
     Brief,
     Offer,
+    Question,
     Reply,
+    Room,
     Turn,
 )
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
 from fleet.events.model import Event, TurnEnded, TurnUsage
+from fleet.personas.model import Step
 
 Act = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """What a tool does: its result; one without `ok: true` counts against the tool's group."""
@@ -68,11 +72,16 @@ class MemoryDesk:
     tokens: int | None = 1_000_000
     """Most tokens that may be reserved; None for a desk without a model budget."""
     stop: str = ""
+    answers: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] = field(default=lambda tool, args: {})
+    """Answers an explorer's calls; an empty one is a refusal."""
+    calls: int = 1_000
+    """How many of them are left."""
 
     turns: list[TurnEnded] = field(default_factory=list)
     shown: list[Event] = field(default_factory=list)
     asked: list[tuple[str, str, Mapping[str, Any] | str]] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    posed: list[Step] = field(default_factory=list)
     findings: list[Mapping[str, Any]] = field(default_factory=list)
     reserved: list[int] = field(default_factory=list)
     settled: list[TurnUsage | None] = field(default_factory=list)
@@ -125,6 +134,9 @@ class MemoryDesk:
         self.continuations += 1
         return f"The plan is not done. Continue with the probe {left}."
 
+    async def room(self) -> Room:
+        return Room(0 if self.stop or self._over else self.calls, acts=True)
+
     async def reserve(self, *, tokens: int) -> None:
         if self.tokens is None or sum(self.reserved) + tokens > self.tokens:
             raise BudgetExceeded(f"{tokens} tokens are not covered")
@@ -135,6 +147,12 @@ class MemoryDesk:
         used = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
         if used[0] is not None and used[1] is not None and self.reserved:
             self.reserved[-1] = used[0] + used[1]
+
+    def answer(self, step: Step) -> Mapping[str, Any]:
+        """The answer to one call of an explorer's question."""
+        self.calls -= 1
+        self.posed.append(step)
+        return self.answers(step.tool, step.args)
 
     def _open(self) -> Iterable[str]:
         return (probe for probe in self.probes if probe not in self._closed)
@@ -219,6 +237,12 @@ class MemoryTurn:
             reply = await self.desk._answer(call_id, tool, args)
             self.desk.replies.append(reply)
             return reply
+
+    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
+        async with self.one_at_a_time:
+            if not self.is_open:
+                raise RuntimeError("this turn is over")
+            return [list(takewhile(bool, map(self.desk.answer, question.steps))) for question in questions]
 
     def show(self, event: Event) -> None:
         if self.is_open:

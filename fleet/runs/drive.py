@@ -10,10 +10,16 @@ import anyio
 
 from fleet import __version__
 from fleet.drivers.desk import ProviderFailed
+from fleet.drivers.explore.driver import explorer
+from fleet.drivers.explore.notebook import Notebook
+from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.table import chosen
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded, FleetError, Unreachable
 from fleet.events.model import CheckFailed, DriverChanged, TurnUsage
 from fleet.gate.budget import Budget, Ledger
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
 from fleet.gate.scope import Scope
 from fleet.personas.duration import parse_duration
 from fleet.personas.load import LoadedPersona
@@ -26,7 +32,7 @@ from fleet.runs.desk.desk import RunDesk, Setting
 from fleet.runs.desk.plan import Plan
 from fleet.runs.desk.state_file import StateFile
 from fleet.runs.desk.stop_conditions import PROVABLE, summary
-from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
+from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, DriverChoice
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
 from fleet.runs.proof.probe_runner import Exercise
@@ -48,6 +54,7 @@ class Drive:
     budget: Budget
     scope: Scope
     recorder: DecisionRecorder
+    started: float
     hand: DriverChoice = PLAYBOOK
     desk: RunDesk | None = None
     turn_s: float = 0.0
@@ -85,6 +92,7 @@ class Drive:
             if driving.cancelled_caught:
                 raise desk.progress.end(RunOver("deadline_exceeded", "the rest of the time is for proofs"))
             desk.progress.verdict()
+            detail = ", ".join(filter(None, (detail, await self._explore(desk))))
         except RunOver as over:
             if over.outcome != "done":
                 if over.outcome in PROVABLE:
@@ -95,7 +103,7 @@ class Drive:
         await watch.after()
         await self.exercise.prove_raised()
         watch.verdict()
-        if desk.state.items and not desk.state.plan.looked():
+        if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))
         return detail or summary(desk.state.plan)
 
@@ -110,6 +118,7 @@ class Drive:
                     policy=self.persona.persona.policy,
                     texts=self.texts,
                     hand=self.hand,
+                    started=self.started,
                     turn_s=self.turn_s or parse_duration(self.persona.persona.policy.turn_timeout),
                 )
             )
@@ -142,6 +151,20 @@ class Drive:
                 watch.verdict()
                 raise
         await self.world.checks.health()  # it was only briefly unreachable
+
+    async def _explore(self, desk: RunDesk) -> str:
+        """New questions after the probes, with what is left of the run's budget; the detail for its end."""
+        one, world = self.persona.persona, self.world
+        makers = chosen(one.explore, frozenset(one.tools))
+        if not makers or self.hand.name not in ("playbook", "model"):
+            return ""
+        acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height
+        ground = Ground(platform=world.platform, tools=frozenset(one.tools), acts=acts)
+        notebook = Notebook(world.state / "explore" / world.platform.name)
+        drive = explorer(makers, ground, notebook, self.exercise.run)
+        hand = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
+        desk.progress.change(hand)
+        return await _driven(hand, desk)
 
     async def _by_hand(self, desk: RunDesk) -> str:
         try:

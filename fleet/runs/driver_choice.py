@@ -46,6 +46,8 @@ class DriverChoice:
 
 
 PLAYBOOK = DriverChoice(name="playbook", drive=playbook)
+EXPLORER_PATIENCE = 10_000
+"""Turns: an explorer ends by itself, when it has nothing new to ask or no room."""
 
 MakeModel = Callable[[LoadedPersona], DriverChoice]
 """Makes a model's driver for a persona."""

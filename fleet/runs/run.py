@@ -117,7 +117,7 @@ async def opened(
             first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
         )
         exercise = Exercise(world, run, persona, stream, session)
-        drive = Drive(world, persona, exercise, ledger, budget, scope, recorder)
+        drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
 
 

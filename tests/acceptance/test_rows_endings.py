@@ -17,6 +17,7 @@ from fleet.clock import SystemClock
 from fleet.events.model import Footer, Header
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.stop import resume, stop
+from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire, recover
@@ -39,7 +40,8 @@ def raised(one: LoadedPersona) -> FindingRow:
     """What a look at the persona's first probe had shown, as it was written down before the kill."""
     asked = tuple({"tool": step.tool, "args": step.args} for step in one.persona.probe[0].steps)
     results = tuple({"ok": True, "status": 200} for _ in asked)
-    (found,) = candidates(one.persona.probe[0], Attempt(state="finding", asked=asked, results=results), "ux")
+    seen = Attempt(state="finding", asked=asked, results=results)
+    (found,) = candidates(one.persona.probe[0], seen, "ux", Facts())
     return found.row(RUN, one)
 
 

@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from fleet.oracles.answers import ORACLES, judge
+from fleet.oracles import table
+from fleet.oracles.model import Exchange, Facts, Oracle, Violation
+from fleet.oracles.table import ORACLES
 from sandbox.tools import TOOLS
+
+
+def judge(tool: str, args: dict[str, Any], result: dict[str, Any]) -> tuple[Violation, ...]:
+    return table.judge((Exchange(tool, args, result),), Facts())
+
 
 TRACE = "Traceback (most recent call last):\n  File x"
 URL = {"url": "{site}/x"}
@@ -60,7 +67,9 @@ def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], ora
 def test_every_tool_with_an_oracle_is_in_the_table_above() -> None:
     judged = {name: spec.judged_as for name, spec in TOOLS.items() if spec.judged_as}
     assert set(judged) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish"}
-    assert set(ORACLES) == {word for words in judged.values() for word in words}
+    assert {word for one in ORACLES for word in one.judges} == {
+        word for words in judged.values() for word in words
+    }
 
 
 def panic(said: str, source: str = "x") -> Any:
@@ -108,3 +117,14 @@ def test_the_dictionary_of_traces(text: str) -> None:
 )
 def test_plain_words_are_no_trace(text: str) -> None:
     assert judge("qa_fetch", URL, {"status": 404, "text": text}) == ()
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda one: one.id)
+def test_every_oracle_speaks_of_its_example_and_is_silent_on_its_control(oracle: Oracle) -> None:
+    facts = Facts(promised=dict.fromkeys(oracle.needs, 1))
+    assert oracle.id in {one.oracle for one in table.judge(oracle.example, facts)}
+    assert table.judge(oracle.control, facts) == ()
+
+
+def test_the_ids_of_oracles_differ() -> None:
+    assert len({one.id for one in ORACLES}) == len(ORACLES)

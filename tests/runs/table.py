@@ -213,7 +213,9 @@ async def seated(
         context = RunContext(fleet=world, run=RUN, persona=name, gate=gate, ledger=ledger, stream=stream)
         session = RunSession(context, wallet=Wallet(world, RUN, payer=ledger), history={})
         exercise = Exercise(world, RUN, one, stream, session)
-        drive = Drive(world, one, exercise, ledger, budget, scope, recorder, hand, turn_s=turn_s)
+        drive = Drive(
+            world, one, exercise, ledger, budget, scope, recorder, clock.monotonic(), hand, turn_s=turn_s
+        )
         stream.emit(header(drive))
         yield Table(world=world, drive=drive, jail=jail, events=events)
         sink.close()

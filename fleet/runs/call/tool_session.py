@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from fleet.backoff import Backoff
-from fleet.drivers.session import Answer, RunOver, cause_of
+from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
 from fleet.errors import FleetError, JailError
 from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
@@ -32,6 +32,8 @@ MARGIN_S = 2.0
 MAX_RETRIES = 5
 AGAIN = Backoff(0.5, 4.0)
 """Back-off before another call to a silent target."""
+EXPLORED = "explore"
+"""What an explorer's calls are recorded under, in place of a probe's id."""
 RETRIES = 2
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 
@@ -187,6 +189,18 @@ class RunSession:
                 reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
                 self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
         return Answer(result)
+
+    async def pose(self, questions: Sequence[Sequence[tuple[str, Mapping[str, Any]]]]) -> list[list[Answer]]:
+        """The answers to each question's calls, up to the first that was refused or could not look."""
+        found: list[list[Answer]] = []
+        for calls in questions:
+            answers: list[Answer] = []
+            for tool, args in calls:
+                answers.append(await self.call(tool, args, probe=EXPLORED))
+                if answers[-1].denied or cause_of(answers[-1].result) in OUR_FAILURES:
+                    break
+            found.append(answers)
+        return found
 
     async def reject(self, tool: str, reason: str, args: Mapping[str, Any], *, call_id: str = "") -> Answer:
         """Record and charge an invalid call: unknown, malformed, or with bad arguments."""

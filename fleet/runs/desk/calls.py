@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.drivers.desk import Offer, Reply
-from fleet.drivers.session import RunOver
+from fleet.drivers.desk import Offer, Question, Reply
+from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.decision_file import Decision
@@ -127,10 +127,29 @@ class Calls:
         # oracles also judge answers that no probe asked for; the acts that led to one are part of its repro
         step, led = Step(tool=tool, args=args), tuple(self._led) if named else ()
         if len(led) < MAX_LED:
-            await self._exercise.look_at_answer((*led, step), answer.result)
+            await self._exercise.look_at_answers((*led, step), [answer.result])
         if named and TOOLS[tool].effect is Effect.ACT:
             self._led.append(step)
         return Reply(call_id, tool, shown)
+
+    async def pose(self, questions: Sequence[Question]) -> list[Sequence[Mapping[str, Any]]]:
+        """Ask an explorer's questions in order, and judge the answers to each."""
+        asked = []
+        for question in questions:
+            args = [dict(step.args) for step in question.steps]
+            bindings = self._session.bindings(fresh_name=wants_name(args))
+            asked.append(
+                [(step.tool, bindings.resolve(raw)) for step, raw in zip(question.steps, args, strict=True)]
+            )
+        found: list[Sequence[Mapping[str, Any]]] = []
+        for question, answers in zip(questions, await self._session.pose(asked), strict=True):
+            results = [one.result for one in answers if not one.denied and not one.lost]
+            looked = [one for one in results if cause_of(one) not in OUR_FAILURES]
+            if looked and looked == results[: len(looked)]:
+                steps = question.steps[: len(looked)]
+                await self._exercise.look_at_answers(steps, looked, trusted=True)
+            found.append(results)
+        return found
 
     async def look(self, probe: Probe) -> ProbeLook:
         """Look at a probe of the plan once."""

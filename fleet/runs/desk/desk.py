@@ -9,7 +9,7 @@ desk applies that value to the plan and the counts (run_progress.py) and to the 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from typing import Any
 
 import anyio
 
-from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Brief, Offer, Reply, Turn
+from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Brief, Offer, Question, Reply, Room, Turn
 from fleet.drivers.session import RunOver
 from fleet.events.model import TurnStarted, TurnUsage
 from fleet.gate.budget import Ledger
@@ -36,6 +36,15 @@ from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.proof.claims import MAX_CLAIMS, ReportFinding, claimed
 from fleet.runs.proof.probe_runner import Exercise
 
+EXPLORING = 0.6
+"""The share of a run's time after which no explorer asks anything new."""
+PROOF_CALLS = 5
+"""Calls kept back for each step of a raised finding: its three tries and two more."""
+KEPT = 16
+"""Calls kept back for a look at an outage."""
+MIN_WRITES = 4
+"""Writes kept back for proofs of acts."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -49,6 +58,8 @@ class Setting:
     hand: DriverChoice
     turn_s: float
     """Deadline of one turn, in seconds."""
+    started: float
+    """Start of the run on its monotonic clock."""
 
 
 class RunDesk:
@@ -63,6 +74,8 @@ class RunDesk:
         self._lock = anyio.Lock()
         self.progress = RunProgress(exercise, setting.policy, setting.recorder, setting.hand)
         self._calls = Calls(exercise)
+        self.explored = 0
+        """Questions asked by explorers."""
 
     @property
     def state(self) -> RunState:
@@ -104,7 +117,7 @@ class RunDesk:
         self.progress.may_go_on()
         clock, session, emit = self._exercise.world.clock, self._exercise.session, self._exercise.stream.emit
         record = TurnRecord(self.state.turns + 1, self.progress.hand.price)
-        turn = OpenTurn(record, partial(self._answer, record), emit, self._lock)
+        turn = OpenTurn(record, partial(self._answer, record), self._pose, emit, self._lock)
         emit(TurnStarted(index=record.index))
         session.turn = record.index
         before, started = session.calls, clock.monotonic()
@@ -128,6 +141,17 @@ class RunDesk:
     async def more(self) -> str:
         self._check_files()
         return self.progress.more()
+
+    async def room(self) -> Room:
+        setting, state = self._setting, self.state
+        left = await setting.ledger.left()
+        raised = await self._exercise.world.journal.findings(self._exercise.run, ["raised"])
+        steps = sum(len(row.data["probe"]["steps"]) for row in raised if row.data.get("probe"))
+        spent = self._exercise.world.clock.monotonic() - setting.started
+        over = self.over is not None or spent > setting.ledger.budget.wall_s * EXPLORING
+        over |= state.turns + 1 >= setting.policy.max_turns_per_run or self.progress.facts().stop != ""
+        calls = 0 if over else max(0, left["calls"] - steps * PROOF_CALLS - KEPT)
+        return Room(calls, acts=left["writes"] > MIN_WRITES and setting.ledger.budget.acts)
 
     async def reserve(self, *, tokens: int) -> None:
         await self._purse.reserve(tokens, self.progress.hand.price)
@@ -157,6 +181,16 @@ class RunDesk:
         except RunOver as over:
             raise self.progress.end(over) from None
         return refusal(call_id, tool, answer.error, answer.pointer)
+
+    async def _pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """Ask an explorer's questions; after the run has ended, every question raises its end."""
+        if self.over is not None:
+            raise self.over
+        self.explored += len(questions)
+        try:
+            return await self._calls.pose(questions)
+        except RunOver as over:
+            raise self.progress.end(over) from None
 
     async def _done(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply | Rejection:
         asked = self._calls.check(tool, args)

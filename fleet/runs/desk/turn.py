@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
-from fleet.drivers.desk import FAILURES, Reply
+from fleet.drivers.desk import FAILURES, Question, Reply
 from fleet.events.model import (
     Event,
     MessageDelta,
@@ -34,6 +34,8 @@ _MESSAGES = (MessageStarted, MessageDelta, MessageDone, MessageSaid)
 
 Answering = Callable[[str, str, Mapping[str, Any] | str], Awaitable[Reply]]
 """Executes one call (call id, tool, arguments); RunOver when a fence ends the run."""
+Posing = Callable[[Sequence[Question]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
+"""Asks an explorer's questions; RunOver when a fence ends the run."""
 
 
 @dataclass(slots=True)
@@ -104,6 +106,7 @@ class OpenTurn:
 
     record: TurnRecord
     answer: Answering
+    posing: Posing
     emit: Callable[[Event], None]
     lock: anyio.Lock
     is_open: bool = True
@@ -122,6 +125,12 @@ class OpenTurn:
             reply = await self.answer(call_id, tool, args)
             record.count_reply(reply)
             return reply
+
+    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
+        async with self.lock:
+            if not self.is_open:
+                raise RuntimeError("this turn is over")
+            return await self.posing(questions)
 
     def show(self, event: Event) -> None:
         if self.is_open and isinstance(event, _MESSAGES):

@@ -13,7 +13,8 @@ from typing import Any
 from fleet.findings.fingerprint import fingerprint, identity
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import Sighting, mentioned, of_probe
-from fleet.oracles.answers import Violation, judge
+from fleet.oracles.model import Exchange, Facts, Violation
+from fleet.oracles.table import judge
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Severity, Step, Surface
 from fleet.runs.proof.attempt import Attempt
@@ -68,17 +69,14 @@ class Candidate:
 
 
 def candidates(
-    probe: Probe, seen: Attempt, surface: Surface, *, trusted: bool = True
+    probe: Probe, seen: Attempt, surface: Surface, facts: Facts, *, trusted: bool = True
 ) -> tuple[Candidate, ...]:
     """All candidates from one look at a probe; `surface` is the persona's.
 
     A probe that is not `trusted` is a driver's claim: its words and severity do not count as an oracle's.
     """
-    found = [
-        (index, one)
-        for index, (asked, result) in enumerate(zip(seen.asked, seen.results, strict=True))
-        for one in judge(asked["tool"], asked["args"], result)
-    ]
+    seen_all = _exchanges(seen.asked, seen.results)
+    found = [(index, one) for index in range(len(seen_all)) for one in judge(seen_all[: index + 1], facts)]
     explained = {field for one in found for field in one[1].fields}
     fields = set(mentioned(probe.expect))
     own = seen.state == "finding"
@@ -101,46 +99,55 @@ def candidates(
     return tuple({one.fingerprint: one for one in reversed(made)}.values())[::-1]
 
 
-def shows(row: FindingRow, probe: Probe, seen: Attempt) -> bool:
+def shows(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> bool:
     """Whether a look reproduces the signature, by the same judge."""
     wanted = (row.data.get("oracle", ""), row.data.get("signature", ""))
     surface: Any = row.surface
-    return wanted in {(one.oracle, one.sighting.signature) for one in candidates(probe, seen, surface)}
+    return wanted in {(one.oracle, one.sighting.signature) for one in candidates(probe, seen, surface, facts)}
 
 
 def answered(
-    tool_calls: tuple[Step, ...], asked: Mapping[str, Any], result: Mapping[str, Any]
+    steps: Sequence[Step], results: Sequence[Mapping[str, Any]], facts: Facts
 ) -> tuple[Candidate, ...]:
-    """Candidates from one answer to a driver's own call, with the calls that led to it."""
+    """Candidates from the answers to the last steps of a driver's own question.
+
+    Earlier steps without a result led to it: they are part of the repro.
+    """
+    early = len(steps) - len(results)
+    asked = [{"tool": step.tool, "args": step.args} for step in steps]
+    seen = _exchanges(asked[early:], results)
     found = []
-    for one in judge(asked["tool"], asked["args"], result):
-        calls = tuple(ReproCall(step.tool, dict(step.args)) for step in tool_calls)
-        name = identity(one.surface, one.sighting, calls)
-        probe = Probe(
-            id=f"x-{name}",
-            severity=one.severity,
-            surface=one.surface,
-            steps=tool_calls,
-            expect="true",
-            finding=line(one.sighting.title, 300).ljust(8, "."),
-        )
-        found.append(
-            Candidate(
-                probe=probe,
-                sighting=one.sighting,
+    for index in range(len(seen)):
+        for one in judge(seen[: index + 1], facts):
+            kept = (*range(early), *(early + at for at in _led(steps[early:], index, one.led)))
+            led = tuple(steps[at] for at in kept)
+            calls = tuple(ReproCall(step.tool, dict(step.args)) for step in led)
+            name = identity(one.surface, one.sighting, calls)
+            probe = Probe(
+                id=f"x-{name}",
                 severity=one.severity,
                 surface=one.surface,
-                oracle=one.oracle,
-                forgeable=one.forgeable,
-                calls=calls,
+                steps=led,
+                expect="true",
+                finding=line(one.sighting.title, 300).ljust(8, "."),
             )
-        )
-    return tuple(found)
+            found.append(
+                Candidate(
+                    probe=probe,
+                    sighting=one.sighting,
+                    severity=one.severity,
+                    surface=one.surface,
+                    oracle=one.oracle,
+                    forgeable=one.forgeable,
+                    calls=calls,
+                )
+            )
+    return tuple({one.fingerprint: one for one in reversed(found)}.values())[::-1]
 
 
 def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bool) -> Candidate:
     """A candidate with only the acts that led to it; an equivalent probe may raise its severity."""
-    kept = _led(probe.steps, index)
+    kept = _led(probe.steps, index, one.led)
     severity = min(one.severity, probe.severity, key=ORDER.index) if same else one.severity
     body = f"intent: {line(probe.finding, 300)}" if same else ""
     return Candidate(
@@ -161,11 +168,19 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
     )
 
 
-def _led(steps: Sequence[Step], index: int) -> tuple[int, ...]:
-    """The steps that an answer depends on: earlier acts and its own call; for a computation only its call."""
-    if TOOLS[steps[index].tool].effect is Effect.COMPUTE:
-        return (index,)
-    return (*(at for at in range(index) if TOOLS[steps[at].tool].effect is Effect.ACT), index)
+def _led(steps: Sequence[Step], index: int, led: Sequence[int]) -> tuple[int, ...]:
+    """The steps that an observation depends on: earlier acts, what its oracle names, and its own call."""
+    computes = TOOLS[steps[index].tool].effect is Effect.COMPUTE
+    acts = () if computes else (at for at in range(index) if TOOLS[steps[at].tool].effect is Effect.ACT)
+    return (*sorted({*acts, *led}), index)
+
+
+def _exchanges(
+    asked: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]
+) -> tuple[Exchange, ...]:
+    return tuple(
+        Exchange(call["tool"], call["args"], result) for call, result in zip(asked, results, strict=True)
+    )
 
 
 def _calls(seen: Attempt, kept: Iterable[int]) -> tuple[ReproCall, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.drivers.expect import ExpectationError, Values, number
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
+from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.tool_session import RunSession
@@ -29,6 +30,11 @@ class Exercise:
     stream: Stream
     session: RunSession
 
+    @property
+    def facts(self) -> Facts:
+        """What the oracles know of the platform."""
+        return Facts.of(self.world.platform, self.session.history())
+
     async def look(self, probe: Probe) -> Attempt:
         """Run one probe of the persona once, and record what its answers show."""
         seen = await attempt(self.session, probe)
@@ -36,7 +42,7 @@ class Exercise:
             self.skip(probe.id, seen.reason)
         elif seen.state == "healthy":
             await self._note(probe, seen)
-        for one in candidates(probe, seen, self.persona.persona.surface):
+        for one in candidates(probe, seen, self.persona.persona.surface, self.facts):
             await self._raise(one)
         return seen
 
@@ -47,18 +53,24 @@ class Exercise:
         """
         seen = await attempt(self.session, probe)
         review = False
-        for one in candidates(probe, seen, self.persona.persona.surface, trusted=False):
+        surface = self.persona.persona.surface
+        for one in candidates(probe, seen, surface, self.facts, trusted=False):
             said = {"title": probe.finding, "severity": probe.severity, "expect": probe.expect}
             waits = one.forgeable or not one.oracle
             await self._raise(one, said | {"review": True} if waits else None)
             review |= waits
         return seen, review
 
-    async def look_at_answer(self, steps: tuple[Step, ...], result: Mapping[str, Any]) -> None:
-        """Judge the answer to a driver's own call; `steps` lead to it, the call last."""
-        last = {"tool": steps[-1].tool, "args": steps[-1].args}
-        for one in answered(steps, last, result):
-            await self._raise(one, {"title": one.sighting.title, "review": True} if one.forgeable else None)
+    async def look_at_answers(
+        self, steps: tuple[Step, ...], results: Sequence[Mapping[str, Any]], *, trusted: bool = False
+    ) -> None:
+        """Judge the answers to a question of a driver; earlier steps without a result led to it.
+
+        `trusted`: the driver is an explorer of ours, which does not lie.
+        """
+        for one in answered(steps, results, self.facts):
+            waits = one.forgeable and not trusted
+            await self._raise(one, {"title": one.sighting.title, "review": True} if waits else None)
 
     async def prove_raised(self) -> None:
         """Prove every raised candidate; one whose persona has changed stays unverified."""
@@ -69,7 +81,7 @@ class Exercise:
                 proofs.append(Proof(row, probe))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
-        await prove_all(self.world, self.session, self.stream, proofs, self.persona)
+        await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
 
     def skip(self, probe: str, reason: str) -> None:
         """Record that a probe was skipped."""

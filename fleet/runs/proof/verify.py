@@ -16,6 +16,7 @@ from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.evidence import Bundle, EvidenceStep, save, seal
 from fleet.findings.repro import ReproCall
+from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.context import FleetContext
@@ -64,9 +65,9 @@ class Proof:
         self.why = why
         self.seen += ["could_not"] * (TRIES + EXTRA)
 
-    def add(self, attempt: Attempt) -> None:
+    def add(self, attempt: Attempt, facts: Facts) -> None:
         """Add a try; it counts only if it shows the same signature."""
-        if shows(self.row, self.probe, attempt):
+        if shows(self.row, self.probe, attempt, facts):
             self.last = attempt
             self.seen.append("shown")
         elif attempt.state in ("inconclusive", "not_applicable"):
@@ -98,7 +99,12 @@ def judge(seen: Sequence[Shown]) -> ProofVerdict:
 
 
 async def prove_all(
-    world: FleetContext, session: Session, stream: Stream, proofs: Sequence[Proof], persona: LoadedPersona
+    world: FleetContext,
+    session: Session,
+    stream: Stream,
+    proofs: Sequence[Proof],
+    persona: LoadedPersona,
+    facts: Facts,
 ) -> None:
     """Reproduce each in rounds, so that a finding does not rest on one burst of load.
 
@@ -109,7 +115,7 @@ async def prove_all(
     while waiting := [one for one in ordered if one.is_open]:
         for one in waiting:
             try:
-                one.add(await attempt(session, one.probe, proof=True))
+                one.add(await attempt(session, one.probe, proof=True), facts)
             except RunOver as over:  # a candidate that kills its jails must not block the others
                 if over.outcome != "jail_lost":
                     raise

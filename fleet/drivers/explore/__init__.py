@@ -1,0 +1,1 @@
+"""Explorers: drivers without a model that ask new questions after a persona's probes."""

@@ -1,0 +1,52 @@
+"""Input points of a platform's pages: where a value of ours can go. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from fleet.personas.model import Step
+
+Kind = Literal["query", "path", "header", "field"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One input: a query parameter, a path segment, a header, or a field of a JSON body.
+
+    `url` is spelled with placeholders as in a repro (`{site}/search?q=moss`); `name` is the parameter, the
+    header or the field, for a path the number of the segment; `value` is what a benign caller sends there.
+    """
+
+    url: str
+    kind: Kind
+    name: str
+    value: str
+    method: str = "GET"
+
+    def step(self, value: str, **more: Any) -> Step:
+        """The call of a page with this value in this place; `more` are further arguments of the tool."""
+        args: dict[str, Any] = {"url": self._filled(value), **more}
+        if self.method != "GET":
+            args["method"] = self.method
+        if self.kind == "header":
+            args["headers"] = {**args.get("headers", {}), self.name: value}
+        if self.kind == "field":
+            args["fields"] = {**args.get("fields", {}), self.name: value}
+        return Step(tool="qa_fetch", args=args)
+
+    def _filled(self, value: str) -> str:
+        """The URL with the value in its place, percent-encoded; every other byte as it was."""
+        if self.kind not in ("query", "path"):
+            return self.url
+        scheme, netloc, path, query, fragment = urlsplit(self.url)
+        if self.kind == "path":
+            parts = path.split("/")
+            parts[int(self.name)] = quote(value, safe="")
+            return urlunsplit((scheme, netloc, "/".join(parts), query, fragment))
+        pairs = [pair.partition("=") for pair in query.split("&") if pair]
+        name = quote(self.name, safe="")
+        kept = [(key, text) for key, _, text in pairs if key not in (name, self.name)]
+        query = "&".join(f"{key}={text}" for key, text in [*kept, (name, quote(value, safe=""))])
+        return urlunsplit((scheme, netloc, path, query, fragment))

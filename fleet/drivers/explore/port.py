@@ -1,0 +1,53 @@
+"""The interface of every explorer: it asks questions and learns from their answers. No I/O.
+
+An explorer never judges: the oracles do, at the desk. It decides only what to ask next, from its seed and
+what it was told; so a run can be repeated, and what it knows of a platform is kept between runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+
+from fleet.config import Platform
+from fleet.drivers.desk import Question
+
+Results = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """The platform as an explorer starts from it, and what this run may do.
+
+    `tools` are those that the persona is granted; `acts`: the dial and the budget permit acts.
+    """
+
+    platform: Platform
+    tools: frozenset[str]
+    acts: bool
+    offered: frozenset[str] = field(default_factory=frozenset)
+    """Views that the diamond is known to offer; empty when unknown."""
+
+
+class Explorer(Protocol):
+    """Asks within its own part of a platform."""
+
+    def ask(self, most: int) -> Sequence[Question]:
+        """The next questions, with at most `most` calls together; none when it has nothing new to ask now."""
+
+    def tell(self, question: Question, results: Results) -> None:
+        """The answers to a question, in order; fewer than its steps when one was refused or failed.
+
+        What they hold is untrusted data.
+        """
+
+    def state(self) -> Mapping[str, Any]:
+        """What it knows, as JSON; given back to its next instance on this platform."""
+
+
+class MakeExplorer(Protocol):
+    """Makes an explorer; a `state` that it does not understand is ignored."""
+
+    def __call__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer: ...

@@ -1,0 +1,125 @@
+"""The definition of an oracle: what holds of every answer of a healthy platform. Pure.
+
+An oracle judges the last exchange of a question; the exchanges before it are its context and its controls
+(the same call again, the same call without the attack). It may only require what no choice of arguments can
+make false on a healthy platform, so it first removes what a caller can put there: an echoed text, a secret in
+its own page, its own deadline. What it saw names the finding; the signature is the defect's identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from fleet.config import Platform
+from fleet.findings.sighting import Sighting, lead
+from fleet.personas.model import Severity, Surface
+from sandbox.tools import TOOLS
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call, with its arguments as the repro has them, and its result."""
+
+    tool: str
+    args: Mapping[str, Any]
+    result: Mapping[str, Any]
+
+    @property
+    def asked(self) -> str:
+        """The call in a few words."""
+        return lead(self.tool, self.args)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What its answer is judged as: the tool's `judged_as`."""
+        spec = TOOLS.get(self.tool)
+        return spec.judged_as if spec else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of the platform beside the answers: its profile's words, and its history.
+
+    `promised` is the profile's `[facts]`; `history` the figures of earlier runs by metric.
+    """
+
+    site: str = ""
+    proxy: str = ""
+    face: str = ""
+    chain_id: int = 0
+    diamond: str = ""
+    promised: Mapping[str, Any] = field(default_factory=dict)
+    history: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, platform: Platform, history: Mapping[str, float] | None = None) -> Self:
+        """The facts of a profile."""
+        web, chain = platform.web, platform.chain
+        return cls(
+            site=web.site,
+            proxy=web.proxy,
+            face=web.face,
+            chain_id=chain.id,
+            diamond=chain.diamond,
+            promised=platform.facts,
+            history=history or {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an oracle saw. `fields` are the result's fields that show it.
+
+    `led` are the positions of the earlier exchanges that the observation rests on; acts before the last
+    exchange are part of a repro anyway. `severity` and `forgeable` replace the oracle's own.
+    """
+
+    sighting: Sighting
+    fields: frozenset[str]
+    led: tuple[int, ...] = ()
+    severity: Severity | None = None
+    forgeable: bool | None = None
+
+
+Judge = Callable[[Sequence[Exchange], Facts], Iterator[Observation]]
+"""Judges the last exchange, with those before it in the same question, and the platform's facts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oracle:
+    """One property. `judges` are the words of tools' `judged_as` that it applies to.
+
+    `forgeable`: a malicious driver could have put there what it shows (a name's greeting, say), so a person
+    reviews it if a driver chose the calls. `example` is a question that violates it, `control` its benign
+    twin, which must not: both are tried by the tests.
+    """
+
+    id: str
+    says: str
+    severity: Severity
+    surface: Surface
+    reference: str
+    judges: tuple[str, ...]
+    judge: Judge
+    example: tuple[Exchange, ...]
+    control: tuple[Exchange, ...]
+    needs: tuple[str, ...] = ()
+    """Facts without which it says nothing, e.g. `call_price_wei`."""
+    yields_to: tuple[str, ...] = ()
+    """Oracles that say more of the same answer: when one of them speaks, this one is silent."""
+    forgeable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One answer that no healthy platform gives, in the words of the oracle that judged it."""
+
+    oracle: str
+    severity: Severity
+    surface: Surface
+    sighting: Sighting
+    fields: frozenset[str]
+    forgeable: bool = False
+    led: tuple[int, ...] = ()

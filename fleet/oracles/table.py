@@ -1,0 +1,39 @@
+"""The explicit table of oracles: adding one is one file and one line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from fleet.oracles.model import Exchange, Facts, Oracle, Violation
+
+NAMES = ("programs", "pages", "replies", "publications")
+"""Modules of this package, each with its `ORACLES`."""
+
+ORACLES: tuple[Oracle, ...] = tuple(
+    oracle for name in NAMES for oracle in import_module(f"fleet.oracles.{name}").ORACLES
+)
+
+
+def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:
+    """Judge the last exchange of a question by every oracle of its kind, each defect once."""
+    kinds = set(seen[-1].kinds) if seen else set()
+    found = [
+        (
+            oracle,
+            Violation(
+                oracle.id,
+                one.severity or oracle.severity,
+                oracle.surface,
+                one.sighting,
+                one.fields,
+                oracle.forgeable if one.forgeable is None else one.forgeable,
+                one.led,
+            ),
+        )
+        for oracle in ORACLES
+        if kinds & set(oracle.judges) and all(need in facts.promised for need in oracle.needs)
+        for one in oracle.judge(seen, facts)
+    ]
+    told = {oracle.id for oracle, _ in found}
+    return tuple(one for oracle, one in found if not told & set(oracle.yields_to))

@@ -1,0 +1,80 @@
+"""The explorers' driver: asks while there is room, tells each explorer its answers, keeps what it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from fleet.config import Platform
+from fleet.drivers.desk import Question
+from fleet.drivers.doubles import MemoryDesk
+from fleet.drivers.explore.driver import explorer
+from fleet.drivers.explore.notebook import Notebook
+from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.session import RunOver
+from fleet.personas.model import Step
+
+pytestmark = pytest.mark.anyio
+PLATFORM = Platform.model_validate(
+    {"name": "p", "chain": {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}}
+)
+GROUND = Ground(platform=PLATFORM, tools=frozenset({"qa_fetch"}), acts=True)
+
+
+class Counting:
+    """Asks for page after page, from where it was."""
+
+    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+        self.at, self.told = int(state.get("at", 0)), list[tuple[str, int]]()
+
+    def ask(self, most: int) -> Sequence[Question]:
+        pages = range(self.at, min(self.at + 3, 9))
+        self.at = min(self.at + 3, 9)
+        return [Question((Step(tool="qa_fetch", args={"url": f"{{site}}/{at}"}),)) for at in pages][:most]
+
+    def tell(self, question: Question, results: Results) -> None:
+        self.told.append((question.steps[0].args["url"], len(results)))
+
+    def state(self) -> Mapping[str, Any]:
+        return {"at": self.at, "told": self.told}
+
+
+def answering(tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {} if args["url"].endswith("/1") else {"ok": True}
+
+
+async def test_it_asks_tells_and_keeps_what_it_knows(tmp_path: Path) -> None:
+    desk, notebook = MemoryDesk(answers=answering), Notebook(tmp_path / "p")
+    assert await explorer({"counting": Counting}, GROUND, notebook, "s")(desk) == "9 questions asked"
+    assert [step.args["url"] for step in desk.posed] == [f"{{site}}/{at}" for at in range(9)]
+    assert len(desk.turns) == 3
+    told = [[f"{{site}}/{at}", int(at != 1)] for at in range(9)]
+    assert notebook.read("counting") == {"at": 9, "told": told}
+    assert await explorer({"counting": Counting}, GROUND, notebook, "s")(MemoryDesk()) == ""
+
+
+async def test_it_ends_by_itself_when_there_is_no_room(tmp_path: Path) -> None:
+    desk = MemoryDesk(answers=answering, calls=4)
+    assert (
+        await explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")(desk) == "4 questions asked"
+    )
+
+
+async def test_a_fence_ends_it(tmp_path: Path) -> None:
+    desk = MemoryDesk(max_turns=1, answers=answering)
+    with pytest.raises(RunOver):
+        await explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")(desk)
+
+
+def test_a_notebook_that_cannot_be_read_is_an_empty_one(tmp_path: Path) -> None:
+    notebook = Notebook(tmp_path)
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
+    (tmp_path / "c.json").write_text("[1]")
+    assert [notebook.read(name) for name in "abcd"] == [{}, {}, {}, {}]
+    notebook.write("a", {"x": 1})
+    assert notebook.read("a") == {"x": 1}
