@@ -1,4 +1,4 @@
-"""`fleet findings list|show|adopt|dismiss`: findings, their evidence, and decisions about claims."""
+"""`fleet findings list|candidates|show|adopt|dismiss`: findings, evidence, and decisions about claims."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fleet.cli import claims
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import FleetError, UsageError
 from fleet.findings.evidence import load
+from fleet.runs.proof.grades import graded
 from fleet.store.rows import FindingRow
 from fleet.text import clean
 
@@ -35,6 +36,21 @@ def list_findings(as_json: Json = False) -> None:
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "run_id", "title")
     data = [asdict(row) for row in rows]
     put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+
+
+@app.command()
+def candidates(as_json: Json = False) -> None:
+    """List what runs observed and did not file: the grade of its verification, and why it is not filed."""
+    rows = [(row, graded(row)) for row in run(_all)]
+    data = [
+        asdict(row) | {"grade": one.grade, "rate": one.rate, "why": one.why} for row, one in rows if one.why
+    ]
+    columns = ("fingerprint", "grade", "rate", "run_id", "title", "why")
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="everything is filed"),
+    )
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`fleet personas`: list, check, scaffold, publish."""
+"""`fleet personas`: list, check, scaffold, learned probes, publish."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import typer
 from fleet.app.operator import open_operator
 from fleet.app.persona_sets import FOLDER, one, roster
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, PersonaError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
+from fleet.personas.learned import LearnedProbes
 
 app = make_app(group=True)
 
@@ -38,7 +40,7 @@ You are {name}. Say here what to look for, what counts as proof, and what never 
 
 @app.callback()
 def _group() -> None:
-    """List, check, scaffold or publish personas."""
+    """List, check, scaffold or publish personas; list or forget learned probes."""
 
 
 @app.command("list")
@@ -99,6 +101,39 @@ def new(
         note(f"wrote {path}")
     data = {"file": str(path), "written": not dry_run, "text": text}
     put(data, as_json=as_json, text=lambda: print(text, end="") if dry_run else None)
+
+
+Profile = Annotated[str | None, typer.Option("--platform", help="Profile; default: the configured one.")]
+
+
+@app.command()
+def learned(platform: Profile = None, as_json: Json = False) -> None:
+    """List the learned probes: questions of explorers that showed a defect, asked again by every run."""
+    found = _learned(platform)
+    data = [one.model_dump(mode="json") for one in found.all()]
+    columns = ("fingerprint", "persona", "oracle", "at", "title")
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="nothing learned yet"),
+    )
+
+
+@app.command()
+def forget(
+    fingerprint: Annotated[str, typer.Argument(help="Fingerprint of a learned probe, or its first digits.")],
+    platform: Profile = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a learned probe: later runs do not ask it any more."""
+    gone = _learned(platform).forget(fingerprint)
+    note(f"forgot {gone.fingerprint}: {gone.title}")
+    put(gone.model_dump(mode="json"), as_json=as_json, text=lambda: None)
+
+
+def _learned(platform: str | None) -> LearnedProbes:
+    name = load_platform(platform or load_fleet().platform, state())[0].name
+    return LearnedProbes(state() / "learned" / name)
 
 
 @app.command()

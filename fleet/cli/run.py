@@ -29,6 +29,8 @@ from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.context import FleetContext
 from fleet.runs.desk.coverage import exit_code
 from fleet.runs.lifecycle import RunReport, fire, recover
+from fleet.runs.proof.grades import graded
+from fleet.store.rows import FindingRow
 from fleet.text import clean
 from fleet.triage.triage_pass import pass_over
 from sandbox.spec import Effect
@@ -169,7 +171,13 @@ def as_data(report: RunReport) -> dict[str, Any]:
         raise FleetError(
             f"run {report.run} is not settled: {report.detail}", remedy="run it again: clean-up resumes first"
         )
-    return asdict(report)
+    findings = [asdict(row) | _verification(row) for row in report.findings]
+    return asdict(report) | {"findings": findings}
+
+
+def _verification(row: FindingRow) -> dict[str, str]:
+    grade = graded(row)
+    return {"grade": grade.grade, "why_not_filed": grade.why}
 
 
 def _print(data: dict[str, Any]) -> None:
@@ -182,3 +190,6 @@ def _print(data: dict[str, Any]) -> None:
             print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
     table(columns, ([row[c] for c in columns] for row in data["findings"]), empty="no findings")
+    for row in data["findings"]:
+        if row.get("why_not_filed"):
+            print(clean(f"  not filed  {row['fingerprint']}: {row['grade']}: {row['why_not_filed']}", 300))

@@ -22,6 +22,7 @@ from fleet.findings.redact import Redactor
 from fleet.gate.budget import Ledger, Unit, day_limits
 from fleet.gate.gate import Gate
 from fleet.jail.model import Egress, Jail, Tier
+from fleet.personas.learned import LearnedProbes
 from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import Checks
 from fleet.runs.driver_choice import DriverChoice
@@ -137,6 +138,11 @@ class FleetContext:
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""
         return self.state / "runs" / run
+
+    @property
+    def learned(self) -> LearnedProbes:
+        """Questions that showed a defect of this platform, asked again by later runs."""
+        return LearnedProbes(self.state / "learned" / self.platform.name)
 
     def bindings(self, run: str, name: str) -> Bindings:
         web = self.platform.web

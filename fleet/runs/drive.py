@@ -88,10 +88,12 @@ class Drive:
         detail = ""
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
-                detail = await self._by_hand(desk)
+                if desk.state.items or not self.persona.persona.explore:
+                    detail = await self._by_hand(desk)
             if driving.cancelled_caught:
                 raise desk.progress.end(RunOver("deadline_exceeded", "the rest of the time is for proofs"))
-            desk.progress.verdict()
+            if desk.state.items or not self.persona.persona.explore:
+                desk.progress.verdict()
             detail = ", ".join(filter(None, (detail, await self._explore(desk))))
         except RunOver as over:
             if over.outcome != "done":

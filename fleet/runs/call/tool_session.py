@@ -190,6 +190,10 @@ class RunSession:
                 self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
         return Answer(result)
 
+    async def calls_left(self) -> int:
+        """Calls that the budget leaves to this run."""
+        return (await self._context.ledger.left())["calls"]
+
     async def pose(self, questions: Sequence[Sequence[tuple[str, Mapping[str, Any]]]]) -> list[list[Answer]]:
         """The answers to each question's calls, up to the first that was refused or could not look."""
         found: list[list[Answer]] = []

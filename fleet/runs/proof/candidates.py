@@ -23,6 +23,8 @@ from fleet.text import line
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
+NEW = "x-"
+"""Begins the id of a probe that no persona has: a question of a driver, named after what it showed."""
 ORDER: tuple[Severity, ...] = ("critical", "high", "medium", "low", "info")
 
 
@@ -52,6 +54,7 @@ class Candidate:
             "probe": self.probe.model_dump(mode="json"),
             "oracle": self.oracle,
             "signature": self.sighting.signature,
+            "whole": self.sighting.whole,
             "body": self.sighting.body,
             "before": fingerprint(self.surface, self.calls, ""),
         }
@@ -124,7 +127,7 @@ def answered(
             calls = tuple(ReproCall(step.tool, dict(step.args)) for step in led)
             name = identity(one.surface, one.sighting, calls)
             probe = Probe(
-                id=f"x-{name}",
+                id=f"{NEW}{name}",
                 severity=one.severity,
                 surface=one.surface,
                 steps=led,

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from fleet.clock import iso
 from fleet.drivers.expect import ExpectationError, Values, number
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
+from fleet.findings.repro import ReproCall, write_repro
 from fleet.oracles.model import Facts
+from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import Attempt, attempt
-from fleet.runs.proof.candidates import Candidate, answered, candidates
+from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, shows
 from fleet.runs.proof.claims import kept
-from fleet.runs.proof.verify import Proof, prove_all
+from fleet.runs.proof.minimise import MOST, minimise
+from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
+from fleet.store.rows import FindingRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class Exercise:
             await self._raise(one, {"title": one.sighting.title, "review": True} if waits else None)
 
     async def prove_raised(self) -> None:
-        """Prove every raised candidate; one whose persona has changed stays unverified."""
+        """Minimise and prove what was raised; a candidate whose persona has changed stays unverified."""
         proofs = []
         for row in await self.world.journal.findings(self.run, ["raised"]):
             probe = kept(row)
@@ -81,7 +87,48 @@ class Exercise:
                 proofs.append(Proof(row, probe))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
+        await self._minimise(proofs)
         await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
+
+        for row in await self.world.journal.findings(self.run, ["confirmed"]):
+            self._learn(row)
+
+    async def _minimise(self, proofs: Sequence[Proof]) -> None:
+        """Cut each question of a driver, with what the budget leaves when every proof is paid."""
+        needed = sum(len(one.probe.steps) * (TRIES + EXTRA) for one in proofs)
+        new = [one for one in proofs if one.probe.id.startswith(NEW) and one.row.data.get("whole")]
+        for at, proof in enumerate(new):
+            row, before = proof.row, proof.probe
+            spare = (await self.session.calls_left() - needed) // (len(new) - at)
+            found = await minimise(
+                before, partial(self._shows, row), most=min(MOST, spare // len(before.steps))
+            )
+            if found.probe is not before:
+                repro = write_repro(ReproCall(step.tool, dict(step.args)) for step in found.probe.steps)
+                data = {**row.data, "probe": found.probe.model_dump(mode="json"), "minimised_from": row.repro}
+                await self.world.journal.set_finding(self.run, row.fingerprint, repro=repro, data=data)
+                proof.row, proof.probe = replace(row, repro=repro, data=data), found.probe
+
+    async def _shows(self, row: FindingRow, probe: Probe) -> bool:
+        """Whether one execution of a question shows this finding."""
+        return shows(row, probe, await attempt(self.session, probe, proof=True), self.facts)
+
+    def _learn(self, row: FindingRow) -> None:
+        """Remember the question that shows a confirmed finding, if no persona asks it."""
+        probe = kept(row)
+        if probe is None or not probe.id.startswith(NEW) or "claim" in row.data:
+            return
+        self.world.learned.keep(
+            Learned(
+                fingerprint=row.fingerprint,
+                persona=row.persona,
+                oracle=str(row.data.get("oracle", "")),
+                title=row.title,
+                run=self.run,
+                at=iso(self.world.clock.now()),
+                probe=probe.model_copy(update={"finding": row.title[:300].ljust(8, ".")}),
+            )
+        )
 
     def skip(self, probe: str, reason: str) -> None:
         """Record that a probe was skipped."""

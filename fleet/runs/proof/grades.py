@@ -1,0 +1,44 @@
+"""The grade of a finding's verification, and why it is not filed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fleet.runs.proof.verify import needs_review
+from fleet.store.rows import FindingRow
+
+Grade = Literal["confirmed", "flaky", "refuted", "not reached", "unproven"]
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """`why` is why it is not filed; "" for a finding that is on the log."""
+
+    grade: Grade
+    rate: str
+    why: str
+
+
+def graded(row: FindingRow) -> Graded:
+    """The grade of one finding."""
+    rate = f"{row.confirmed}/{row.tries}" if row.tries else ""
+    if row.state == "posted":
+        return Graded("confirmed", rate, "")
+    if row.state == "repeated":
+        where = f"entry {row.index}" if row.index >= 0 else "by another run now"
+        return Graded("confirmed", rate, f"it is on the log already: {where}")
+    if row.state in ("confirmed", "posting"):
+        held = (
+            "the node was silent: the next run that sees it answer posts it" if row.data.get("held") else ""
+        )
+        return Graded("confirmed", rate, held or "the budget of reports is spent: a later run posts it")
+    if row.state == "flaky":
+        return Graded("flaky", rate, f"it showed in {row.confirmed} of {row.tries} tries; 3 of 3 is filed")
+    if row.state == "dropped":
+        return Graded("refuted", rate, f"it showed in none of {row.tries} tries")
+    if row.state == "unverified" and row.confirmed == row.tries > 0 and needs_review(row):
+        return Graded("confirmed", rate, "only its driver calls it a defect: adopt or dismiss it")
+    if row.state == "unverified":
+        return Graded("not reached", rate, str(row.data.get("why", "")) or "its proof could not be completed")
+    return Graded("unproven", rate, "its proof has not begun")
