@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,7 @@ from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import load_key
 from fleet.chain.names import Names
 from fleet.chain.never import NeverList
+from fleet.chain.own_entries import OwnEntries
 from fleet.chain.ports import Role
 from fleet.chain.rpc import Rpc
 from fleet.chain.signer import Keys, Signer
@@ -120,7 +121,7 @@ async def wired(
             source=source,
             jail=fence.jail,
             tier=tier,
-            chain=_chain_side(rpc, profile, keys, journal, fences(state, never, profile)),
+            chain=_chain_side(rpc, profile, keys, journal, fences(state, never, profile), config.trusted),
             redactor=redactor,
             clock=clock,
             egress=partial(way_out, replace(EgressPolicy.of(profile), never=never)),
@@ -141,7 +142,12 @@ async def _target(rpc: Rpc, profile: Platform, *, patient: bool) -> None:
 
 
 def _chain_side(
-    rpc: Rpc, profile: Platform, keys: Keys, journal: Journal, limits: SigningLimits
+    rpc: Rpc,
+    profile: Platform,
+    keys: Keys,
+    journal: Journal,
+    limits: SigningLimits,
+    trusted: Iterable[str],
 ) -> ChainSide:
     chain = profile.chain
     signer = Signer(rpc, chain, JournalledTx(journal), keys=keys, fences=limits)
@@ -151,6 +157,7 @@ def _chain_side(
         names=Names(rpc, chain.diamond),
         log=FeedbackLog(rpc, chain.diamond, profile.gas, signer, confirmations=chain.confirmations),
         identity=signer.address(Role.IDENTITY),
+        own=OwnEntries(frozenset({signer.address(Role.IDENTITY).lower(), *map(str.lower, trusted)})),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from fleet.broker.broker import Broker, EgressPolicy, TxPort
 from fleet.chain.metadata import metadata_key
 from fleet.chain.never import NeverList
+from fleet.chain.own_entries import OwnEntries
 from fleet.chain.ports import FeedbackPort, NamesPort
 from fleet.chain.signer import Signer
 from fleet.chain.sponsor import Sponsor
@@ -85,13 +86,14 @@ def way_out(policy: EgressPolicy, port: TxPort) -> Egress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSide:
-    """The platform's chain, for runs. `identity` is the address that the fleet posts from."""
+    """The platform's chain, for runs. `identity` is the address that the fleet posts from, `own` its entries."""
 
     signer: Signer
     sponsor: Sponsor
     names: NamesPort
     log: FeedbackPort
     identity: str
+    own: OwnEntries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

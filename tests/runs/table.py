@@ -172,7 +172,9 @@ async def seated(
             source=source,
             jail=real or jail,
             tier=await jail.probe(),
-            chain=ChainSide(signer=missing, sponsor=missing, names=missing, log=missing, identity=""),
+            chain=ChainSide(
+                signer=missing, sponsor=missing, names=missing, log=missing, identity="", own=missing
+            ),
             redactor=Redactor(),
             clock=clock,
             egress=lambda port: missing,

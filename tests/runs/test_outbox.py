@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +12,8 @@ import pytest
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.codec import Entry
 from fleet.chain.keys import fresh
-from fleet.chain.ports import PostedEntry
+from fleet.chain.own_entries import OwnEntries
+from fleet.chain.ports import FeedbackPort, PostedEntry
 from fleet.chain.tx import UnsignedTx, sign
 from fleet.errors import Unreachable
 from fleet.runs.context import FleetContext, RunContext
@@ -22,6 +24,7 @@ from fleet.store.rows import FindingRow
 pytestmark = pytest.mark.anyio
 
 FP = "0123456789ab"
+HEADER = f"qa/v1 source=qa-a sev=low surface=ux run=old fp={FP} rate=3/3\na title\n"
 US = "0x" + "11" * 20
 
 
@@ -35,6 +38,9 @@ class Log:
 
     def seen(self, block: int) -> None:
         self.floor = max(self.floor, block)
+
+    async def count(self) -> int:
+        return len(self.texts)
 
     async def range(self, start: int, count: int) -> list[Entry]:
         if self.silent:
@@ -56,7 +62,9 @@ class Rig:
     def __init__(self, journal: Journal) -> None:
         self.journal, self.log = journal, Log()
 
-        parts = SimpleNamespace(journal=journal, chain=SimpleNamespace(log=self.log, identity=US))
+        parts = SimpleNamespace(
+            journal=journal, chain=SimpleNamespace(log=self.log, identity=US, own=OwnEntries(frozenset({US})))
+        )
         self.world = cast(FleetContext, parts)
 
     async def confirmed(self, run: str, **data: Any) -> None:
@@ -195,3 +203,32 @@ async def test_what_an_earlier_version_has_on_the_log_is_not_posted_under_its_ne
         assert states == {"a" * 12: "repeated", "b" * 12: "posted"}
 
     await _with(scene)
+
+
+async def test_a_lost_journal_posts_nothing_twice_it_is_on_the_log() -> None:
+    async def scene(rig: Rig) -> None:
+        rig.log.texts = ["a stranger's", HEADER]
+        await rig.confirmed("first")
+        assert await rig.report("first") == "repeated"
+        assert [row.index for row in await rig.journal.findings("first")] == [1]
+        assert rig.log.texts == ["a stranger's", HEADER]
+
+    await _with(scene)
+
+
+async def test_own_entries_are_read_on_and_again_after_the_log_was_cleared_or_an_entry_moved() -> None:
+    log, own = Log(), OwnEntries(frozenset({US}))
+    find = partial(own.find, cast(FeedbackPort, log), [FP])
+    assert await find() is None
+    log.texts = ["x"] * 250 + [HEADER]
+    assert await find() == 250
+    log.texts = ["x", HEADER, *["x"] * 300]
+    assert await find() == 1
+    log.texts = ["x"]
+    assert await find() is None
+
+
+async def test_a_strangers_entry_with_our_fingerprint_is_not_ours() -> None:
+    log = Log()
+    log.texts = [HEADER]
+    assert await OwnEntries(frozenset({"0x" + "22" * 20})).find(cast(FeedbackPort, log), [FP]) is None

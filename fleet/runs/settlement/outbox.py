@@ -52,7 +52,7 @@ async def report_all(context: RunContext) -> None:
             continue
         # also after a crash: it, or a silent node, may have come between claim and check
         if (earlier := await _known(world, row)) is not None:
-            await _repeated(world, row, earlier.index, stream)
+            await _repeated(world, row, earlier, stream)
             continue
         try:
             posted = await world.chain.log.post(row.envelope, run=run, charge="none" if paid else unit)
@@ -62,13 +62,14 @@ async def report_all(context: RunContext) -> None:
         await _done(world, row, posted, stream)
 
 
-async def _known(world: FleetContext, row: FindingRow) -> FindingRow | None:
-    """The same finding of an earlier run on the log, by its current or its former name."""
-    names = (row.fingerprint, str(row.data.get("before", "")))
-    for name in filter(None, names):
+async def _known(world: FleetContext, row: FindingRow) -> int | None:
+    """Where the same finding is on the log, by its current or its former name; the log itself is asked
+    also, since a journal may be lost."""
+    names = [name for name in (row.fingerprint, str(row.data.get("before", ""))) if name]
+    for name in names:
         if (earlier := await _standing(world, name)) is not None:
-            return earlier
-    return None
+            return earlier.index
+    return await world.chain.own.find(world.chain.log, names)
 
 
 async def _standing(world: FleetContext, fingerprint: str) -> FindingRow | None:

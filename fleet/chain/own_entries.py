@@ -1,0 +1,47 @@
+"""The fleet's own entries on the log by fingerprint: what it has filed, also when its journal is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from fleet.chain.codec import Entry
+from fleet.chain.ports import FeedbackPort
+from fleet.findings.reader import read
+
+PAGE = 200
+
+
+@dataclass(slots=True)
+class OwnEntries:
+    """Reads the log once, then only its new entries; a found entry is read again before it counts."""
+
+    senders: frozenset[str]
+    """Addresses of the fleet, lower case."""
+    _upto: int = 0
+    _places: dict[str, int] = field(default_factory=dict)
+
+    async def find(self, log: FeedbackPort, names: Collection[str]) -> int | None:
+        """Index of the newest entry of the fleet with one of these fingerprints, or None."""
+        for _ in range(2):  # a second time from the start, when an entry has moved or the log was cleared
+            await self._read_on(log)
+            found = max((self._places[name] for name in names if name in self._places), default=None)
+            if found is None:
+                return None
+            if any(self._name(entry) in names for entry in await log.range(found, 1)):
+                return found
+            self._upto, self._places = 0, {}
+        return None
+
+    async def _read_on(self, log: FeedbackPort) -> None:
+        if await log.count() < self._upto:
+            self._upto, self._places = 0, {}
+        while entries := await log.range(self._upto, PAGE):
+            for index, entry in enumerate(entries, self._upto):
+                if name := self._name(entry):
+                    self._places[name] = index
+            self._upto += len(entries)
+
+    def _name(self, entry: Entry) -> str:
+        """The fingerprint of an entry of ours; "" for any other."""
+        return read(entry.text).fp if entry.sender.lower() in self.senders else ""
