@@ -86,7 +86,7 @@ def way_out(policy: EgressPolicy, port: TxPort) -> Egress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSide:
-    """The platform's chain, for runs. `identity` is the address that the fleet posts from, `own` its entries."""
+    """The platform's chain, for runs. `identity` is the address that posts, `own` what it has posted."""
 
     signer: Signer
     sponsor: Sponsor
