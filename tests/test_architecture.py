@@ -20,6 +20,8 @@ WHAT = (
     "a new tool",
     "a new driver",
     "the CLI table of runs",
+    "a new oracle",
+    "a new explorer",
     "what a jail may reach",
     "when a folder is removed",
 )

@@ -185,3 +185,12 @@ def test_devnet_up_twice_is_one_devnet(devnet: Fleet) -> None:
     first = devnet("devnet", "up", "--json")
     assert "already up" in first.err
     assert json.loads(first.out)["chain"].startswith("http://127.0.0.1:")
+
+
+def test_a_fleet_that_has_not_run_has_no_candidates_and_has_learned_nothing(fleet: Fleet) -> None:
+    assert fleet("findings", "candidates", "--json").data == []
+    assert "everything is filed" in fleet("findings", "candidates").err
+    assert fleet("personas", "learned", "--platform", "example", "--json").data == []
+    said = fleet("personas", "forget", "abc", "--platform", "example")
+    assert said.code == 2
+    assert "no learned probe begins with 'abc'" in said.err
