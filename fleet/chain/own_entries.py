@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 from fleet.chain.codec import Entry
 from fleet.chain.ports import FeedbackPort
 from fleet.findings.reader import read
+from fleet.findings.recurrence import is_fixed
 
 PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntry:
+    """`resolves`: it ends what was reported before it, so a finding after it is news again."""
+
+    index: int
+    resolves: bool
 
 
 @dataclass(slots=True)
@@ -21,15 +30,15 @@ class OwnEntries:
     _upto: int = 0
     _places: dict[str, int] = field(default_factory=dict)
 
-    async def find(self, log: FeedbackPort, names: Collection[str]) -> int | None:
-        """Index of the newest entry of the fleet with one of these fingerprints, or None."""
+    async def newest(self, log: FeedbackPort, names: Collection[str]) -> OwnEntry | None:
+        """The newest entry of the fleet with one of these fingerprints, or None."""
         for _ in range(2):  # a second time from the start, when an entry has moved or the log was cleared
             await self._read_on(log)
             found = max((self._places[name] for name in names if name in self._places), default=None)
             if found is None:
                 return None
-            if any(self._name(entry) in names for entry in await log.range(found, 1)):
-                return found
+            if entry := next((one for one in await log.range(found, 1) if self._name(one) in names), None):
+                return OwnEntry(found, resolves=is_fixed(read(entry.text)))
             self._upto, self._places = 0, {}
         return None
 

@@ -36,6 +36,7 @@ from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, DriverChoice
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
 from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.retest import retest
 from fleet.text import line
 from sandbox.tools import TOOLS
 
@@ -104,6 +105,7 @@ class Drive:
             detail = over.detail
         await watch.after()
         await self.exercise.prove_raised()
+        await retest(self.exercise)
         watch.verdict()
         if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))

@@ -18,6 +18,7 @@ from typing import Protocol
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import is_outage
 from fleet.findings.reader import ParsedEntry, read
+from fleet.findings.recurrence import is_fixed
 
 
 class LoggedText(Protocol):
@@ -77,7 +78,7 @@ def _report(logged: LoggedText, ours: frozenset[str]) -> ReadReport:
     own = fingerprint(entry.surface, entry.repro, entry.title)
     if not (trusted and entry.fp):
         keys: tuple[str, ...] = (own,)
-    elif entry.was or is_outage(entry) or entry.repro_state == "evidence":
+    elif entry.was or is_outage(entry) or is_fixed(entry) or entry.repro_state == "evidence":
         # the observation is the key; each outage is its own item; a missing repro is not a key
         keys = (entry.fp,)
     else:

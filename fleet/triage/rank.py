@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from fleet.clock import iso
 from fleet.errors import ConfigError
+from fleet.findings.recurrence import Recurrence
 from fleet.findings.repro import write_repro
 from fleet.text import line
 from fleet.triage.cluster import Cluster, ReadReport
@@ -45,16 +46,24 @@ class _RankedCluster:
     count: int
     weight: float
     score: float
+    last: int
 
 
-def rank(clusters: Iterable[Cluster], weights: Mapping[str, float] = SURFACES) -> tuple[WorklistItem, ...]:
-    """The worklist, best first; ConfigError for a weight that is not a positive number."""
+def rank(
+    clusters: Iterable[Cluster],
+    weights: Mapping[str, float] = SURFACES,
+    seen: Mapping[str, Recurrence] = MappingProxyType({}),
+) -> tuple[WorklistItem, ...]:
+    """The worklist, best first; ConfigError for a weight that is not a positive number.
+
+    `seen` are the figures of items by fingerprint: sightings that are not on the log count as well.
+    """
     weights = weights or SURFACES
     for surface, weight in weights.items():
         if not (math.isfinite(weight) and weight > 0):
             remedy = "correct the weights of the triage persona"
             raise ConfigError(f"weights.{surface}: must be a positive number", remedy=remedy)
-    judged = sorted((_judge(item, weights) for item in clusters), key=_order)
+    judged = sorted((_judge(item, weights, seen.get(item.fingerprint)) for item in clusters), key=_order)
     return tuple(_item(place, one) for place, one in enumerate(judged, 1))
 
 
@@ -70,15 +79,18 @@ def state_of(report: ReadReport) -> State:
     return "verified" if entry.rate[0] == entry.rate[1] >= TRIES else "flaky"
 
 
-def _judge(item: Cluster, weights: Mapping[str, float]) -> _RankedCluster:
+def _judge(item: Cluster, weights: Mapping[str, float], seen: Recurrence | None) -> _RankedCluster:
     state = min((state_of(report) for report in item.reports), key=_TIERS.index)
     basis = [report for report in item.reports if state_of(report) == state]
     named = (report.entry.severity for report in basis)
     severity = max((name if name in SEVERITIES else "unknown" for name in named), key=SEVERITIES.__getitem__)
     count = recurrence(item.reports)
+    last = max((report.at for report in item.reports if report.trusted or state == "untrusted"), default=0)
+    if seen is not None and state != "untrusted":
+        count, last = max(count, seen.runs), max(last, _seconds(seen.last))
     weight = weights.get(basis[0].entry.surface, min(weights.values()))
     score = SEVERITIES[severity] * (1 + math.log2(count)) * weight
-    return _RankedCluster(item, basis[0], state, severity, count, weight, round(score, 3))
+    return _RankedCluster(item, basis[0], state, severity, count, weight, round(score, 3), last)
 
 
 def recurrence(reports: Sequence[ReadReport]) -> int:
@@ -120,7 +132,7 @@ def _item(place: int, one: _RankedCluster) -> WorklistItem:
         score=one.score,
         why=_why(one),
         first_seen=_date(first.at),
-        last_seen=_date(max(report.at for report in reports if report.trusted == trusted)),
+        last_seen=_date(one.last),
         senders=tuple(senders[:SENDERS_SHOWN]),
         trusted=trusted,
         state=one.state,
@@ -153,6 +165,11 @@ def _why(one: _RankedCluster) -> str:
         first = _date(_first(one).at)
         parts.append(f"regression: resolved {_date(one.cluster.resolved_at)}, reported again {first}")
     return "; ".join(parts)
+
+
+def _seconds(at: str) -> int:
+    """Unix seconds of an ISO time; 0 for none."""
+    return int(datetime.fromisoformat(at).timestamp()) if at else 0
 
 
 def _date(seconds: int) -> str:

@@ -25,6 +25,8 @@ class Resolution(BaseModel):
     at: Annotated[int, Field(ge=0)]
     epoch: Annotated[int, Field(ge=0)]
     note: str = ""
+    index: int = -1
+    """Of a record on the log: it resolves the entries before it; -1: those up to `at`."""
 
 
 _ALL = TypeAdapter(tuple[Resolution, ...])
@@ -58,9 +60,18 @@ def _apply(item: Cluster, resolutions: Sequence[Resolution]) -> Cluster | None:
     reports = tuple(r for r in item.reports if not any(_hides(one, r) for one in resolutions))
     if not reports:
         return None
-    before = [one.at for one in resolutions if any(report.at > one.at for report in reports)]
+    before = [one.at for one in resolutions if any(_follows(report, one) for report in reports)]
     return replace(item, reports=reports, resolved_at=max(before, default=0))
 
 
+def _follows(report: ReadReport, resolution: Resolution) -> bool:
+    """Whether it was reported again after it was resolved."""
+    if resolution.index >= 0 and report.epoch == resolution.epoch:
+        return report.index > resolution.index
+    return report.at > resolution.at
+
+
 def _hides(resolution: Resolution, report: ReadReport) -> bool:
-    return report.epoch == resolution.epoch and report.at <= resolution.at
+    if report.epoch != resolution.epoch:
+        return False
+    return report.index < resolution.index if resolution.index >= 0 else report.at <= resolution.at

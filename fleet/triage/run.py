@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from anyio import to_thread
 
 from fleet.clock import Clock, iso
 from fleet.findings.outage import OutageEnd
+from fleet.findings.reader import read
+from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import MirroredEntry
-from fleet.triage import meta, outages
+from fleet.triage import fixes, meta, outages
 from fleet.triage.cluster import cluster, read_log
 from fleet.triage.mirror import LogMirror, LogReader, follow
 from fleet.triage.rank import rank
@@ -47,7 +50,7 @@ class TriageResult:
     epoch: int
     entries: int
     over: tuple[str, ...] = ()
-    """Ends of outages that the log lacks; to be posted unchanged, once each."""
+    """Ends of outages and resolve records that the log lacks; to be posted unchanged, once each."""
 
 
 async def triage(
@@ -59,17 +62,20 @@ async def triage(
     clock: Clock,
     ended: Sequence[OutageEnd] = (),
     left: Sequence[UnprovenCandidate] = (),
+    seen: Mapping[str, Recurrence] = MappingProxyType({}),
 ) -> TriageResult:
     """One pass; a repeated pass without news changes nothing and reports that.
 
     Trust is the sender's address in `trusted`, never the source that a text claims. The list covers the
     current epoch of the log; older ones stay in the mirror. `ended` are ended outages, `left` grave findings
-    that are not proven: both come from outside the log.
+    that are not proven, `seen` the figures of items by fingerprint: these come from outside the log.
     """
     followed = await follow(log, journal)
     entries = await journal.entries(followed.epoch)
     resolutions = read_resolutions(await journal.get(RESOLUTIONS))
-    items, summary = await to_thread.run_sync(decide, entries, trusted, weights, resolutions, ended)
+    items, summary, fixed = await to_thread.run_sync(
+        decide, entries, trusted, weights, resolutions, ended, seen
+    )
     changed = digest(items) != await journal.get(DIGEST)
     mark = " ".join(f"{one.fingerprint}@{one.run}" for one in left)
     moved = mark != (await journal.get(LEFT) or "")
@@ -81,7 +87,7 @@ async def triage(
             await journal.put(CHANGED_AT, at)
             await journal.put(DIGEST, digest(items))
     over = await to_thread.run_sync(outages.due, read_log(entries, trusted), ended)
-    return TriageResult(items, changed, summary, followed.epoch, len(entries), over)
+    return TriageResult(items, changed, summary, followed.epoch, len(entries), (*over, *fixed))
 
 
 def decide(
@@ -90,11 +96,19 @@ def decide(
     weights: Mapping[str, float],
     resolutions: Sequence[Resolution] = (),
     ended: Sequence[OutageEnd] = (),
-) -> tuple[tuple[WorklistItem, ...], str | None]:
-    """The worklist and the summary that is due, from the log alone; ConfigError for a bad weight."""
-    reports = read_log(entries, trusted)
-    items = rank(apply(cluster(outages.still(reports, ended)), resolutions), weights)
-    return items, meta.summary(items) if meta.due(items, reports) else None
+    seen: Mapping[str, Recurrence] = MappingProxyType({}),
+) -> tuple[tuple[WorklistItem, ...], str | None, tuple[str, ...]]:
+    """The worklist, the summary that is due, and the resolve records that are; ConfigError for a bad weight.
+
+    An item whose record is due is off the list already.
+    """
+    reports, fixed = fixes.recorded(read_log(entries, trusted))
+    open_ = apply(cluster(outages.still(reports, ended)), [*resolutions, *fixed])
+    texts = fixes.due(open_, seen)
+    gone = {read(text).fp for text in texts}
+    left = [one for one in open_ if one.fingerprint not in gone]
+    items = rank(left, weights, fixes.counted(left, seen))
+    return items, meta.summary(items) if meta.due(items, reports) else None, texts
 
 
 async def resolve(journal: TriageJournal, key: str, clock: Clock, *, note: str = "") -> Resolution:

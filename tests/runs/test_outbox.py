@@ -12,7 +12,7 @@ import pytest
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.codec import Entry
 from fleet.chain.keys import fresh
-from fleet.chain.own_entries import OwnEntries
+from fleet.chain.own_entries import OwnEntries, OwnEntry
 from fleet.chain.ports import FeedbackPort, PostedEntry
 from fleet.chain.tx import UnsignedTx, sign
 from fleet.errors import Unreachable
@@ -218,17 +218,28 @@ async def test_a_lost_journal_posts_nothing_twice_it_is_on_the_log() -> None:
 
 async def test_own_entries_are_read_on_and_again_after_the_log_was_cleared_or_an_entry_moved() -> None:
     log, own = Log(), OwnEntries(frozenset({US}))
-    find = partial(own.find, cast(FeedbackPort, log), [FP])
-    assert await find() is None
+    newest = partial(own.newest, cast(FeedbackPort, log), [FP])
+    assert await newest() is None
     log.texts = ["x"] * 250 + [HEADER]
-    assert await find() == 250
+    assert await newest() == OwnEntry(250, resolves=False)
     log.texts = ["x", HEADER, *["x"] * 300]
-    assert await find() == 1
+    assert await newest() == OwnEntry(1, resolves=False)
     log.texts = ["x"]
-    assert await find() is None
+    assert await newest() is None
 
 
 async def test_a_strangers_entry_with_our_fingerprint_is_not_ours() -> None:
     log = Log()
     log.texts = [HEADER]
-    assert await OwnEntries(frozenset({"0x" + "22" * 20})).find(cast(FeedbackPort, log), [FP]) is None
+    assert await OwnEntries(frozenset({"0x" + "22" * 20})).newest(cast(FeedbackPort, log), [FP]) is None
+
+
+async def test_what_comes_after_a_resolve_record_is_posted_again_once() -> None:
+    async def scene(rig: Rig) -> None:
+        fixed = f"qa/v1 source=qa-triage sev=info surface=ux fp={FP}\nverified-fixed: 3 clean re-runs: x\n"
+        rig.log.texts = [HEADER, fixed]
+        await rig.confirmed("first")
+        assert await rig.report("first") == "posted"
+        assert len(rig.log.texts) == 3
+
+    await _with(scene)

@@ -25,7 +25,6 @@ from fleet.findings.envelope import read
 from fleet.runs.settlement.outbox import CLOSING
 from fleet.store.rows import MirroredEntry
 from fleet.triage.run import decide
-from fleet.triage.worklist import digest
 from tests.soak.cast import SEEDED
 from tests.soak.gauges import Gauges
 from tests.soak.stand import Stand
@@ -183,9 +182,9 @@ async def names_left(stand: Stand) -> list[str]:
 
 
 def stale_worklist(stand: Stand, entries: list[Entry]) -> list[str]:
-    """I6: the worklist is what the log on chain comes to, folded anew."""
+    """I6: the worklist is what the log on chain comes to, folded anew; counts are the journal's as well."""
     try:
-        found = json.loads((stand.state / "worklist.json").read_text("utf-8"))["digest"]
+        listed = json.loads((stand.state / "worklist.json").read_text("utf-8"))["items"]
     except FileNotFoundError:
         return ["I6: there is no worklist"]
     mirrored = [
@@ -193,8 +192,11 @@ def stale_worklist(stand: Stand, entries: list[Entry]) -> list[str]:
         for index, entry in enumerate(entries)
     ]
     weights = load(stand.personas / "qa-triage.md").persona.weights
-    items, _ = decide(mirrored, frozenset({stand.address("identity")}), weights)
-    return [] if digest(items) == found else ["I6: the worklist is not what the log comes to"]
+    items, _, _ = decide(mirrored, frozenset({stand.address("identity")}), weights)
+    names = ("fingerprint", "severity", "surface", "title", "repro", "state", "regression", "first_seen")
+    found = sorted([one[name] for name in names] for one in listed)
+    folded = sorted([getattr(one, name) for name in names] for one in items)
+    return [] if folded == found else ["I6: the worklist is not what the log comes to"]
 
 
 def leaks(stand: Stand, gauges: Gauges) -> Iterator[str]:

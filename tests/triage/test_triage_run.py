@@ -158,7 +158,7 @@ def test_twenty_thousand_entries_take_a_few_seconds() -> None:
         for n in range(20_000)
     ]
     started = time.perf_counter()
-    items, summary = decide(entries, TRUSTED, {})
+    items, summary, _ = decide(entries, TRUSTED, {})
     seconds = time.perf_counter() - started
     print(f"20,000 entries: {seconds:.1f} s, {len(items)} items")
     assert len(items) == 5_000 + 375

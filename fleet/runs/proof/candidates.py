@@ -47,7 +47,14 @@ class Candidate:
     def fingerprint(self) -> str:
         return identity(self.surface, self.sighting, self.calls)
 
-    def row(self, run: str, persona: LoadedPersona, claim: Mapping[str, Any] | None = None) -> FindingRow:
+    def row(
+        self,
+        run: str,
+        persona: LoadedPersona,
+        claim: Mapping[str, Any] | None = None,
+        *,
+        platform: str = "",
+    ) -> FindingRow:
         """The record made on observation, before any proof. `claim`: the driver's words."""
         data: dict[str, Any] = {
             "persona_sha256": persona.sha256,
@@ -56,6 +63,7 @@ class Candidate:
             "signature": self.sighting.signature,
             "whole": self.sighting.whole,
             "body": self.sighting.body,
+            "platform": platform,
             "before": fingerprint(self.surface, self.calls, ""),
         }
         return FindingRow(

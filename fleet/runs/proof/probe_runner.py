@@ -135,7 +135,7 @@ class Exercise:
         self.stream.emit(ProbeSkipped(probe=probe, reason=self.world.redactor.text(reason)))
 
     async def _raise(self, found: Candidate, claim: Mapping[str, Any] | None = None) -> None:
-        row = found.row(self.run, self.persona, claim)
+        row = found.row(self.run, self.persona, claim, platform=self.world.platform.name)
         journal, title = self.world.journal, self.world.redactor.text(row.title)
         await journal.add_finding(replace(row, title=title))
         times = [one.times for one in await journal.findings(self.run) if one.fingerprint == row.fingerprint]

@@ -66,10 +66,13 @@ async def _known(world: FleetContext, row: FindingRow) -> int | None:
     """Where the same finding is on the log, by its current or its former name; the log itself is asked
     also, since a journal may be lost."""
     names = [name for name in (row.fingerprint, str(row.data.get("before", ""))) if name]
+    newest = await world.chain.own.newest(world.chain.log, names)
+    if newest is not None and newest.resolves:
+        return None  # a regression
     for name in names:
         if (earlier := await _standing(world, name)) is not None:
             return earlier.index
-    return await world.chain.own.find(world.chain.log, names)
+    return newest.index if newest else None
 
 
 async def _standing(world: FleetContext, fingerprint: str) -> FindingRow | None:
