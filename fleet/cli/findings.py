@@ -15,6 +15,7 @@ from fleet.cli import claims
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.errors import FleetError, UsageError
 from fleet.findings.evidence import load
+from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
 from fleet.runs.proof.grades import graded
 from fleet.store.rows import FindingRow
 from fleet.text import clean
@@ -56,11 +57,17 @@ def candidates(as_json: Json = False) -> None:
 @app.command()
 def show(fingerprint: Name, as_json: Json = False) -> None:
     """Show one finding and its evidence, checked against its hash."""
-    row = _one(run(_all), fingerprint)
+    rows = run(_all)
+    row = _one(rows, fingerprint)
     here = (state() / "runs" / row.run_id).exists()
     elsewhere = "" if here else run(lambda: _elsewhere(row))
+    seen = run(lambda: _seen(row))
+    filed = next(
+        (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0), row
+    )
     data = asdict(row) | {"evidence_bundle": _evidence(row) if here else None, "evidence_on": elsewhere}
-    put(data, as_json=as_json, text=lambda: _print(row, data["evidence_bundle"], elsewhere))
+    data |= {"index": filed.index, "tx": filed.tx, "seen": seen.model_dump(mode="json")}
+    put(data, as_json=as_json, text=lambda: _print(row, filed, seen, data["evidence_bundle"], elsewhere))
 
 
 @app.command()
@@ -139,6 +146,14 @@ async def _all() -> list[FindingRow]:
         return await journal.findings()
 
 
+async def _seen(row: FindingRow) -> Recurrence:
+    """How often runs saw it, and since when it is clean."""
+    journal = await known_journal(state())
+    assert journal is not None  # the finding came from it
+    async with journal:
+        return read_recurrence(await journal.get(key_of(str(row.data.get("platform", "")), row.fingerprint)))
+
+
 async def _elsewhere(row: FindingRow) -> str:
     """The daemon whose host holds the evidence of a run without a folder here; "" for a local run."""
     if not row.evidence:
@@ -160,11 +175,18 @@ def _evidence(row: FindingRow) -> dict[str, Any] | None:
         raise FleetError(str(error), remedy=error.remedy) from None
 
 
-def _print(row: FindingRow, bundle: dict[str, Any] | None, elsewhere: str) -> None:
-    where = f"log entry {row.index}, transaction {row.tx}" if row.index >= 0 else "not on the log"
+def _print(
+    row: FindingRow, filed: FindingRow, seen: Recurrence, bundle: dict[str, Any] | None, elsewhere: str
+) -> None:
+    posted = f"log entry {filed.index}" + (f", transaction {filed.tx}" if filed.tx else "")
+    where = posted if filed.index >= 0 else f"not on the log: {graded(row).why}"
     print(f"{row.severity}  {row.surface}  {clean(row.title)}")
     print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
     print(f"{where}\nrepro: {row.repro}")
+    if seen.runs:
+        print(f"seen by {seen.runs} runs on {len(seen.days)} days, last {seen.last}")
+    if seen.clean_at:
+        print(f"clean since {seen.clean_at}: run {seen.clean_run} ran it again and did not see it")
     if row.state == "unverified" and "claim" in row.data:
         print(f"its driver's words: {clean(str(row.data['claim'].get('title', '')))}")
         print(f"a driver's claim: fleet findings adopt {row.fingerprint}, or dismiss {row.fingerprint}")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,14 @@ async def posted(persona: str, stand: Stand, at: Home) -> list[ParsedEntry]:
     assert fired.code in (0, 1), fired.err
     entries: tuple[Entry, ...] = fired.entries
     return [read(entry.text) for entry in entries]
+
+
+def shown(at: Home, fingerprint: str) -> str:
+    """`fleet findings show`."""
+    words = [sys.executable, "-m", "fleet.cli", "findings", "show", fingerprint]
+    done = subprocess.run(words, capture_output=True, text=True, env=at.environment(), timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def listed(at: Home) -> list[tuple[str, int, bool]]:
@@ -67,6 +77,10 @@ async def test_the_arc_of_one_item(tmp_path: Path) -> None:
         assert summary.title == "worklist changed: 0 open, 0 proven"
         assert listed(at) == []
         assert await posted("qa-triage", stand, at) == []
+
+        said = shown(at, found.fp)
+        assert "log entry 0\n" in said
+        assert "clean since " in said
 
         page.write_text(broken)
         (again,) = await posted("qa-security", stand, at)
