@@ -12,19 +12,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
 class SecretPattern:
-    """A group of `pattern`, where it has one, is the secret itself; `certain` matches the whole of a leak."""
+    """A group of `pattern`, where it has one, is the secret itself; `certain` matches the whole of a leak.
+
+    `drawn`: it is one only if it looks drawn at random, as an example in a document does not.
+    """
 
     kind: str
     pattern: re.Pattern[str]
     certain: re.Pattern[str] | None = None
+    drawn: bool = False
 
     def leaks(self, found: re.Match[str]) -> bool:
         """Whether the match may be reported."""
-        return self.certain is not None and self.certain.fullmatch(found[found.lastindex or 0]) is not None
+        value = found[found.lastindex or 0]
+        if self.certain is None or self.certain.fullmatch(value) is None:
+            return False
+        return looks_drawn(value) if self.drawn else not _PLACEHOLDER.fullmatch(value)
 
     def hide(self, text: str, word: str, where: Callable[[re.Match[str]], bool] = bool) -> str:
         """The text with `word` in the place of every secret of this row that `where` says yes to."""
@@ -36,6 +44,28 @@ class SecretPattern:
             return found[0][:start] + word + found[0][end:]
 
         return self.pattern.sub(hidden, text)
+
+
+_PLACEHOLDER = re.compile(
+    r"(?i)(?:0x)?(?:([0-9a-f])\1{63}|(?:0123456789abcdef){4}|(?:1234567890){6}1234|(?:1234567890abcdef){4}"
+    r"|(?:deadbeef){8}|(?:cafebabe){8}|0{56}[0-9a-f]{8})"
+)
+"""Keys that stand for a key in documents and tests."""
+_EXAMPLE = re.compile(
+    r"(?i)example|sample|placehold|your|x{4}|test|dummy|fake|change.?me|redacted|hidden|secret|passw|token|insert"
+    r"|\.\.\.|foo|bar|mock|[<>{}$%]"
+)
+
+
+def looks_drawn(value: str) -> bool:
+    """Whether a value seems to be drawn at random: no example, no run, no repetition."""
+    kinds = sum(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
+    if len(set(value)) < 10 or kinds < 2 or _EXAMPLE.search(value.partition("_live_")[2] or value):
+        return False
+    steps = [ord(after) - ord(before) for before, after in pairwise(value)]
+    return not any(
+        steps[at] in (0, 1, -1) and len(set(steps[at : at + 3])) == 1 for at in range(len(steps) - 2)
+    )
 
 
 _ANY = re.compile(r"[\s\S]+")
@@ -54,7 +84,71 @@ _VENDOR = (
     r"|AKIA(?![A-Z0-9]{0,16}EXAMPLE)[A-Z0-9]{16}|npm_[A-Za-z0-9]{36}"
 )
 
+_USER = r"[^\s/:@\"'<>]{1,64}"
+_AT_HOST = (
+    r"(?!(?:[A-Za-z0-9-]{1,63}\.){0,3}example\b)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}(?::\d{1,5})?"
+)
+_VALUES = "[A-Za-z0-9+/_=.~!@#^&*-]"
+_NAMED = (
+    r"(?:client|jwt|signing|app|encryption|cookie|session|hmac|django|rails|flask)"
+    r"[_-]?secret(?:[_-]?key)?(?:[_-]?base)?"
+    r"|(?:admin|root|db|database|postgres|mysql|redis|smtp|service)[_-]?(?:password|passwd|token|secret)"
+    r"|secret[_-]?key(?:[_-]?base)?|encryption[_-]?key|master[_-]?key|internal[_-]?(?:api[_-]?)?(?:token|key)"
+    r"|aws[_-]?secret[_-]?access[_-]?key|service[_-]?(?:role|account)[_-]?key"
+)
+
+ISSUED: tuple[SecretPattern, ...] = tuple(
+    SecretPattern(kind, re.compile(pattern), _ANY, drawn=True)
+    for kind, pattern in (
+        ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{60,255})"),
+        ("gitlab-token", r"\bgl(?:pat|rt|dt|cbt)-[A-Za-z0-9_-]{20,64}"),
+        ("slack-token", r"\bxox[abeprs]-[0-9]{8,16}-[A-Za-z0-9-]{16,255}"),
+        ("slack-webhook", r"hooks\.slack\.com/services/(T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{20,32})"),
+        ("discord-webhook", r"discord(?:app)?\.com/api/webhooks/([0-9]{17,20}/[A-Za-z0-9_-]{60,72})"),
+        ("aws-key", r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b"),
+        ("stripe-key", r"\b[sr]k_live_[A-Za-z0-9]{24,200}"),
+        ("stripe-key", r"\bwhsec_[A-Za-z0-9+/=]{32,100}"),
+        ("anthropic-key", r"\bsk-ant-[a-z0-9]{3,8}-[A-Za-z0-9_-]{40,200}"),
+        ("openai-key", r"\bsk-(?:proj-|svcacct-|None-)?[A-Za-z0-9_-]{40,200}"),
+        ("npm-token", r"\bnpm_[A-Za-z0-9]{36}\b"),
+        ("pypi-token", r"\bpypi-AgE[A-Za-z0-9_-]{50,255}"),
+        ("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
+        ("mailgun-key", r"\bkey-[0-9a-f]{32}\b"),
+        ("telegram-token", r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b"),
+        ("huggingface-token", r"\bhf_[A-Za-z0-9]{34}\b"),
+        ("groq-key", r"\bgsk_[A-Za-z0-9]{48,64}\b"),
+        ("replicate-token", r"\br8_[A-Za-z0-9]{37}\b"),
+        ("digitalocean-token", r"\bdo[opr]_v1_[a-f0-9]{64}\b"),
+        ("shopify-token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b"),
+        ("vault-token", r"\bhvs\.[A-Za-z0-9_-]{24,200}"),
+        ("linear-key", r"\blin_api_[A-Za-z0-9]{32,64}\b"),
+        ("supabase-token", r"\bsbp_[a-f0-9]{40}\b"),
+        ("planetscale-token", r"\bpscale_(?:tkn|pw|oauth)_[A-Za-z0-9_-]{32,64}"),
+        ("databricks-token", r"\bdapi[a-f0-9]{32}\b"),
+        ("grafana-token", r"\bglsa_[A-Za-z0-9]{32}_[a-f0-9]{8}\b"),
+        ("age-key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
+        ("azure-key", r"AccountKey=([A-Za-z0-9+/]{86}==)"),
+        ("telemetry-key", r"https://([0-9a-f]{32}:[0-9a-f]{32})@"),
+        (
+            "labelled-secret",
+            rf"(?i)\b(?:{_NAMED})[\"'`]?[ \t]{{0,4}}[:=][ \t]{{0,4}}[\"'`]({_VALUES}{{16,256}})[\"'`]",
+        ),
+        (
+            "labelled-secret",
+            rf"(?<![a-z])(?:{_NAMED.upper()})=({_VALUES}{{16,256}})(?=[\s\"'`]|\Z)",
+        ),
+        (
+            "database-url",
+            r"\b(?:postgres(?:ql)?|mysql|mariadb|mongodb(?:\+srv)?|rediss?|amqps?|mssql|clickhouse|cockroachdb)"
+            rf"(?:\+[a-z0-9]{{1,16}})?://{_USER}:([^\s/:@\"'<>]{{8,128}})@{_AT_HOST}",
+        ),
+        ("basic-auth-url", rf"\bhttps?://{_USER}:([^\s/:@\"'<>]{{10,128}})@{_AT_HOST}"),
+    )
+)
+"""Secrets of known issuers and known forms: the ones that look drawn are leaks wherever they stand."""
+
 SECRETS: tuple[SecretPattern, ...] = (
+    *ISSUED,
     SecretPattern("private-key", re.compile(_PEM), re.compile(rf"[\s\S]+-----END {_PEM_LABEL}-----")),
     # 64 hex digits are a key only where the words before them say so: a hash looks the same
     SecretPattern(

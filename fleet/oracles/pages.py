@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
 
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles import traces
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
-from fleet.oracles.spoken import gave, gave_key, route
+from fleet.oracles.passages import Passage, passages
+from fleet.oracles.spoken import family, gave, gave_key, route
 from fleet.personas.model import Severity
+from fleet.personas.needs import strings
 from fleet.text import line
+from sandbox.secret_patterns import ISSUED
+from sandbox.text import mask
 
 ELSEWHERE = frozenset({501, 502, 503, 504, 507})
 """Server statuses that do not blame the page: not offered, a gateway's outage, a full disk."""
-PLAIN = 2_000
-"""Characters: a longer text of status 200 may well be a document about errors."""
+WHOLE = frozenset({"private-key", "mnemonic", "aws-key", "database-url", "labelled-secret"})
+"""Secrets that give away an identity or a store as a whole."""
+SPOKEN = WHOLE | {one.kind for one in ISSUED}
+"""Kinds that no document shows as an example; an `api-key` may be one."""
 
 
 def _server_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -23,36 +30,53 @@ def _server_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
         return
     title = f"{last.asked} answers {status}"
-    sighting = Sighting(title, f"server-error {route(last.args)} {status}", whole=True)
+    sighting = Sighting(title, f"server-error {family(last.args)} {status}", whole=True)
     yield Observation(sighting, frozenset({"status"}))
 
 
 def _secret(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A private key in a public answer; except in a page of a name that a run minted, where the driver may
-    put one."""
+    """A secret in a public answer; except in a page of a name that a run minted, where the driver may put
+    one, and except what the caller sent."""
     last = seen[-1]
-    if "private-key" not in last.result.get("secrets", ()) or gave_key(last.args):
+    kinds = SPOKEN & {str(kind) for kind in last.result.get("secrets", ())}
+    if not kinds or gave_key(last.args):
         return
-    key = f"secret {route(last.args)} private-key"
-    yield Observation(Sighting(f"{last.asked} shows a private key", key, whole=True), frozenset({"secrets"}))
+    given = {kind for text in strings(last.args) for kind in mask(unquote(text))[1]}
+    for kind in sorted(kinds - given):
+        words = kind.replace("-", " ")
+        title = f"{last.asked} shows {'an' if words[0] in 'aeo' else 'a'} {words}"
+        severity: Severity = "critical" if kind in WHOLE else "high"
+        sighting = Sighting(title, f"secret {route(last.args)} {kind}", whole=True)
+        yield Observation(sighting, frozenset({"secrets"}), severity=severity)
 
 
 def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
-    text = "\n".join(str(last.result.get(name, "")) for name in (("error", "reply") if called else ("text",)))
-    html = "html" in str(last.result.get("content_type", ""))
-    if status < 400 and (called or html or len(text) >= PLAIN):
+    found = _found(last, status, called)
+    if found is None:
         return
-    found = traces.find(text)
-    if found is None or gave(last.args, found.words):
-        return
-    mild = found.kind == "an operating-system error" and status < 500
+    mild = found.kind in traces.MILD and status < 500
     severity: Severity = "low" if mild else "medium"
     title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"
-    key = f"trace {'call' if called else route(last.args)} {found.kind} {template(found.words)}"
+    where = "call" if called else "any" if found.table == "pages" else family(last.args)
+    key = f"trace {where} {found.kind} {template(found.words)}"
     fields = frozenset({"text", "error", "reply"})
     yield Observation(Sighting(title, key, whole=True), fields, severity=severity)
+
+
+def _found(last: Exchange, status: int, called: bool) -> traces.Trace | None:
+    """The first leak that the caller did not send itself."""
+    if called:
+        text = "\n".join(str(last.result.get(name, "")) for name in ("error", "reply"))
+        spoken = [Passage(text, True)] if status >= 400 else []
+    else:
+        spoken = list(passages(last.result))
+    for passage in spoken:
+        found = traces.find(passage.text, paths=passage.failing, heading=passage.failing or not passage.page)
+        if found is not None and not gave(last.args, found.words):
+            return found
+    return None
 
 
 def _page(**result: object) -> tuple[Exchange, ...]:
@@ -88,7 +112,7 @@ ORACLES = (
     ),
     Oracle(
         id="secret",
-        says="no public answer contains a private key",
+        says="no public answer contains a secret",
         severity="critical",
         surface="security",
         reference="CWE-312",

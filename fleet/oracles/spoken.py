@@ -11,6 +11,12 @@ from fleet.personas.needs import strings
 
 OWN = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b|\{name\}")
 """A name that a run minted."""
+_FACE = re.compile(r"\{face:[^{}]{1,80}\}")
+_FOLDS = (
+    (re.compile(r"^\d+$"), "{n}"),
+    (re.compile(r"^(?:0x[0-9a-fA-F]+|[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f-]{27})$"), "{hex}"),
+    (re.compile(r"%[0-9a-fA-F]{2}|qa[0-9a-f]{10}|^.{65,}$"), "{value}"),
+)
 _KEY = re.compile(r"[0-9a-fA-F]{64}|PRIVATE")
 
 
@@ -28,3 +34,11 @@ def route(args: Mapping[str, Any]) -> str:
     """A URL without its query: the page, not the question."""
     parts = urlsplit(OWN.sub("{name}", str(args.get("url", ""))))
     return f"{parts.scheme}://{parts.netloc}{parts.path}" if parts.scheme else parts.path
+
+
+def family(args: Mapping[str, Any]) -> str:
+    """The route that a page belongs to: without a face's name, numbers, hashes, and values of an attack."""
+    folded = _FACE.sub("{face}", route(args))
+    return "/".join(
+        next((word for form, word in _FOLDS if form.search(part)), part) for part in folded.split("/")
+    )

@@ -7,7 +7,17 @@ from importlib import import_module
 
 from fleet.oracles.model import Exchange, Facts, Oracle, Violation
 
-NAMES = ("programs", "pages", "replies", "publications")
+NAMES = (
+    "programs",
+    "pages",
+    "replies",
+    "publications",
+    "injections",
+    "origins",
+    "responses",
+    "documented",
+    "disagreements",
+)
 """Modules of this package, each with its `ORACLES`."""
 
 ORACLES: tuple[Oracle, ...] = tuple(

@@ -18,6 +18,7 @@ def judge(tool: str, args: dict[str, Any], result: dict[str, Any]) -> tuple[Viol
 
 TRACE = "Traceback (most recent call last):\n  File x"
 URL = {"url": "{site}/x"}
+AWS = "AKIA" + "Q7FTZ2LWXKB4MRCY"
 ECHO = {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}
 
 
@@ -48,6 +49,9 @@ ECHO = {"url": "{site}/?q=Traceback%20(most%20recent%20call%20last):"}
         ("qa_fetch", {"url": "http://qa-abcd2345-1.f/"}, {"status": 200, "secrets": ["private-key"]}, ""),
         ("qa_fetch", {"url": "{site}/?k=" + "ab" * 32}, {"status": 200, "secrets": ["private-key"]}, ""),
         ("qa_fetch", URL, {"status": 200, "secrets": ["api-key"]}, ""),  # documents hold examples of them
+        ("qa_fetch", URL, {"status": 200, "secrets": ["aws-key"]}, "secret"),
+        ("qa_fetch", {"url": "{face:{name}}"}, {"status": 200, "secrets": ["aws-key"]}, ""),
+        ("qa_fetch", {"url": f"{{site}}/?k={AWS}"}, {"status": 200, "secrets": ["aws-key"]}, ""),
         ("qa_fetch", URL, {}, ""),
         ("qa_call", {"target": "a"}, {"status": 400, "charged": 1}, "paid-refusal"),
         ("qa_call", {"target": "a"}, {"status": 400, "charged": 0}, ""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 
 import pytest
@@ -39,6 +41,12 @@ UNITS = (
     "privatekey",
     "sponsor\n",
     "a1.) ",
+    "SG.",
+    "postgres://a:",
+    "https://a:a",
+    "secret_key=",
+    "SECRET_KEY=a",
+    "discord.com/api/webhooks/1",
 )
 PATIENCE = 2.5
 """Twice the text may cost twice the steps, and a little for the ends; a quadratic search costs four times."""
@@ -116,3 +124,61 @@ def test_the_counter_matches_what_the_engine_matches(text: str) -> None:
     for row in ROWS:
         ends = [match.end() for match in row.pattern.finditer(text)]
         assert matches(row.pattern, text) == ends, row.pattern.pattern
+
+
+TOKEN = "Q7fTz2Lw9XkB4mRc8YvN1sHd6JpG3aEu5ViZ0oqW"
+ISSUED_ONES = (
+    ("ghp_" + TOKEN[:36], "github-token"),
+    ("glpat-" + TOKEN[:20], "gitlab-token"),
+    ("xoxb-948372615243-" + TOKEN[:24], "slack-token"),
+    ("AKIAQ7FTZ2LWXKB4MRCY", "aws-key"),
+    ("sk_live_" + TOKEN[:24], "stripe-key"),
+    ("sk-ant-api03-" + TOKEN + "-_" + TOKEN, "anthropic-key"),
+    ("sk-proj-" + TOKEN, "openai-key"),
+    ("npm_" + TOKEN[:36], "npm-token"),
+    (f"SG.{TOKEN[:22]}.{TOKEN}abx", "sendgrid-key"),
+    ("hf_" + TOKEN[:34], "huggingface-token"),
+    ("84736251:AA" + TOKEN[:33], "telegram-token"),
+    ('"client_secret": "' + TOKEN[:24] + '"', "labelled-secret"),
+    ("JWT_SECRET=" + TOKEN[:24], "labelled-secret"),
+    ("postgres://app:" + TOKEN[:14] + "@db.internal:5432/app", "database-url"),
+    ("https://deploy:" + TOKEN[:14] + "@git.corp.io/x", "basic-auth-url"),
+    ("umbrella mercy armor royal ghost mesh feed year media stairs response zoo", "mnemonic"),
+)
+EXAMPLES = (
+    "ghp_" + "x" * 36,
+    "postgres://user:password@localhost/db",
+    "postgres://app:" + TOKEN[:14] + "@db.example.com/app",
+    "https://user:your-password@host/",
+    '"client_secret": "your-client-secret-here"',
+    "JWT_SECRET=change-me-to-something-long",
+    "sk_test_" + TOKEN[:24],
+    "sk-ant-api03-your-key-goes-here-your-key-goes-here",
+    "private key: 0x" + "1" * 64,
+    "private key: 0x" + "0123456789abcdef" * 4,
+    "test test test test test test test test test test test junk",
+    "abandon " * 11 + "about",
+    "umbrella mercy armor royal ghost mesh feed year media stairs response zone",
+    "tx 0x" + "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318",
+    "sha256:4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318",
+)
+
+
+@pytest.mark.parametrize(("text", "kind"), ISSUED_ONES)
+def test_an_issued_secret_is_reported_by_its_issuer_wherever_it_stands(text: str, kind: str) -> None:
+    quoted = json.dumps(json.dumps({"x": f" {text} "}))
+    for page in (f"before: {text}\n.", quoted, f"<p title=&quot;{text}&quot;>", f"%22{text}%22"):
+        masked, kinds = mask(page)
+        assert kind in kinds
+        assert TOKEN[:14] not in masked
+        assert f"[{kind}]" in masked
+    assert TOKEN[:14] not in Redactor().text(f"before: {text}\n.")
+    masked, kinds = mask(f"config={base64.b64encode(f'key: {text}  '.encode()).decode()};")
+    assert kinds == (kind,)
+    assert masked == f"config=[{kind}];"
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_an_example_is_not_reported(text: str) -> None:
+    for page in (f"before: {text}. After", json.dumps({"x": text})):
+        assert set(mask(page)[1]) <= {"api-key"}  # of which no oracle speaks

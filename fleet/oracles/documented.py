@@ -1,0 +1,209 @@
+"""Oracle of documented routes: what a document of the platform writes down as a call answers as one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.pages import ELSEWHERE
+from fleet.oracles.passages import parsed
+from fleet.oracles.spoken import route
+from fleet.text import line
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_CALL = re.compile(
+    r"(?<![\w/])(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]{1,4}`?(https?://[^\s`\"'<>/]{1,200})?"
+    r"(/(?:[^\s`\"'()|,;<>]|<[\w-]{1,40}>){0,300})"
+)
+_RETRACTED = re.compile(
+    r"(?i)\b(?:40[345]|50[01]|removed|deprecated|no longer|retired|refused|unsupported|disabled|coming soon"
+    r"|not (?:yet|allowed|supported|offered|available|served|implemented)|planned|instead of|used to|never"
+    r"|fails?)\b"
+)
+_HOLE = re.compile(r"^(?:<[^>]*>|\{[^}]*\}|:[a-zA-Z]\w*|\[[^\]]*\]|\.\.\.|…|[A-Z_]{3,})$")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentedCall:
+    """A method and a path as a document writes them; `exact` without anything to fill in."""
+
+    method: str
+    host: str
+    path: str
+    query: str
+
+    @property
+    def exact(self) -> bool:
+        return not re.search(r"[<>{}\[\]…]|\.\.\.|/:|=$|=&|[A-Z_]{3,}", f"{self.path}?{self.query}")
+
+    def takes(self, method: str, path: str) -> bool:
+        """Whether a call of this method and path is the documented one."""
+        mine, other = self.path.strip("/").split("/"), path.strip("/").split("/")
+        same = len(mine) == len(other) and all(
+            bool(_HOLE.match(one)) or one == another for one, another in zip(mine, other, strict=True)
+        )
+        return method == self.method and same
+
+
+def documented(text: str) -> tuple[DocumentedCall, ...]:
+    """The calls that a document writes down, but for those that it takes back on the same line."""
+    document = parsed(text)
+    if isinstance(document, dict) and isinstance(document.get("paths"), dict):
+        return tuple(
+            DocumentedCall(method.upper(), "", str(path), "")
+            for path, methods in document["paths"].items()
+            if isinstance(methods, dict)
+            for method, what in methods.items()
+            if method.upper() in METHODS and not (isinstance(what, dict) and what.get("deprecated"))
+        )
+    found = []
+    for said in text.splitlines():
+        if not _RETRACTED.search(said):
+            for call in _CALL.finditer(said):
+                path, _, query = call[3].rstrip(".:*_!").partition("?")
+                found.append(DocumentedCall(call[1], call[2] or "", path, query.partition("#")[0]))
+    return tuple(found)
+
+
+def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[a document ..., the call of a route that it writes down]."""
+    last = seen[-1]
+    status, method = last.result.get("status", 0), str(last.args.get("method", "GET"))
+    if not isinstance(status, int) or not (status in (404, 405) or status == 501 or _broken(status)):
+        return
+    parts = urlsplit(str(last.args.get("url", "")).replace("{site}", "http://site", 1))
+    path, query = unquote(parts.path), unquote(parts.query)
+    for at, source in enumerate(seen[:-1]):
+        if source.result.get("status") != 200 or source.tool != "qa_fetch" or not _same_host(source, last):
+            continue
+        for call in documented(str(source.result.get("text", ""))):
+            if not call.takes(method, path) or not _here(call, last, facts):
+                continue
+            plain = call.exact and method == "GET" and (call.path, call.query) == (path, query)
+            if status != 404 or plain:
+                said = line(f"{call.method} {call.path}", 90)
+                title = f"{route(source.args)} documents {said}; it answers {status}"
+                key = f"documented {call.method} {call.path} {status}"
+                yield Observation(Sighting(title, key, whole=True), frozenset({"status"}), (at,))
+                return
+
+
+def _content(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """[an OpenAPI description, the call of an operation]: its type and its required fields."""
+    last = seen[-1]
+    method, path = str(last.args.get("method", "GET")), urlsplit(route(last.args)).path
+    path = path.removeprefix("{site}").removeprefix("{proxy}")
+    for at, source in enumerate(seen[:-1]):
+        document = parsed(str(source.result.get("text", "")))
+        if not isinstance(document, dict) or "openapi" not in document or not _same_host(source, last):
+            continue
+        media = _media(document, method, path, last.result.get("status"))
+        kind = str(last.result.get("content_type", "")).partition(";")[0].strip().lower()
+        if not media or "*/*" in media:
+            continue
+        where = f"{method} {path}"
+        if kind and kind not in media:
+            said = line(", ".join(sorted(media)), 60)
+            title = f"the description says that {line(where, 90)} answers {said}; it answers {kind}"
+            yield _differs(title, f"described-type {where} {kind}", "content_type", at)
+        answer, schema = parsed(str(last.result.get("text", ""))), _schema(document, media.get(kind))
+        lacks = [
+            name for name in schema.get("required", ()) if isinstance(answer, dict) and name not in answer
+        ]
+        if lacks:
+            said = line(", ".join(map(str, lacks)), 80)
+            title = f"the description requires the fields {said} of {line(where, 90)}; they are missing"
+            yield _differs(title, f"described-fields {where} {sorted(map(str, lacks))}", "text", at)
+
+
+def _differs(title: str, key: str, field: str, at: int) -> Observation:
+    return Observation(Sighting(title, key, whole=True), frozenset({field}), (at,))
+
+
+def _media(document: Mapping[str, Any], method: str, path: str, status: Any) -> Mapping[str, Any]:
+    """The media types that the description gives for this answer; none if it does not say."""
+    for template, operations in dict(document.get("paths") or {}).items():
+        call = DocumentedCall(method, "", str(template), "")
+        if call.takes(method, path) and isinstance(operations, dict):
+            operation = operations.get(method.lower())
+            answers = operation.get("responses") if isinstance(operation, dict) else None
+            answer = answers.get(str(status)) if isinstance(answers, dict) else None
+            content = answer.get("content") if isinstance(answer, dict) else None
+            return (
+                {str(kind).lower(): one for kind, one in content.items()} if isinstance(content, dict) else {}
+            )
+    return {}
+
+
+def _schema(document: Mapping[str, Any], media: Any) -> Mapping[str, Any]:
+    """The schema of a media type, one reference resolved; empty if there is none."""
+    schema = media.get("schema") if isinstance(media, dict) else None
+    reference = schema.get("$ref") if isinstance(schema, dict) else None
+    if isinstance(reference, str) and reference.startswith("#/"):
+        schema = document
+        for part in reference[2:].split("/"):
+            schema = schema.get(part) if isinstance(schema, dict) else None
+    return schema if isinstance(schema, dict) and isinstance(schema.get("required", []), list) else {}
+
+
+def _broken(status: int) -> bool:
+    return status >= 500 and status not in ELSEWHERE
+
+
+def _host(call: Exchange) -> str:
+    url = str(call.args.get("url", ""))
+    return url.partition("}")[0] if url.startswith("{") else urlsplit(url).netloc
+
+
+def _same_host(one: Exchange, other: Exchange) -> bool:
+    return _host(one) == _host(other)
+
+
+def _here(call: DocumentedCall, last: Exchange, facts: Facts) -> bool:
+    """Whether the documented path is on the host that was called; one without a host may be the proxy's."""
+    site, proxy = (urlsplit(url).netloc for url in (facts.site, facts.proxy))
+    if call.host:
+        return urlsplit(call.host).netloc == (site if _host(last) == "{site" else _host(last))
+    return not proxy or proxy == site
+
+
+def _asked(text: str, status: int, kind: str = "text/plain") -> tuple[Exchange, ...]:
+    return (
+        Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
+        Exchange("qa_fetch", {"url": "{site}/api/moss"}, {"status": status, "content_type": kind}),
+    )
+
+
+_ANSWERS = '{"responses":{"200":{"content":{"application/json":{}}}}}'
+_DESCRIPTION = f'{{"openapi":"3.1.0","paths":{{"/api/moss":{{"get":{_ANSWERS}}}}}}}'
+
+ORACLES = (
+    Oracle(
+        id="documented-route",
+        says="a route that a document writes down answers",
+        severity="low",
+        surface="ux",
+        reference="RFC 9110, 15.5.6",
+        judges=("page",),
+        judge=_route,
+        example=_asked("- `GET /api/moss` lists the mosses", 405),
+        control=_asked("- `POST /api/moss` adds a moss", 405),
+        yields_to=("trace", "server-error"),
+    ),
+    Oracle(
+        id="described-answer",
+        says="an answer has the type and the fields that the API's description requires",
+        severity="low",
+        surface="ux",
+        reference="https://spec.openapis.org/oas/v3.1.0",
+        judges=("page",),
+        judge=_content,
+        example=_asked(_DESCRIPTION, 200),
+        control=_asked(_DESCRIPTION, 200, "application/json; charset=utf-8"),
+    ),
+)

@@ -1,0 +1,217 @@
+"""Attack questions against a small platform in memory: its oracle sees each weakness, health none."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.attacks import origins, questions
+from fleet.drivers.explore.points import Point
+from fleet.oracles import table
+from fleet.oracles.model import Exchange, Facts
+from sandbox.html import analyse
+
+FACTS = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
+POINT = Point("{site}/search?page=2&q=moss", "query", "q", "moss")
+Answer = dict[str, Any]
+Site = Callable[[str, Mapping[str, Any]], Answer]
+
+
+def page(markup: str, status: int = 200) -> Answer:
+    return {"status": status, "content_type": "text/html; charset=utf-8", "text": markup}
+
+
+def healthy(value: str, args: Mapping[str, Any]) -> Answer:
+    if "\0" in value or len(value) > 500:
+        return {"status": 400, "content_type": "application/json", "text": '{"error":"q is not a text"}'}
+    found = "<li>moss</li>" if value == "moss" else "<p>nothing</p>"
+    shown = html.escape(value)
+    return page(f'<h1>{shown}</h1><input value="{shown}"><a href="/s?q=1">next</a>{found}')
+
+
+def strict(value: str, args: Mapping[str, Any]) -> Answer:
+    """Another healthy one: the value is part of a program, as a text, and quotes must be balanced."""
+    if value.count("'") % 2:
+        return {"status": 400, "content_type": "application/json", "text": '{"error":"unbalanced quote"}'}
+    quoted = json.dumps(value).replace("<", "\\u003c").replace("'", "\\u0027")
+    return page(f"<script>var q = {quoted};</script><p>{html.escape(value)}</p>")
+
+
+def api(value: str, args: Mapping[str, Any]) -> Answer:
+    """A healthy one that answers JSON, and redirects at home."""
+    if value.startswith("/") and not re.match(r"/[/\\\s]", value):
+        return {"status": 302, "location": value, "text": "", "content_type": ""}
+    return {"status": 200, "content_type": "application/json", "text": json.dumps({"q": value, "n": 0})}
+
+
+def element(value: str, args: Mapping[str, Any]) -> Answer:
+    return page(f"<h1>{value}</h1>")
+
+
+def textarea(value: str, args: Mapping[str, Any]) -> Answer:
+    return page(f"<textarea>{value.replace('<script>', '')}</textarea>")
+
+
+def attribute(value: str, args: Mapping[str, Any]) -> Answer:
+    return page(f'<input value="{html.escape(value, quote=False)}">')
+
+
+def link(value: str, args: Mapping[str, Any]) -> Answer:
+    return page(f'<a href="{html.escape(value)}">x</a>')
+
+
+def program(value: str, args: Mapping[str, Any]) -> Answer:
+    return page(f"<script>var q = '{value.replace('<', '')}';</script>")
+
+
+def quote(value: str, args: Mapping[str, Any]) -> Answer:
+    if value.count("'") % 2:
+        return page("<p>unterminated quoted string at or near</p>", 500)
+    return healthy(value, args)
+
+
+def condition(value: str, args: Mapping[str, Any]) -> Answer:
+    pair = re.search(r"'(\w+)'='(\w+)$", value)
+    known = value.partition("'")[0] == "moss"
+    wide = " OR " in value
+    holds = pair is None or pair[1] == pair[2]
+    listed = "<li>moss</li>" if (known and holds) or (wide and holds) else "<p>nothing</p>"
+    return page(f"<h1>{html.escape(value)}</h1>{listed}")
+
+
+def expression(value: str, args: Mapping[str, Any]) -> Answer:
+    return page(re.sub(r"\$\{(\d+)\*(\d+)\}", lambda hit: str(int(hit[1]) * int(hit[2])), html.escape(value)))
+
+
+def climb(value: str, args: Mapping[str, Any]) -> Answer:
+    text = "root:x:0:0:root:/root:/bin/bash\n" if unquote(value).endswith("/etc/passwd") else "moss"
+    return {"status": 200, "content_type": "text/plain", "text": text}
+
+
+def split(value: str, args: Mapping[str, Any]) -> Answer:
+    lines = value.splitlines()
+    headers = dict(re.split(r":\s*", one, maxsplit=1) for one in lines[1:] if ": " in one)
+    return {"status": 302, "location": "/x", "headers": headers, "text": "", "content_type": ""}
+
+
+def by_hand(value: str, args: Mapping[str, Any]) -> Answer:
+    return {"status": 200, "content_type": "application/json", "text": f'{{"q":"{value}"}}', "bytes": -1}
+
+
+def away(value: str, args: Mapping[str, Any]) -> Answer:
+    return {"status": 302, "location": value if ":" in value else "/", "text": "", "content_type": ""}
+
+
+def ask(question: Question, site: Site) -> list[str]:
+    seen: list[Exchange] = []
+    said: list[str] = []
+    for step in question.steps:
+        url = urlsplit(str(step.args["url"]).replace("{site}", FACTS.site))
+        value = parse_qs(url.query, keep_blank_values=True).get("q", [""])[0]
+        answer = site(value, step.args)
+        markup = answer["text"] if "html" in answer["content_type"] else ""
+        ran = analyse(markup, str(step.args.get("canary", ""))).canary_executable
+        seen.append(Exchange("qa_fetch", step.args, {"canary_executable": ran, **answer}))
+        for one in table.judge(seen, FACTS):
+            again = [*(seen[at] for at in one.led), seen[-1]]
+            assert one.oracle in {two.oracle for two in table.judge(again, FACTS)}  # as a repro asks it
+            said.append(one.oracle)
+    return said
+
+
+@pytest.mark.parametrize("site", [healthy, strict, api])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_healthy_platform_hears_nothing(site: Site, seed: int) -> None:
+    assert [said for one in questions(POINT, Random(seed)) for said in ask(one, site)] == []
+
+
+@pytest.mark.parametrize(
+    ("site", "oracle"),
+    [
+        (element, "script-injection"),
+        (textarea, "script-injection"),
+        (attribute, "script-injection"),
+        (link, "script-injection"),
+        (program, "script-injection"),
+        (quote, "quote-injection"),
+        (condition, "condition-injection"),
+        (expression, "expression-injection"),
+        (climb, "path-climb"),
+        (split, "header-injection"),
+        (by_hand, "json-injection"),
+        (away, "open-redirect"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_each_weakness_is_seen(site: Site, oracle: str, seed: int) -> None:
+    said = {said for one in questions(POINT, Random(seed)) for said in ask(one, site)}
+    assert oracle in said
+    assert said - {oracle} <= {"trace", "server-error"}
+
+
+def test_each_input_is_attacked_in_its_own_place() -> None:
+    for kind, name in (("path", "1"), ("header", "x-lang"), ("field", "title")):
+        point = Point("{site}/moss/x?a=1", kind, name, "moss")  # type: ignore[arg-type]
+        for question in questions(point, Random(1)):
+            assert 2 <= len(question.steps) <= 16
+            assert question.steps[0] in (point.step("moss"), question.steps[0])
+            assert all(step.args["url"].startswith("{site}/") for step in question.steps)
+
+
+def test_the_same_seed_asks_the_same() -> None:
+    assert list(questions(POINT, Random("a"))) == list(questions(POINT, Random("a")))
+    assert sum(len(one.steps) for one in questions(POINT, Random("a"))) <= 90
+
+
+def cors(allows: Callable[[str], bool], any_one: bool = False) -> Site:
+    def answer(value: str, args: Mapping[str, Any]) -> Answer:
+        origin = str(args.get("origin", ""))
+        allowed = "*" if any_one else origin if origin and allows(origin) else ""
+        return {"status": 200, "content_type": "text/plain", "text": "x", "allow_origin": allowed}
+
+    return answer
+
+
+OWN = "https://moss.example.org"
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        cors(lambda origin: origin == OWN),
+        cors(
+            lambda origin: bool(
+                re.fullmatch(r"https?://(?:localhost|127\.0\.0\.1|moss\.example\.org)(:\d+)?", origin)
+            )
+        ),
+        cors(lambda origin: origin.endswith(".moss.example.org")),
+        cors(lambda origin: False, any_one=True),
+    ],
+)
+def test_a_careful_origin_check_hears_nothing(site: Site) -> None:
+    assert [said for one in origins("{site}/x", [OWN], Random(1)) for said in ask(one, site)] == []
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        cors(lambda origin: origin.startswith(OWN)),
+        cors(lambda origin: origin.startswith("http://localhost")),
+        cors(lambda origin: origin.endswith("moss.example.org")),
+        cors(lambda origin: "localhost" in origin),
+        cors(lambda origin: bool(re.fullmatch("https://moss.example.org", origin))),
+        cors(lambda origin: origin == "null"),
+        cors(lambda origin: True),
+    ],
+)
+def test_a_careless_origin_check_is_seen(site: Site) -> None:
+    said = {said for one in origins("{site}/x", [OWN], Random(1)) for said in ask(one, site)}
+    assert said == {"foreign-origin"}

@@ -1,0 +1,174 @@
+"""The form of a response, foreign documents included: what is surely wrong, and what only looks odd."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fleet.oracles import table
+from fleet.oracles.model import Exchange, Facts
+
+SITE = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
+
+
+def got(path: str = "x", method: str = "GET", **result: Any) -> Exchange:
+    args = {"url": "{site}/" + path} | ({"method": method} if method != "GET" else {})
+    return Exchange("qa_fetch", args, {"status": 200, "content_type": "text/plain", "text": "moss", **result})
+
+
+def said(*seen: Exchange) -> list[str]:
+    return [one.oracle for one in table.judge(seen, SITE)]
+
+
+PAGE = "<!doctype html><html lang='en'><title>x</title><body>moss</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "oracle"),
+    [
+        ("text/html", '{"ok": true}', "content-type"),
+        ("application/json", PAGE, "content-type"),
+        ("text/javascript", PAGE, "content-type"),
+        ("image/png", '{"ok": true}', "content-type"),
+        ("application/json", '{"items": [1, 2', "malformed-json"),
+        ("application/json", "{'ok': True}", "malformed-json"),
+        ("application/problem+json", '{"ok": true}}', "malformed-json"),
+        ("text/html", PAGE, ""),
+        ("text/html", "{not json}", ""),
+        ("text/html", "[1]", ""),
+        ("text/plain", '{"ok": true}', ""),
+        ("text/plain", PAGE, ""),
+        ("application/json", '"moss"', ""),
+        ("application/json", "", ""),
+        ("application/x-ndjson", '{"a":1}\n{"a":2}', ""),
+        ("application/ld+json", '{"a":1}', ""),
+        ("image/svg+xml", "<svg/>", ""),
+    ],
+)
+def test_type_and_content(kind: str, text: str, oracle: str) -> None:
+    assert said(got(content_type=kind, text=text, bytes=len(text))) == [oracle] * bool(oracle)
+
+
+def test_a_cut_or_masked_text_is_not_judged() -> None:
+    text = '{"items": [1, 2'
+    assert said(got(content_type="application/json", text=text, bytes=9_000)) == []
+    assert said(got(content_type="application/json", text=text, bytes=len(text), secrets=["bearer"])) == []
+
+
+@pytest.mark.parametrize(
+    ("cookie", "oracle"),
+    [
+        ("session=a1b2; Path=/", "cookie-flags"),
+        ("connect.sid=a1b2; Path=/; SameSite=Lax; Secure", "cookie-flags"),
+        ("auth_token=a1b2; HttpOnly; SameSite=Lax", "cookie-flags"),  # https without Secure
+        ("theme=dark; Path=/, PHPSESSID=a1b2; Path=/", "cookie-flags"),
+        ("session=a1b2; Path=/; HttpOnly; Secure", ""),
+        ("session=a1b2; Expires=Wed, 21 Oct 2026 07:28:00 GMT; HttpOnly; Secure; SameSite=Lax", ""),
+        ("session=; Path=/; Max-Age=0", ""),
+        ("theme=dark; Path=/", ""),
+        ("csrftoken=a1b2; Path=/", ""),
+        ("session=a1b2", ""),
+    ],
+)
+def test_cookies(cookie: str, oracle: str) -> None:
+    assert said(got(headers={"set-cookie": cookie})) == [oracle] * bool(oracle)
+
+
+def test_versions() -> None:
+    python = {"server": "BaseHTTP/0.6 Python/3.11.2"}
+    assert said(got(headers={"x-powered-by": "PHP/8.1.2"})) == ["version-header"]
+    assert said(got(headers=python)) == []
+    assert said(got("a", headers={"server": "moss"}), got(headers=python)) == ["version-header"]
+    assert said(got("a", headers=python), got(headers=python)) == []
+    assert said(got(headers={"x-powered-by": "Express", "server": "cloudflare"})) == []
+
+
+def test_a_header_that_the_other_pages_have() -> None:
+    safe = {"content_type": "text/html", "headers": {"content-security-policy": "default-src 'self'"}}
+    bare = {"content_type": "text/html", "headers": {"date": "x"}}
+    assert said(got("a", **safe), got("b", **safe), got("c", **bare)) == ["header-regression"]
+    assert said(got("a", **safe), got("c", **bare)) == []
+    assert said(got("a", **safe), got("b", **bare), got("c", **bare)) == []
+    assert said(got("a", **safe), got("b", **safe), got("c", headers={})) == []  # a text, not a page
+
+
+def test_listings() -> None:
+    listed = '<html><title>Index of /files</title><h1>Index of /files</h1><a href="a.txt">a.txt</a>'
+    assert said(got(content_type="text/html", text=listed)) == ["directory-listing"]
+    assert said(got(content_type="text/html", text="<title>Index of agents</title><a href='/a'>a</a>")) == []
+
+
+GUIDE = """# Moss
+- `GET /api/moss` lists all
+- `GET /api/persona?name=<name>` tells who it is
+- `POST /api/notes/{id}` adds a note
+- GET https://moss.example.org/feed.xml
+- `DELETE /api/old` is no longer served
+- GET /api/nothing answers 405
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "oracle"),
+    [
+        ("GET", "api/moss", 405, "documented-route"),
+        ("GET", "api/moss", 404, "documented-route"),
+        ("GET", "api/persona?name=fern", 405, "documented-route"),
+        ("GET", "api/persona?name=fern", 404, ""),  # fern may not exist
+        ("POST", "api/notes/7", 405, "documented-route"),
+        ("POST", "api/notes/7", 501, "documented-route"),
+        ("POST", "api/notes/7", 404, ""),
+        ("GET", "feed.xml", 404, "documented-route"),
+        ("PUT", "api/moss", 405, ""),
+        ("GET", "api/moss/7", 405, ""),
+        ("DELETE", "api/old", 405, ""),
+        ("GET", "api/nothing", 405, ""),
+        ("GET", "api/moss", 401, ""),
+        ("GET", "api/moss", 503, ""),
+    ],
+)
+def test_documented_routes(method: str, path: str, status: int, oracle: str) -> None:
+    guide = got("guide.md", text=GUIDE)
+    seen = (guide, got("other"), got(path, method, status=status))
+    found = table.judge(seen, SITE)
+    assert [one.oracle for one in found] == [oracle] * bool(oracle)
+    assert [one.led for one in found] == [(0,)] * bool(oracle)
+
+
+def test_a_path_without_a_host_may_be_the_proxys() -> None:
+    seen = (got("guide.md", text=GUIDE), got("api/moss", status=404))
+    apart = Facts(site="https://moss.example.org", proxy="https://proxy.example.org")
+    assert table.judge(seen, apart) == ()
+
+
+def test_a_description_of_the_api() -> None:
+    answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Moss"}}}}
+    document = {
+        "openapi": "3.1.0",
+        "paths": {"/api/moss/{id}": {"get": {"responses": {"200": answer}}}},
+        "components": {"schemas": {"Moss": {"type": "object", "required": ["id", "name"]}}},
+    }
+    guide = got("openapi.json", content_type="application/json", text=json.dumps(document))
+
+    def asked(text: str, kind: str = "application/json", status: int = 200) -> list[str]:
+        return said(guide, got("api/moss/7", content_type=kind, text=text, status=status))
+
+    assert asked('{"id": 7}') == ["described-answer"]
+    assert asked("moss", "text/plain") == ["described-answer"]
+    assert asked('{"id": 7, "name": "x"}') == []
+    assert asked('{"error": "no such moss"}', status=404) == []
+    assert asked('{"error": "method not allowed"}', status=405) == ["documented-route"]
+
+
+def test_one_defect_of_a_route_is_one_whatever_its_ids() -> None:
+    def signature(url: str) -> str:
+        call = Exchange("qa_fetch", {"url": url}, {"status": 500, "text": "KeyError: 'x'"})
+        (one,) = table.judge((call,), SITE)
+        return one.sighting.signature
+
+    same = ("{site}/notes/7/x", "{site}/notes/%27/x", "{site}/notes/qa0123456789/x?y=1", "{site}/notes/81/x")
+    assert len({signature(url) for url in same}) == 2
+    assert signature("{face:docs}a?q=1") == signature("{face:claude}a")
+    assert signature("{site}/a") != signature("{site}/b")

@@ -1,0 +1,97 @@
+"""Facts across sources: what two documents of a platform contradict each other in, and what they do not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fleet.oracles import table
+from fleet.oracles.model import Exchange, Facts
+
+DIAMOND = "0x" + "3c" * 20
+FACTS = Facts(site="http://h.test", proxy="http://h.test", chain_id=31337, diamond=DIAMOND)
+
+
+def source(path: str, text: str, kind: str = "text/plain") -> Exchange:
+    return Exchange(
+        "qa_fetch", {"url": "{site}/" + path}, {"status": 200, "content_type": kind, "text": text}
+    )
+
+
+def titles(*seen: Exchange) -> list[str]:
+    return [one.sighting.title for one in table.judge(seen, FACTS) if one.oracle == "disagreement"]
+
+
+GUIDE = "guide.txt"
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("Every message costs 0.01 credits.", "A message costs 1 credit, charged after the reply."),
+        ("The price is 5 credits per call.", json.dumps({"price": "4"})),
+        ("Each call costs 0.01 credits (18 decimals).", json.dumps({"price_wei": "20000000000000000"})),
+        ("At most 600 calls per minute.", "You may make 60 requests a minute."),
+        ("At most 600 calls per minute.", json.dumps({"limits": {"requestsPerMinute": 60}})),
+        ("A token is valid for 5 minutes.", "A token expires after 600 seconds."),
+        ("A token is good for 300 seconds.", json.dumps({"token_ttl_seconds": 3600})),
+        ("A note may have at most 2,048 bytes.", "A note may have at most 4 KiB."),
+        ("- Titles are limited to 80 characters.", "Titles are limited to **120 characters**."),
+        ("Report faults to care@h.test, please.", "Report faults to help@h.test, please."),
+        (
+            "The token contract is deployed at 0x" + "aa" * 20,
+            "The token contract is deployed at 0x" + "ab" * 20,
+        ),
+    ],
+)
+def test_two_sources_contradict_each_other(one: str, two: str) -> None:
+    assert len(titles(source(GUIDE, one), source("manual.md", two))) == 1
+    assert len(titles(source("manual.md", two), source("x", "nothing"), source(GUIDE, one))) == 1
+    assert titles(source(GUIDE, one), source("manual.md", one)) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["The chain id is 4217.", json.dumps({"chainId": 4217}), f"diamond: 0x{'9a' * 20} on this chain"]
+)
+def test_a_document_contradicts_the_profile(text: str) -> None:
+    assert len(titles(source(GUIDE, text))) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("A message costs 0.01 credits.", "Registering a name costs 5 credits."),
+        ("A message costs 0.01 credits.", json.dumps({"price": "0.010", "price_wei": "10000000000000000"})),
+        ("A message costs 0.01 credits.", json.dumps({"price": "5", "name_price": "1"})),
+        ("A message costs 0.01 credits.", json.dumps({"plans": [{"price": "5"}, {"price": "9"}]})),
+        ("A message costs about 0.01 credits.", "A message costs 0.02 credits."),
+        ("For example, a message costs 3 credits.", "A message costs 0.02 credits."),
+        ("A note may have at most 2,048 bytes.", "A page may have at most 4 KiB."),
+        ("A note may have at most 2 KiB.", "A note may have at most 2048 bytes."),
+        ("Uptime: 300 seconds within limits", "Uptime: 600 seconds within limits"),
+        ("12 agents are registered", "13 agents are registered"),
+        ("See /docs/a for the limits", "See /docs/b for the limits"),
+        ("Updated 5 minutes ago, at most", "Updated 9 minutes ago, at most"),
+        ("version 1.2 accepts 5 calls", "version 1.3 accepts 6 calls"),
+        ("The chain id of mainnet is 4217.", "Sepolia has the chain id 11155111."),
+        ("Rates: 5 calls per minute. Later: 9 calls per minute.", "At most 600 calls per minute."),
+        ("The chain id is 31337.", f"The diamond is at {DIAMOND.upper().replace('X', 'x')}."),
+    ],
+)
+def test_what_is_not_the_same_fact_or_not_certain_is_left_alone(one: str, two: str) -> None:
+    assert titles(source(GUIDE, one), source("manual.md", two)) == []
+
+
+def test_pages_of_several_things_may_differ() -> None:
+    costs = ("A message costs 1 credit.", "A message costs 2 credits.")
+    assert titles(source("plans/small", costs[0]), source("plans/large", costs[1])) == []
+    assert titles(source("api/small?x=1", costs[0]), source("api/large", costs[1])) == []
+    face = Exchange("qa_fetch", {"url": "{face:docs}"}, {"status": 200, "text": costs[0]})
+    assert titles(face, source(GUIDE, costs[1])) == []
+
+
+def test_the_title_names_both_sources_and_both_values() -> None:
+    assert titles(
+        source(GUIDE, "A message costs 0.01 credits."), source("m", "A message costs 1 credit.")
+    ) == ["price of one call: {site}/guide.txt states 0.01 credits, {site}/m states 1 credit"]

@@ -1,0 +1,176 @@
+"""The dictionary of traces: what is seen in which answer, and the healthy texts that it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fleet.oracles import table
+from fleet.oracles.model import Exchange, Facts
+
+JSON = "application/json"
+URL = {"url": "{site}/x"}
+
+
+def seen(text: str, status: int = 404, kind: str = "text/plain", url: str = "{site}/x") -> list[str]:
+    result: dict[str, Any] = {"status": status, "text": text, "content_type": kind}
+    return [one.oracle for one in table.judge((Exchange("qa_fetch", {"url": url}, result),), Facts())]
+
+
+LEAKS = (
+    "called `Result::unwrap()` on an `Err` value: ParseIntError",
+    "Os { code: 2, kind: NotFound, message: x }",
+    "src/store/reader.rs:88:14",
+    'File "/srv/x/app.py", line 12, in handler',
+    "FileNotFoundError: [Errno 2]",
+    "KeyError: 'name'",
+    "ValueError: invalid literal for int() with base 10: 'x'",
+    "'NoneType' object has no attribute 'id'",
+    "Expecting value: line 1 column 1 (char 0)",
+    "panic: runtime error: index out of range [3] with length 2",
+    "json: cannot unmarshal string into Go value of type int",
+    'strconv.Atoi: parsing "x"',
+    "open data/x.json: no such file or directory",
+    "TypeError: Cannot read properties of undefined (reading 'id')",
+    "ReferenceError: foo is not defined",
+    "Cannot find module 'left-pad'",
+    "java.lang.NullPointerException",
+    "org.springframework.dao.DataAccessException",
+    "Warning: include(x.php): failed to open stream in /var/www/html/x.php on line 3",
+    "#0 /var/www/html/index.php(12): main()",
+    "app/models/user.rb:12:in `find'",
+    "ActiveRecord::RecordNotFound",
+    "System.NullReferenceException: Object reference",
+    "Died at /srv/cgi/x.pl line 12.",
+    "** (Ecto.NoResultsError) expected at least one",
+    "==123==ERROR: AddressSanitizer: heap-use-after-free",
+    "*** stack smashing detected ***: terminated",
+    "terminate called after throwing an instance of 'std::out_of_range'",
+    "wasm trap: out of bounds memory access",
+    "SQLSTATE[42601]: syntax error",
+    'near "x": syntax error',
+    "no such table: users",
+    "SQLITE_CONSTRAINT: failed",
+    "unterminated quoted string at or near",
+    'relation "users" does not exist',
+    "Unknown column 'x' in 'where clause'",
+    "Unclosed quotation mark after the character string ''.",
+    "ORA-00942: table or view does not exist",
+    "sqlalchemy.exc.OperationalError",
+    "MongoServerError: E11000",
+    "WRONGTYPE Operation against a key holding the wrong kind of value",
+    "ENOENT: no such file or directory, open 'x'",
+    "connect ECONNREFUSED 10.0.0.4:5432",
+    "dial tcp 127.0.0.1:6379: connect: connection refused",
+    "could not connect to server: Connection refused (db.internal:5432)",
+    "HTTPConnectionPool(host='localhost', port=80): Max retries exceeded with url: /",
+    "cannot open /data/apps/x: Permission denied",
+    "/data/apps/docs.wasm: No such file or directory",
+    "sh: 1: convert: not found",
+    "VM Exception while processing transaction: revert",
+    'call revert exception (action="call", code=CALL_EXCEPTION, version=6.7)',
+    "web3.exceptions.ContractLogicError",
+    "cannot read /home/deploy/app/config.json",
+    "template /var/www/site/views/x.html is missing",
+    "C:\\Users\\ci\\app\\x.cs",
+    "/usr/lib/python3.11/json/decoder.py",
+)
+
+
+@pytest.mark.parametrize("text", LEAKS)
+def test_a_leak_is_seen_in_every_refusal(text: str) -> None:
+    assert seen(f"oops: {text}") == ["trace"]
+    assert seen(json.dumps({"error": {"detail": f"oops: {text}"}}), 422, JSON) == ["trace"]
+    assert seen(f"<html><body><h1>Oops</h1><pre>{text}</pre></body></html>", 403, "text/html") == ["trace"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (json.dumps({"ok": True, "error": "No such device (os error 19)"}), JSON),
+        (json.dumps({"ok": False, "message": "No such device (os error 19)"}), JSON),
+        (json.dumps({"items": [{"error": "ENOENT: x"}]}), JSON),
+        ("<html><title>App</title><body>cannot open app (os error 2)</body></html>", "text/html"),
+        ("<p>hello</p><!-- rendered by /var/www/site/views/home.erb -->", "text/html"),
+        ("<p>File &quot;/srv/app/views.py&quot;, line 3, in show</p>", "text/html"),
+        ("error: (os error 2)", "text/plain"),
+        (json.dumps({"status": "ok", "db": "/var/lib/app/main.db"}), JSON),
+    ],
+)
+def test_a_leak_is_seen_at_status_200(text: str, kind: str) -> None:
+    assert seen(text, 200, kind) == ["trace"]
+
+
+def test_escaped_text_is_read_as_its_reader_sees_it() -> None:
+    assert seen("\\u0027NoneType\\u0027 object has no attribute \\u0027id\\u0027", 500) == ["trace"]
+    assert seen("<p>near &quot;x&quot;: syntax error</p>", 400, "text/html") == ["trace"]
+    assert seen("no+page", 404) == []
+
+
+HEALTHY = (
+    "there is no such page",
+    "no such name",
+    "error 2: bad request",
+    "file not found",
+    "permission denied: only the owner may do this",
+    "connection refused by policy",
+    "invalid JSON: an object is expected",
+    "bytes must be a number up to 1048576",
+    "address must be 0x and 40 hex digits",
+    "kind must be html or face",
+    '"moss" is not a registered agent',
+    "unsupported path /v1/x",
+    "method not allowed; use POST /api/names",
+    "execution reverted: NameTaken",
+    "metering failed: execution reverted",
+    "rate limit: too many calls from this address",
+    "at noon (see /help) line 3",
+    "syntax error in your query at column 4",
+    "expected `;`, found `}` at 3:14",
+    "[4..9] unknown name `foo`",
+    "see https://example.org/home/alice/settings or http://x.test/opt/in/now",
+    "thread not found",
+    "no route to /docs/guide.html",
+    "value out of range: amount",
+    "stale or future timestamp",
+    "panic mode is on; try again at 12:30",
+    "the table does not exist",
+)
+
+
+@pytest.mark.parametrize("text", HEALTHY)
+@pytest.mark.parametrize("status", [200, 404, 422])
+def test_healthy_words_are_left_alone(text: str, status: int) -> None:
+    assert seen(text, status) == []
+    assert seen(json.dumps({"error": text}), status, JSON) == []
+    assert seen(f"<html><body><p>{text}</p></body></html>", status, "text/html") == []
+
+
+GUIDE = (
+    "If you see `No such file or directory (os error 2)`, the name has no app. How to fix it: publish one."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (GUIDE, "text/markdown"),
+        (f"<h1>Errors</h1><p>{GUIDE}</p>", "text/html"),
+        (json.dumps({"name": "docs", "content": GUIDE}), JSON),
+        (json.dumps({"entries": [{"title": "compiler", "said": "thread 'main' panicked at x.rs:1"}]}), JSON),
+        (json.dumps({"status": "ok", "binary": "/usr/local/bin/tool", "dir": "/home/you/project/x"}), JSON),
+        ("Install to /home/you/bin/tool and /var/lib/tool", "text/plain"),
+        ("- we now answer 404 instead of `KeyError: 'x'`", "text/plain"),
+        ("<script>// at /home/dev/x\n</script><p>hello</p>", "text/html"),
+    ],
+)
+def test_documents_and_users_may_speak_of_errors(text: str, kind: str) -> None:
+    assert seen(text, 200, kind) == []
+
+
+def test_an_echo_is_the_callers() -> None:
+    asked = "{site}/file?p=%2Fhome%2Fmoss%2Fkey.txt"
+    assert seen("no file /home/moss/key.txt", url=asked) == []
+    assert seen("no file /home/fern/key.txt", url=asked) == ["trace"]
