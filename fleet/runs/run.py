@@ -120,7 +120,8 @@ async def opened(
             history=await world.journal.history(),
             first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
         )
-        exercise = Exercise(world, run, persona, stream, session)
+        past = await world.journal.past(world.platform.name)
+        exercise = Exercise(world, run, persona, stream, session, past)
         drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
 

@@ -161,3 +161,17 @@ class MirroredEntry:
     text: str
     digest: str = ""
     """SHA-256 over the previous entry's digest and this entry: a changed past is detected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRow:
+    """What one healthy look measured: quantiles in ascending order, of a control too if there was one.
+
+    A count (gas, turns, a charge) is one value. `build` is the platform's version where its answer says one.
+    """
+
+    measure: str
+    own: tuple[float, ...]
+    control: tuple[float, ...] = ()
+    build: str = ""
+    at: str = ""

@@ -7,22 +7,17 @@ relative to it: a slow machine or network is slow for both.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sandbox import http
-from sandbox.errors import Deadline, Failure, hint
+from sandbox.errors import Deadline, hint
 from sandbox.html import Analysis, analyse
-from sandbox.rpc import denial
+from sandbox.latency import Measured, check, measure, percentile
 from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
-MAX_REPEAT = 50
-WARM_UPS = 2
-"""Initial pairs that are not counted: they absorb what is loaded, resolved or cached only once."""
 MAX_TEXT = 8_000
 MAX_HEADERS = 40
 
@@ -33,7 +28,8 @@ _CHARSET = re.compile(r"charset=\"?([A-Za-z0-9_-]{1,20})", re.ASCII)
 class Args:
     """`origin` is sent as the Origin header; `canary` is searched for where a browser would run it.
 
-    `control` is another URL of the platform; `repeat` then counts pairs.
+    `control` is another URL of the platform; `repeat` then counts pairs. `rate`: requests, or pairs, a second
+    on a schedule, with each latency counted from the intended start; 0 for one after the other.
     """
 
     url: str
@@ -41,6 +37,7 @@ class Args:
     repeat: int = 1
     canary: str = ""
     control: str = ""
+    rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,72 +69,23 @@ class Result(ToolAnswer):
     control_p50_ms: float = 0.0
     control_p95_ms: float = 0.0
     ratio: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """`controls` holds the control's latency after each of `latencies`; empty without a control."""
-
-    first: http.HttpReply
-    latencies: Sequence[float]
-    controls: Sequence[float]
+    samples_ms: tuple[float, ...] = ()
+    """Each latency of a schedule, in the order of its slots; `control_ms`: the control's, slot by slot."""
+    control_ms: tuple[float, ...] = ()
 
 
 def run(args: Args, ctx: Context) -> Result:
-    if not 1 <= args.repeat <= MAX_REPEAT:
-        raise Mistake(f"/args/repeat: expected 1 to {MAX_REPEAT}")
+    check(args.repeat, args.rate)
     if args.origin and not (args.origin.isascii() and args.origin.isprintable()):
         raise Mistake("/args/origin: expected one printable ASCII line")
     url = http.absolute(args.url)
     page = http.HttpRequest("GET", url, {"origin": args.origin} if args.origin else {})
     control = http.HttpRequest("GET", http.absolute(args.control, "/args/control")) if args.control else None
     deadline = Deadline(ctx.deadline_s * 0.9)
-    return _result(_measure(page, control, args.repeat, deadline), args.canary)
+    return _result(measure(page, control, args.repeat, deadline, args.rate), args.canary, bool(args.rate))
 
 
-def _measure(
-    page: http.HttpRequest, control: http.HttpRequest | None, repeat: int, deadline: Deadline
-) -> _Measured:
-    """Make as many requests, or pairs, as time permits; Failure if it permits none."""
-    first: http.HttpReply | None = None
-    pairs: list[tuple[float, float]] = []
-    try:
-        for _ in range(repeat + (WARM_UPS if control else 0)):
-            reply = _get(page, deadline)
-            first = first or reply
-            beside = _control_ms(control, deadline) if control else 0.0
-            pairs += [(reply.latency_ms, beside)] if beside is not None else []
-    except Failure as failure:
-        if failure.error_class not in ("timeout", "busy") or not pairs:
-            raise
-    if first is None or not pairs:
-        raise Failure("busy", "could not tell: the control gave no page to compare with")
-    counted = (pairs[WARM_UPS:] if control else pairs) or pairs  # or the warm-up, if the page is slow
-    latencies = [own for own, _ in counted]
-    return _Measured(first, latencies, [beside for _, beside in counted] if control else [])
-
-
-def _control_ms(control: http.HttpRequest, deadline: Deadline) -> float | None:
-    """Latency of the control; None if it failed, as its failure is not the page's."""
-    try:
-        reply = _get(control, deadline)
-    except Failure as failure:
-        if failure.error_class == "refused":
-            raise
-        if failure.error_class == "timeout":
-            raise Failure("busy", "could not tell: the control did not answer in time") from None
-        return None
-    return reply.latency_ms if reply.status < 400 else None
-
-
-def _get(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
-    reply = http.send(request, deadline)
-    if reply.by_broker:
-        raise denial(reply)
-    return reply
-
-
-def _result(measured: _Measured, canary: str) -> Result:
+def _result(measured: Measured, canary: str, scheduled: bool) -> Result:
     reply, latencies, controls = measured.first, measured.latencies, measured.controls
     quotients = [one / max(other, 0.001) for one, other in zip(latencies, controls, strict=False)]
     charset = _CHARSET.search(reply.content_type.lower())
@@ -170,13 +118,9 @@ def _result(measured: _Measured, canary: str) -> Result:
         control_p50_ms=percentile(controls, 50) if controls else 0.0,
         control_p95_ms=percentile(controls, 95) if controls else 0.0,
         ratio=round(percentile(quotients, 50), 3) if quotients else 0.0,
+        samples_ms=tuple(latencies) if scheduled else (),
+        control_ms=tuple(controls) if scheduled else (),
     )
-
-
-def percentile(values: Sequence[float], rank: float) -> float:
-    """The percentile by nearest rank: a measured value, never an interpolated one."""
-    ordered = sorted(values)
-    return ordered[max(math.ceil(rank / 100 * len(ordered)), 1) - 1]
 
 
 def _is_html(reply: http.HttpReply) -> bool:
@@ -218,7 +162,8 @@ SPEC = ToolSpec(
         "p50_ms",
         "p95_ms",
     }
-    | {"max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"},
+    | {"max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio", "rate", "samples_ms", "control_ms"},
     volatile=VOLATILE
-    | {"headers", "p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"},
+    | {"headers", "p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"}
+    | {"samples_ms", "control_ms"},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,7 +126,7 @@ def test_plain_words_are_no_trace(text: str) -> None:
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda one: one.id)
 def test_every_oracle_speaks_of_its_example_and_is_silent_on_its_control(oracle: Oracle) -> None:
-    facts = Facts(promised=dict.fromkeys(oracle.needs, 1))
+    facts = replace(oracle.given, promised=dict.fromkeys(oracle.needs, 1))
     assert oracle.id in {one.oracle for one in table.judge(oracle.example, facts)}
     assert table.judge(oracle.control, facts) == ()
 

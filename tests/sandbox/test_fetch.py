@@ -10,9 +10,9 @@ import pytest
 
 from sandbox import http
 from sandbox.errors import Deadline
+from sandbox.latency import WARM_UPS
 from sandbox.spec import Context
 from sandbox.tools import qa_fetch
-from sandbox.tools.qa_fetch import WARM_UPS
 from tests.sandbox.doubles import Got, Server, bench, http_answer, read_request
 
 pytestmark = pytest.mark.anyio

@@ -21,7 +21,7 @@ import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
 
 import fleet.store.sql.postgres  # noqa: F401
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import FindingRow, LogEntry
+from fleet.store.rows import FindingRow, LogEntry, SampleRow
 
 
 class StillClock:
@@ -63,6 +63,7 @@ STEPS: list[Callable[[Journal], Awaitable[Any]]] = [
     lambda j: j.mirror(0, 0, [LogEntry("0x1", 1, "a"), LogEntry("0x1", 2, "b")]),
     lambda j: j.new_epoch(),
     lambda j: j.note("p95", 4.5),
+    lambda j: j.keep_sample("p", SampleRow(measure="m", own=(4.5,))),
     lambda j: j.put("cursor", "3"),
     lambda j: j.start_settling("r1"),
     lambda j: j.finish("r1", "completed"),
@@ -85,6 +86,7 @@ async def _dump(journal: Journal) -> dict[str, Any]:
         "cursor": await journal.mirror_cursor(),
         "entries": [asdict(row) for row in await journal.entries()],
         "fact": await journal.get("cursor"),
+        "past": {name: [asdict(one) for one in rows] for name, rows in (await journal.past("p")).items()},
     }
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.store.cluster import Cluster
 
 DYING = Path(__file__).with_name("dying.py")
-ROUNDS = 20
+ROUNDS = 21
 """Opening, 18 writes, and one round in which nothing dies."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from fleet.errors import ChainError
 from fleet.store.journal import Journal
-from fleet.store.rows import LogEntry
-from fleet.store.tables.history import KEPT, WINDOW, baseline
+from fleet.store.rows import LogEntry, SampleRow
+from fleet.store.tables.history import KEPT, LOOKS_KEPT, MEASURES_KEPT, WINDOW, baseline
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +112,41 @@ def test_a_slow_regression_does_not_move_the_baseline() -> None:
 )
 def test_baselines(notes: list[float], lowest: float) -> None:
     assert baseline(notes) == lowest
+
+
+async def test_samples_come_back_by_measure_and_platform(journal: Journal) -> None:
+    rows = [
+        SampleRow(measure="m", own=(1.5, 2.0), control=(1.0,), build="v\x001"),
+        SampleRow(measure="n", own=(3.0,)),
+    ]
+    for row in (*rows, replace(rows[0], own=(2.5, 4.0))):
+        await journal.keep_sample("p", row)
+    await journal.keep_sample("q", rows[1])
+    kept = await journal.past("p")
+    assert {name: [one.own for one in looks] for name, looks in kept.items()} == {
+        "m": [(1.5, 2.0), (2.5, 4.0)],
+        "n": [(3.0,)],
+    }
+    assert (kept["m"][0].control, kept["m"][0].build, bool(kept["m"][0].at)) == ((1.0,), "v\\x001", True)
+    assert list(await journal.past("q")) == ["n"]
+
+
+async def test_only_the_latest_samples_count(journal: Journal) -> None:
+    for value in range(LOOKS_KEPT + 3):
+        await journal.keep_sample("p", SampleRow(measure="m0", own=(float(value),)))
+    assert [one.own[0] for one in (await journal.past("p"))["m0"]] == [*map(float, range(3, LOOKS_KEPT + 3))]
+    for number in range(1, MEASURES_KEPT + 1):
+        await journal.keep_sample("p", SampleRow(measure=f"m{number}", own=(1.0,)))
+    before = await journal.past("p")
+    assert (len(before), "m0" in before) == (MEASURES_KEPT, False)
+    await journal.forget_before("2026-11-22")
+    assert await journal.past("p") == before
+
+
+@pytest.mark.parametrize("own", [(float("nan"),), (1.0,) * 101])
+async def test_what_is_no_sample_is_refused(journal: Journal, own: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="not a sample"):
+        await journal.keep_sample("p", SampleRow(measure="m", own=own))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

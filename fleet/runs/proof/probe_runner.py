@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+
+from anyio import to_thread
 
 from fleet.clock import iso
 from fleet.drivers.expect import ExpectationError, Values, number
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.findings.repro import ReproCall, write_repro
-from fleet.oracles.model import Facts
+from fleet.oracles.measures import measured, samples
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.statistics import ranks
 from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
@@ -22,8 +26,9 @@ from fleet.runs.proof.attempt import Attempt, attempt
 from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, shows
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.minimise import MOST, minimise
+from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, SampleRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +40,32 @@ class Exercise:
     persona: LoadedPersona
     stream: Stream
     session: RunSession
+    past: Mapping[str, Sequence[SampleRow]] = field(default_factory=dict)
+    """What earlier runs measured, by measure."""
 
     @property
     def facts(self) -> Facts:
         """What the oracles know of the platform."""
-        return Facts.of(self.world.platform, self.session.history())
+        return Facts.of(self.world.platform, self.session.history(), self.past)
 
     async def look(self, probe: Probe) -> Attempt:
         """Run one probe of the persona once, and record what its answers show."""
         seen = await attempt(self.session, probe)
+        exchanges = tuple(
+            Exchange(call["tool"], call["args"], result)
+            for call, result in zip(seen.asked, seen.results, strict=True)
+        )
+        await _ready(exchanges)
         if seen.state in ("inconclusive", "not_applicable"):
             self.skip(probe.id, seen.reason)
         elif seen.state == "healthy":
             await self._note(probe, seen)
-        for one in candidates(probe, seen, self.persona.persona.surface, self.facts):
+        found = candidates(probe, seen, self.persona.persona.surface, self.facts)
+        for one in found:
             await self._raise(one)
+        if not found and seen.state == "healthy":
+            await self._keep(row for one in exchanges for row in measured(one))
+        self._draw(found, exchanges)
         return seen
 
     async def look_at_claim(self, probe: Probe) -> tuple[Attempt, bool]:
@@ -74,9 +90,18 @@ class Exercise:
 
         `trusted`: the driver is an explorer of ours, which does not lie.
         """
-        for one in answered(steps, results, self.facts):
+        asked = steps[len(steps) - len(results) :]
+        exchanges = tuple(
+            Exchange(step.tool, step.args, result) for step, result in zip(asked, results, strict=True)
+        )
+        await _ready(exchanges)
+        found = answered(steps, results, self.facts)
+        for one in found:
             waits = one.forgeable and not trusted
             await self._raise(one, {"title": one.sighting.title, "review": True} if waits else None)
+        if trusted and not found:
+            await self._keep(row for one in exchanges if samples(one) for row in measured(one))
+        self._draw(found, exchanges)
 
     async def prove_raised(self) -> None:
         """Minimise and prove what was raised; a candidate whose persona has changed stays unverified."""
@@ -143,9 +168,23 @@ class Exercise:
             FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title, times=max(times))
         )
 
+    async def _keep(self, rows: Iterable[SampleRow]) -> None:
+        for row in rows:
+            await self.world.journal.keep_sample(self.world.platform.name, row)
+
+    def _draw(self, found: Sequence[Candidate], exchanges: Sequence[Exchange]) -> None:
+        if any(one.oracle for one in found) and any(map(samples, exchanges)):
+            draw(self.world.folder(self.run) / "plots", found, exchanges, self.past)
+
     async def _note(self, probe: Probe, seen: Attempt) -> None:
         for metric, text in probe.note.items():
             try:
                 await self.world.journal.note(metric, number(text, Values(seen.results)))
             except ExpectationError as error:
                 self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))
+
+
+async def _ready(exchanges: Iterable[Exchange]) -> None:
+    """Load the libraries that judge samples in a thread: the first load takes a second."""
+    if any(map(samples, exchanges)):
+        await to_thread.run_sync(ranks.load)

@@ -18,6 +18,7 @@ from fleet.store.sql.schema import (
     METADATA,
     RESERVES,
     RUNS,
+    SAMPLES,
     SCHEMA_VERSION,
     SKIPS,
     Words,
@@ -103,10 +104,21 @@ def _kinds(connection: Connection) -> None:
         index.create(connection, checkfirst=True)
 
 
+def _samples(connection: Connection) -> None:
+    """Version 6: samples of measurements."""
+    SAMPLES.create(connection)
+
+
 def _add(connection: Connection, column: Column[Any]) -> None:
     words = CreateColumn(column).compile(dialect=connection.dialect)
     connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
 
 
-_MIGRATIONS: dict[int, Callable[[Connection], None]] = {2: _queue, 3: _days, 4: _daemon, 5: _kinds}
+_MIGRATIONS: dict[int, Callable[[Connection], None]] = {
+    2: _queue,
+    3: _days,
+    4: _daemon,
+    5: _kinds,
+    6: _samples,
+}
 """The steps that migrate a journal from the previous version."""

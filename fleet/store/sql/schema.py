@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
 
 
@@ -201,3 +201,17 @@ HISTORY = Table(
     Index("history_by_metric", "metric", "note_id"),
     sqlite_strict=True,
 )
+
+SAMPLES = Table(
+    "samples",
+    METADATA,
+    Column("sample_id", _Id, primary_key=True),
+    _text("platform"),
+    _text("measure"),
+    _text("build"),
+    _text("data"),
+    _text("at"),
+    Index("samples_by_measure", "platform", "measure", "sample_id"),
+    sqlite_strict=True,
+)
+"""What each look measured, by its quantiles: enough for a rank test."""

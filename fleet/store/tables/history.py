@@ -6,11 +6,12 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import ColumnElement, Subquery, func, insert, select, update
 
+from fleet.store.rows import SampleRow
 from fleet.store.sql.database import Connection
-from fleet.store.sql.schema import HISTORY, META
-from fleet.store.tables.base import TableGroup, plain
+from fleet.store.sql.schema import HISTORY, META, SAMPLES
+from fleet.store.tables.base import TableGroup, pack, plain, unpack
 
 KEPT = 200
 """The latest notes that count."""
@@ -18,6 +19,12 @@ WINDOW = 20
 """Consecutive notes that make one median."""
 ENOUGH = 5
 """Fewest notes for a baseline."""
+LOOKS_KEPT = 40
+"""The latest samples of a measure that count."""
+MEASURES_KEPT = 120
+"""The measures of a platform that count: those that were measured last."""
+MAX_VALUES = 100
+"""Most quantiles of one sample."""
 
 
 class History(TableGroup):
@@ -38,10 +45,58 @@ class History(TableGroup):
             values.setdefault(metric, []).append(value)
         return {name: baseline(notes) for name, notes in values.items() if len(notes) >= ENOUGH}
 
+    async def keep_sample(self, platform: str, row: SampleRow) -> None:
+        """Keep what one look measured; ValueError unless it is at most MAX_VALUES finite numbers each."""
+        for values in (row.own, row.control):
+            if len(values) > MAX_VALUES or not all(map(math.isfinite, values)):
+                raise ValueError(f"{row.measure}: not a sample of at most {MAX_VALUES} finite numbers")
+        found = {
+            "platform": plain(platform),
+            "measure": plain(row.measure),
+            "build": plain(row.build),
+            "data": pack({"own": row.own, "control": row.control}),
+            "at": self._now(),
+        }
+        await self._db.write("history.sample", lambda c: c.execute(insert(SAMPLES).values(found)))
+
+    async def past(self, platform: str) -> dict[str, list[SampleRow]]:
+        """The samples of a platform that count, by measure, oldest first."""
+        ranked, table = ranked_samples(), SAMPLES.c
+        statement = (
+            select(table.measure, table.data, table.build, table.at)
+            .join_from(SAMPLES, ranked, table.sample_id == ranked.c.sample_id)
+            .where(table.platform == plain(platform), *_counts(ranked))
+            .order_by(table.sample_id)
+        )
+        found: dict[str, list[SampleRow]] = {}
+        for measure, data, build, at in await self._db.rows(statement):
+            kept = {name: tuple(values) for name, values in unpack(data).items()}
+            row = SampleRow(measure=measure, build=build, at=at, **kept)
+            found.setdefault(measure, []).append(row)
+        return found
+
     async def noted(self) -> dict[str, int]:
         """How many notes each metric has; one with fewer than `ENOUGH` is not in `history`."""
         statement = select(HISTORY.c.metric, func.count()).group_by(HISTORY.c.metric)
         return {row[0]: row[1] for row in await self._db.rows(statement)}
+
+
+def ranked_samples() -> Subquery:
+    """Each sample with its age within its measure, and its measure's age within the platform; from 1."""
+    of_measure = (SAMPLES.c.platform, SAMPLES.c.measure)
+    last = func.max(SAMPLES.c.sample_id).over(partition_by=of_measure)
+    aged = select(
+        SAMPLES.c.sample_id,
+        SAMPLES.c.platform,
+        func.row_number().over(partition_by=of_measure, order_by=SAMPLES.c.sample_id.desc()).label("age"),
+        last.label("last"),
+    ).subquery()
+    rank = func.dense_rank().over(partition_by=aged.c.platform, order_by=aged.c.last.desc())
+    return select(aged.c.sample_id, aged.c.age, rank.label("measure_age")).subquery()
+
+
+def _counts(ranked: Subquery) -> tuple[ColumnElement[bool], ...]:
+    return ranked.c.age <= LOOKS_KEPT, ranked.c.measure_age <= MEASURES_KEPT
 
 
 def baseline(notes: Sequence[float]) -> float:

@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select
 
 from fleet.store.rows import NEWS
 from fleet.store.sql.database import Connection
-from fleet.store.sql.schema import BUDGET, DAYS, EFFECTS, FINDINGS, HISTORY, RESERVES, RUNS
+from fleet.store.sql.schema import BUDGET, DAYS, EFFECTS, FINDINGS, HISTORY, RESERVES, RUNS, SAMPLES
 from fleet.store.tables.base import TableGroup
-from fleet.store.tables.history import KEPT
+from fleet.store.tables.history import KEPT, LOOKS_KEPT, MEASURES_KEPT, ranked_samples
 
 CHUNK = 500
 """Runs asked for in one statement."""
@@ -46,14 +46,18 @@ class Keep(TableGroup):
         return await self._db.write("run.forget", work)
 
     async def forget_before(self, day: str) -> None:
-        """Drop spending of days before this one (`2026-11-22`), and figures that no baseline uses."""
+        """Drop spending of days before this one (`2026-11-22`), and figures that no longer count."""
         age = func.row_number().over(partition_by=HISTORY.c.metric, order_by=HISTORY.c.note_id.desc())
         ranked = select(HISTORY.c.note_id, age.label("age")).subquery()
         old = select(ranked.c.note_id).where(ranked.c.age > KEPT)
+        samples = ranked_samples()
+        stale = or_(samples.c.age > LOOKS_KEPT, samples.c.measure_age > MEASURES_KEPT)
+        past = select(samples.c.sample_id).where(stale)
 
         async def work(c: Connection) -> None:
             await c.execute(delete(DAYS).where(DAYS.c.day < day))
             await c.execute(delete(HISTORY).where(HISTORY.c.note_id.in_(old)))
+            await c.execute(delete(SAMPLES).where(SAMPLES.c.sample_id.in_(past)))
 
         await self._db.write("day.forget", work)
 

@@ -1,0 +1,162 @@
+"""The explorer of time: a quick look at every page, a measurement of what stands out and of a few in turn.
+
+A quick look is a few requests, one after the other: it decides what to measure, not what is slow. A
+measurement runs on a schedule beside a control, and the oracles judge it (oracles/timing.py). Each run
+measures a few pages, first those that were not measured for longest, so that all of them have their turn.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.hrefs import Spelling, harmless
+from fleet.drivers.explore.port import Explorer, Ground, Results
+from fleet.oracles.statistics import ranks
+from fleet.oracles.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind
+from fleet.personas.model import Step
+
+TOOLS = ("qa_fetch",)
+QUICK = 20
+"""Requests of a quick look."""
+LOOKS, MEASURED, STANDING_OUT = 32, 6, 4
+"""Most in one run: pages looked at, pages measured in turn, and pages measured because they stand out."""
+RATE, LONG, SHORT = 10.0, 50, 20
+"""A measurement: slots a second, slots of the page in question, and of other pages of its kind."""
+PAGES = 200
+"""Most pages that are remembered."""
+OUT = 3.0
+"""Factor above the other pages at which a page stands out; far below what an oracle requires."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """A quick look at a page: milliseconds."""
+
+    p50: float
+    p95: float
+    most: float
+
+    @property
+    def calm(self) -> bool:
+        return self.p95 <= CALM * self.p50 + CALM_MS
+
+
+@dataclass(slots=True)
+class PageTimer:
+    """`measured` holds, by page, the run in which it was last measured; 0: not yet."""
+
+    spelling: Spelling
+    run: int = 1
+    control: str = ""
+    measured: dict[str, int] = field(default_factory=dict)
+    _looks: dict[str, _Look] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+    _plan: list[Question] | None = None
+
+    def ask(self, most: int) -> Sequence[Question]:
+        """Quick looks until every page that is due has had one, then one measurement at a time."""
+        if ranks.missing():
+            return ()
+        waiting = [page for page in self._due() if page not in self._asked]
+        if waiting := waiting[: max(0, min(most, LOOKS - len(self._asked)))]:
+            self._asked.update(waiting)
+            return [_question(_fetch(page, repeat=QUICK)) for page in waiting]
+        if self._plan is None:
+            self._plan = list(self._planned())
+        while self._plan and len(self._plan[0].steps) > most:
+            self._plan.pop(0)
+        return [self._plan.pop(0)] if self._plan else ()
+
+    def tell(self, question: Question, results: Results) -> None:
+        """Learn the pages that an answer names, and how fast its page was."""
+        for step, result in zip(question.steps, results, strict=False):
+            page, status = str(step.args["url"]), result.get("status")
+            if not isinstance(status, int) or status >= 300:
+                self.measured.pop(page, None)
+                continue
+            if step.args.get("rate"):
+                self.measured[page] = self.run
+                continue
+            figures = [result.get(name) for name in ("p50_ms", "p95_ms", "max_ms")]
+            if all(isinstance(one, int | float) and one > 0 for one in figures):
+                self._looks[page] = _Look(*(float(one) for one in figures if one is not None))
+            for found in self.spelling.found(page, result):
+                if len(self.measured) < PAGES:
+                    self.measured.setdefault(found, 0)
+
+    def state(self) -> Mapping[str, Any]:
+        return {"run": self.run, "control": self.control, "measured": self.measured}
+
+    def _due(self) -> list[str]:
+        return sorted(self.measured, key=lambda page: self.measured[page])  # stable: as they were found
+
+    def _planned(self) -> Iterator[Question]:
+        """The measurements of this run: what stands out, then what was not measured for longest."""
+        calm = [page for page, look in self._looks.items() if look.calm]
+        if len(self._looks) < 2 or not calm:
+            return
+        if self.control not in calm or self.control in self._standing_out():
+            self.control = min(calm, key=lambda page: (self._looks[page].p95, page))
+        out = [page for page in self._standing_out() if page != self.control][:STANDING_OUT]
+        for page in out:
+            yield self._beside_its_kind(page)
+        rest = [page for page in self._due() if page in self._looks and page not in (*out, self.control)]
+        for page in rest[:MEASURED]:
+            yield _question(_fetch(page, control=self.control, rate=RATE, repeat=LONG))
+
+    def _standing_out(self) -> list[str]:
+        """The pages whose quick look shows a delay, of all requests or of some; the worst first."""
+        usual = statistics.median(look.p50 for look in self._looks.values())
+        found = [
+            page
+            for page, look in self._looks.items()
+            if look.p50 > OUT * usual + FAR_MS / 2 or look.most > OUT * max(look.p50, usual) + TIMES_MS
+        ]
+        return sorted(found, key=lambda page: -self._looks[page].p95)
+
+    def _beside_its_kind(self, page: str) -> Question:
+        """A page after others of its kind; alone beside the control where there are too few."""
+        slow = self._standing_out()
+        others = [one for one in self._looks if one not in (page, self.control, *slow)]
+        others.sort(key=lambda one: not same_kind(one, page))
+        last = _fetch(page, control=self.control, rate=RATE, repeat=LONG)
+        kin = [one for one in (*others[: KIN - 1], self.control) if same_kind(one, page)]
+        if len(others) < KIN - 1 or not kin:
+            return _question(last)
+        return _question(_fetch(others[0], control=others[1], rate=RATE, repeat=SHORT), last)
+
+
+def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:
+    """The explorer, from the pages that the profile names and those that it found in earlier runs."""
+    platform = ground.platform
+    targets = (*platform.call_targets, *platform.targets.values())
+    names = [one for one in targets if re.fullmatch(r"[a-z0-9-]{1,63}", one)]
+    spelling = Spelling.of(platform.web, names[0] if names else "")
+    named = ["{site}/"] if platform.web.site else []
+    for target in targets:
+        named += [page] if (page := spelling.target(target)) else []
+    kept = state.get("measured")
+    known = kept if isinstance(kept, Mapping) else {}
+    runs = {page: at for page, at in known.items() if isinstance(at, int) and harmless(page)}
+    measured = {page: runs.get(page, 0) for page in (*named, *runs) if harmless(page)}
+    run, control = state.get("run"), state.get("control")
+    return PageTimer(
+        spelling,
+        run=run + 1 if isinstance(run, int) else 1,
+        control=control if isinstance(control, str) else "",
+        measured=dict(list(measured.items())[:PAGES]),
+    )
+
+
+def _question(*steps: Step) -> Question:
+    return Question(steps)
+
+
+def _fetch(page: str, **more: Any) -> Step:
+    return Step(tool="qa_fetch", args={"url": page, **more})
