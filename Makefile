@@ -77,7 +77,7 @@ format: setup
 	@$(BIN)/ruff check --quiet --fix .
 
 bench: setup
-	@missed=; for b in compile daemon events fetch latency model posting runs scheduler startup; do \
+	@missed=; for b in compile daemon events explore fetch latency model posting runs scheduler startup; do \
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
 

@@ -13,8 +13,6 @@ BAD_GATEWAY = "bad gateway"
 NO_NAME = "the name does not resolve"
 NO_ROUTE = "no route"
 WORDS = (REFUSED, RESET, TIMED_OUT, BAD_GATEWAY, NO_NAME, NO_ROUTE)
-GATEWAY = frozenset({502, 503, 504})
-"""Statuses of a gateway whose upstream does not answer."""
 
 _BY_NUMBER = {
     errno.ECONNREFUSED: REFUSED,

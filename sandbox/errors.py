@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
+from typing import Any
 
 CLASSES = (
     "",
@@ -28,6 +30,29 @@ CLASSES = (
     "internal",
 )
 """Every word that `error_class` of a result can hold."""
+
+OUR_FAILURES = frozenset(
+    {
+        "refused",
+        "internal",
+        "unreachable",
+        "timeout",
+        "busy",
+        "too_large",
+        "disk_full",
+        "cannot_start",
+        "bad_request",
+    }
+)
+"""error_class words that say "could not look": never a statement about the platform.
+
+`unreachable` and `timeout` may be an outage, which is a separate finding (runs/outage/decide.py), not one
+about the probed subject; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile
+does not run here.
+"""
+
+GATEWAY = frozenset({502, 503, 504})
+"""Statuses of a gateway whose upstream does not answer."""
 
 _HEX = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{16,}\b")
 _WORDS = (
@@ -71,6 +96,12 @@ class Deadline:
     def within(self, seconds: float) -> Deadline:
         """A shorter limit inside this one."""
         return Deadline(min(seconds, self.left()))
+
+
+def cause_of(result: Mapping[str, Any]) -> str:
+    """The error_class of a result, `unreachable` for an answer that only a gateway gave, "" when all is
+    well."""
+    return "unreachable" if result.get("status") in GATEWAY else str(result.get("error_class", ""))
 
 
 def hint(status: int, text: str = "") -> str:

@@ -33,8 +33,6 @@ MAX_BODY = 4 << 20
 MARK = "x-qa-once"
 """Header with the nonce; the broker's own answers echo it."""
 
-METHODS = ("GET", "HEAD", "OPTIONS", "POST")
-
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
@@ -61,6 +59,27 @@ class HttpRequest:
     body: bytes = b""
     encodings: str = "gzip, deflate"
     cap: int = MAX_BODY
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it is for the broker itself."""
+        return self.target.startswith("/")
+
+
+class _Reply(http.client.HTTPResponse):
+    """A response that knows how long its request waited for its turn: the broker says so first, by a status
+    100 with the milliseconds in place of its reason.
+
+    That wait is ours, so it is not part of a latency.
+    """
+
+    waited_ms: float | None = None
+
+    def _read_status(self) -> tuple[str, int, str]:
+        found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+        if found[1] == http.client.CONTINUE and self.waited_ms is None:  # a second one is the platform's
+            self.waited_ms = float(found[2])
+        return found
 
 
 class _Socket(socket.socket):
@@ -96,19 +115,22 @@ def absolute(url: str, pointer: str = "/args/url") -> str:
 
 
 def send(request: HttpRequest, deadline: Deadline) -> HttpReply:
-    """One exchange. Failure: `unreachable`, `timeout`, `too_large`, `garbage`; Broken without a broker."""
+    """One exchange. Failure: `unreachable`, `timeout`, `busy`, `too_large`, `garbage`; Broken without a
+    broker."""
     started = time.monotonic()
     sock = _connect(deadline)
     once = os.urandom(8).hex()
     connection = http.client.HTTPConnection("broker")
     connection.sock = sock
-    response = http.client.HTTPResponse(sock, method=request.method)
+    response = _Reply(sock, method=request.method)
     try:
         _write(connection, request, once)
         response.begin()
         headers = _headers(response)
         body = _inflate(_read(response, request.cap), headers.get("content-encoding", ""), request.cap)
     except TimeoutError:
+        if response.waited_ms is None and not request.is_service:
+            raise Failure("busy", f"no turn at {_place(request)} in time: its rate is limited") from None
         raise Failure("timeout", f"no complete answer in time from {_place(request)}") from None
     except http.client.RemoteDisconnected:  # the broker answers for a platform that says nothing at all
         raise JailBroken("the broker closed without an answer") from None
@@ -125,7 +147,7 @@ def send(request: HttpRequest, deadline: Deadline) -> HttpReply:
     finally:
         response.close()  # else its buffer keeps the socket open
         sock.close()
-    latency = (time.monotonic() - started) * 1000
+    latency = max((time.monotonic() - started) * 1000 - (response.waited_ms or 0.0), 0.0)
     return HttpReply(response.status, headers, body, round(latency, 3), headers.get(MARK) == once)
 
 
@@ -144,8 +166,7 @@ def _connect(deadline: Deadline) -> _Socket:
 
 
 def _write(connection: http.client.HTTPConnection, request: HttpRequest, once: str) -> None:
-    service = request.target.startswith("/")
-    host = "broker" if service else urlsplit(request.target).netloc
+    host = "broker" if request.is_service else urlsplit(request.target).netloc
     connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
     defaults = {
         "host": host,
@@ -154,9 +175,10 @@ def _write(connection: http.client.HTTPConnection, request: HttpRequest, once: s
         "user-agent": "qa-fleet/1",
     }
     given = {name.lower(): value for name, value in request.headers.items()}
-    for name, value in {**defaults, **given, "connection": "close", MARK: once}.items():
+    own = {"connection": "close", MARK: once} | ({} if request.is_service else {"expect": "100-continue"})
+    for name, value in {**defaults, **given, **own}.items():
         connection.putheader(name, value)
-    if request.body or request.method == "POST":
+    if request.body or request.method in ("POST", "PUT", "PATCH"):
         connection.putheader("content-length", str(len(request.body)))
     connection.endheaders(request.body)
 
@@ -228,4 +250,4 @@ def _ascii(text: str) -> str:
 
 
 def _place(request: HttpRequest) -> str:
-    return "the broker" if request.target.startswith("/") else urlsplit(request.target).netloc
+    return "the broker" if request.is_service else urlsplit(request.target).netloc

@@ -17,6 +17,9 @@ from sandbox.text import clean, decode
 RPC_SECONDS = 10.0
 """Longest one read may take inside the call's deadline."""
 
+_SAID = ("refused", "unreachable", "timeout", "busy", "too_large", "reverted", "oog")
+"""Classes of failure that the broker names itself."""
+
 ZERO = "0x" + "0" * 40
 
 _ids = itertools.count(1)
@@ -141,7 +144,7 @@ def _service_error(answer: object) -> Failure:
     kind = str(answer.get("error_class", ""))
     message = clean(str(answer.get("error", "no reason given")), 300)
     return Failure(
-        kind if kind in ("refused", "unreachable", "timeout", "too_large", "reverted", "oog") else "internal",
+        kind if kind in _SAID else "internal",
         message,
     )
 

@@ -8,7 +8,7 @@ is a claim until it has passed them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,15 @@ PROTOCOL = 1
 
 BROKER = "http://127.0.0.1:3128"
 """A jail's only way out: the listener that it passed to the broker (jail.md section 6)."""
+
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+"""Methods of HTTP that change nothing by their definition (RFC 9110, 9.2.1)."""
+UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
+OVERRIDES = frozenset(
+    ("x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url")
+)
+"""Headers by which a server may take another method or path than the request's: never sent."""
 
 
 class Effect(StrEnum):
@@ -109,9 +118,14 @@ class ToolSpec:
     modes: tuple[Mode, ...] = ()
     """For a tool with several functions; the one without `given` is last."""
 
+    effect_by: Callable[[Mapping[str, Any]], Effect] | None = None
+    """The effect of a call, where it depends on the arguments; else every call has `effect`."""
     acts_on: str | None = None
     """The argument with the run's own name that an act changes by transactions; "" if it changes none. If
     unset, the gate refuses every act of the tool."""
+    acts_at: str = ""
+    """The argument with the URL that an act changes, where `effect_by` makes a call an act: the profile must
+    list its path."""
     points_at: Mapping[str, Points] | None = None
     """By argument; {} for a tool that points at nothing. If unset, the gate refuses every call."""
     reaches: str = ""
@@ -120,6 +134,8 @@ class ToolSpec:
     """The argument with the name that a call mints; its throwaway key is created before the call."""
     needs_key: str = ""
     """Label of a throwaway key that is created before the first call."""
+    batches: bool = False
+    """Whether an explorer's calls of it may share one jail."""
 
     asks: tuple[str, ...] = ()
     """The request in a finding's words, with `{argument}`; a part after the first is left out if one of its
@@ -135,6 +151,15 @@ class ToolSpec:
     """Arguments and result fields that may be kept, with masked values; any other is left out."""
     volatile: frozenset[str] = frozenset()
     """Result fields that differ between two runs on a healthy platform: times, hashes, keys."""
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The values of arguments that a call may leave out."""
+        return {one.name: one.default for one in fields(self.args) if one.default is not MISSING}
+
+    def effect_of(self, args: Mapping[str, Any]) -> Effect:
+        """What a call with these arguments may change."""
+        return self.effect_by(args) if self.effect_by else self.effect
 
     def mode(self, args: Mapping[str, Any]) -> Mode | None:
         """The mode that a call selects; None for a tool without modes."""

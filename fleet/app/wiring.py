@@ -124,7 +124,9 @@ async def wired(
             chain=_chain_side(rpc, profile, keys, journal, fences(state, never, profile), config.trusted),
             redactor=redactor,
             clock=clock,
-            egress=partial(way_out, replace(EgressPolicy.of(profile), never=never)),
+            egress=partial(
+                way_out, replace(EgressPolicy.of(profile), never=never, rung=partial(rung_now, state))
+            ),
             personas=personas,
             watch=(*watch, *readers),
             model=configured_model(config, state),

@@ -2,7 +2,8 @@
 
     POST /rpc                      JSON-RPC, single or batch: reads on the list, written anew (rpc_policy.py)
     POST /tx, POST /auth           a transaction or a call token under a throwaway key, by label (services.py)
-    GET http(s)://host[:port]/…    a listed host; POST only under the proxy's base URL (forward.py)
+    GET http(s)://host[:port]/…    a listed host, in its turn (pace.py); POST under the proxy's base URL, and
+                                   POST, PUT, PATCH, DELETE where the profile permits acts (forward.py)
     CONNECT host:port              never: inside a tunnel no rule could be held
 
 Policy is enforced here, on the trusted side, on every request of a jail. Every refusal is an answer with its
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import anyio
 
@@ -31,8 +32,14 @@ _LOOKAHEAD = 1 << 17
 class Broker:
     """The egress of one run: `jail.call(…, egress=broker.egress)`, any number of calls at a time."""
 
-    def __init__(self, policy: EgressPolicy, tx: TxPort | None = None) -> None:
-        self._policy, self._tx = policy, tx
+    def __init__(
+        self,
+        policy: EgressPolicy,
+        tx: TxPort | None = None,
+        note: Callable[[EgressRecord], None] | None = None,
+    ) -> None:
+        """`note` is called with each record."""
+        self._policy, self._tx, self._noted = policy, tx, note
         self._records: list[EgressRecord] = []
 
     @property
@@ -48,7 +55,7 @@ class Broker:
         even when the call is cancelled: else it would act after its run's clean-up.
         """
         services = Services(self._policy, self._tx)
-        session = EgressSession(self._policy, services, self._records.append)
+        session = EgressSession(self._policy, services, self._note)
         server = await asyncio.start_server(session.accept, sock=listener, limit=_LOOKAHEAD)
         try:
             yield
@@ -57,3 +64,8 @@ class Broker:
                 server.close()
                 await session.aclose()
                 await services.aclose()
+
+    def _note(self, record: EgressRecord) -> None:
+        self._records.append(record)
+        if self._noted is not None:
+            self._noted(record)

@@ -58,6 +58,14 @@ class JailConnection:
             raise Denied("body", f"a body above {self._policy.max_body} bytes", status=413)
         return event
 
+    async def go_on(self, waited_s: float) -> None:
+        """Tell a client that waits for `100 Continue` that its turn came, and the time that it took."""
+        if self._h11.they_are_waiting_for_100_continue:
+            waited = b"%.3f" % (waited_s * 1000)
+            told = h11.InformationalResponse(status_code=100, headers=[], reason=waited)
+            self.writer.write(self._h11.send(told) or b"")
+            await self.writer.drain()
+
     async def body(self) -> bytes:
         """The whole body; its size was checked with the head."""
         parts: list[bytes] = []
@@ -135,5 +143,5 @@ def header(request: h11.Request, name: bytes) -> bytes:
 
 def explain(denied: Denied) -> dict[str, Any]:
     """A denial as data that an agent can read."""
-    kind = denied.rule if denied.rule in ("unreachable", "timeout") else "refused"
+    kind = denied.rule if denied.rule in ("unreachable", "timeout", "busy") else "refused"
     return {"error": str(denied), "error_class": kind, "rule": denied.rule}

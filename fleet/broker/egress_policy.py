@@ -10,18 +10,22 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
+from fleet.broker.pace import Pace
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
 from fleet.errors import ConfigError
 from fleet.unanswered import NO_NAME
+from sandbox.spec import SAFE, UNSAFE
 
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _AUTHORITY = re.compile(r"([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::([1-9][0-9]{0,4}))?", re.ASCII)
 _PORTS = {"http": 80, "https": 443}
+_STOPPED, _ACTING = "stop", frozenset({"exercise", "propose"})
+"""Words of the dial (fleet/gate/gate.py, `rung_now`) that decide here as well."""
 _ESCAPED_DOT_OR_SLASH = re.compile(r"%2e|%2f|%5c", re.IGNORECASE)
 
 _EXTRA_BLOCKED = (
@@ -89,6 +93,12 @@ class EgressPolicy:
     request_s: float = 30.0
     resolve: Resolver | None = None
     """Instead of the machine's resolver."""
+    act_paths: tuple[EgressTarget, ...] = ()
+    """Where pages may be changed: each path, and all below it."""
+    rung: Callable[[], str] | None = None
+    """The dial's rung, or `stop`, read anew for each request; without it, no page may be changed."""
+    pace: Pace | None = None
+    """Turns at each host, shared by every jail of a process."""
 
     @classmethod
     def of(cls, platform: Platform) -> EgressPolicy:
@@ -108,7 +118,14 @@ class EgressPolicy:
             if web.proxy
             else None
         )
-        policy = cls(rpc=platform.chain.rpc, hosts=frozenset(hosts), faces=faces, proxy=proxy)
+        policy = cls(
+            rpc=platform.chain.rpc,
+            hosts=frozenset(hosts),
+            faces=faces,
+            proxy=proxy,
+            act_paths=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in web.acted_on),
+            pace=Pace(web.requests_per_second),
+        )
         if _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(
                 "web: the node's own host and port are among the hosts that tools may reach",
@@ -120,10 +137,32 @@ class EgressPolicy:
         """Raise Denied unless this host may be requested with this method."""
         if not self.lists(target.origin):
             raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
-        if method in ("GET", "HEAD", "OPTIONS"):
+        rung = self.rung() if self.rung else ""
+        if rung == _STOPPED:
+            raise Denied("stop", "everything is paused")
+        if method in SAFE:
             return
-        if method != "POST" or self.proxy is None or not self._under_proxy(target):
+        if self.rung and rung not in _ACTING:
+            raise Denied("dial", f"{method[:16]} needs a rung that permits acts")
+        called = method == "POST" and self._under_proxy(target)
+        if not called and not (rung and method in UNSAFE and self._acts_on(target)):
             raise Denied("method", f"{method[:16]} is not permitted there", status=403)
+
+    def for_calls(self, calls: int) -> EgressPolicy:
+        """The same for a jail that makes several calls: each may ask and receive as much as one alone."""
+        return replace(self, max_requests=self.max_requests * calls, max_total=self.max_total * calls)
+
+    async def turn(self, origin: Origin) -> float:
+        """Wait for a request's turn at this host, all faces being one; the seconds. Denied without one."""
+        if self.pace is None:
+            return 0.0
+        like = next((one for one, pattern in self.faces if pattern.fullmatch(origin.host)), origin)
+        try:
+            async with asyncio.timeout(self.request_s / 2):
+                return await self.pace.turn(origin if origin in self.hosts else like)
+        except TimeoutError:
+            why = f"no turn at {origin.host} in time: its rate is limited"
+            raise Denied("busy", why, status=429) from None
 
     def lists(self, origin: Origin) -> bool:
         """Whether this exact origin is on the list, or is the face of a name."""
@@ -137,12 +176,25 @@ class EgressPolicy:
         return self.lists(origin) and (_literal(origin.host) is not None or _is_localhost(origin.host))
 
     def _under_proxy(self, target: EgressTarget) -> bool:
-        proxy = self.proxy
         path = target.path.partition("?")[0]
-        parts = path.split("/")
-        if proxy is None or target.origin != proxy.origin or ".." in parts or "." in parts or "\\" in path:
+        if self.proxy is None or target.origin != self.proxy.origin or not _is_plain(path):
             return False
-        return not _ESCAPED_DOT_OR_SLASH.search(path) and path.startswith(f"{proxy.path}/")
+        return path.startswith(f"{self.proxy.path}/")
+
+    def _acts_on(self, target: EgressTarget) -> bool:
+        path = target.path.partition("?")[0]
+        if not _is_plain(path) or "%" in path or ";" in path:  # two servers may read those in two ways
+            return False
+        return any(
+            target.origin == one.origin and f"{path}/".startswith(f"{one.path.rstrip('/')}/")
+            for one in self.act_paths
+        )
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a path means the same to every server: it does not climb."""
+    parts = path.split("/")
+    return not ({".", ".."} & set(parts) or "\\" in path or _ESCAPED_DOT_OR_SLASH.search(path))
 
 
 def parse_target(text: str) -> EgressTarget:

@@ -13,6 +13,7 @@ from fleet.broker.egress_record import EgressEntry, EgressRecord
 from fleet.broker.forward import Broke, Meter, relay
 from fleet.broker.rpc_policy import Denied
 from fleet.broker.services import Services
+from sandbox.spec import OVERRIDES
 
 
 class EgressSession:
@@ -137,6 +138,9 @@ class EgressSession:
         if header(request, b"host").decode("ascii", "replace") not in _hosts(text):
             raise Denied("host-mismatch", "the Host header names another host than the target")
         self._policy.check(entry.verb, target)
+        if taken := OVERRIDES & {name.decode("ascii", "replace") for name, _ in request.headers}:
+            raise Denied("override", f"{min(taken)} may make it another request", status=400)
+        await wire.go_on(await self._policy.turn(target.origin))
         body = await wire.body()
         entry.sent = len(body)
         await relay(wire, request, body, target, self._policy, self._meter(entry))

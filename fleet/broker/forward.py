@@ -98,7 +98,7 @@ def rewritten(request: h11.Request, body: bytes, target: EgressTarget) -> bytes:
     named = {name.strip().lower() for name in header(request, b"connection").split(b",")}
     kept = [(k, v) for k, v in request.headers if k not in _NOT_SENT_ON and k not in named]
     own = [(b"host", target.origin.authority.encode()), (b"connection", b"close")]
-    if body or request.method == b"POST":
+    if body or request.method in (b"POST", b"PUT", b"PATCH"):
         own.append((b"content-length", str(len(body)).encode()))
     out = h11.Connection(h11.CLIENT)
     head = h11.Request(method=request.method, target=target.path.encode(), headers=own + kept)

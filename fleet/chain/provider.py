@@ -24,8 +24,9 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from fleet.chain.hexes import as_bytes, as_int
 from fleet.errors import RpcError, Unreachable
-from fleet.unanswered import BAD_GATEWAY, GATEWAY, RESET, TIMED_OUT, unanswered
+from fleet.unanswered import BAD_GATEWAY, RESET, TIMED_OUT, unanswered
 from sandbox import strict_json
+from sandbox.errors import GATEWAY
 
 _STALE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 _FAILED = (

@@ -113,7 +113,7 @@ def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities | Non
     rows, words = [], {True: "yes", False: f"no: the dial is at {rung}"}
     for probe in persona.persona.probe:
         tools = [step.tool for step in probe.steps]
-        acts = any(TOOLS[tool].effect is Effect.ACT for tool in tools)
+        acts = any(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in probe.steps)
         allowed = not acts or rung.height >= Rung.EXERCISE.height
         missing = capabilities.missing(needs_of(probe)) if capabilities else ""
         rows.append(

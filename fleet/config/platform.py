@@ -14,6 +14,12 @@ Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 UrlPath = Annotated[str, StringConstraints(pattern=r"^/[!-~]{0,500}$")]
 MetadataName = Annotated[str, StringConstraints(pattern=r"^[!-~]{0,100}$")]
 Fact = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+ActPath = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(\{site\}|\{proxy\}|https?://[a-z0-9.:\[\]-]{1,253})(/[A-Za-z0-9._~!$&'()*+,=:@-]*)+$"
+    ),
+]
 _WS_URL = re.compile(r"wss?://[^\s/?#@]+(/[^\s?#]*)?")
 
 
@@ -89,6 +95,19 @@ class WebSection(Section):
     """Pages of other hosts: one must answer before this platform is reported down. No findings about them."""
     patience_s: float = Field(default=7.0, ge=0.1, le=600)
     """Seconds without an answer before a target is reported down."""
+    act_paths: tuple[ActPath, ...] = ()
+    """Where tools may send POST, PUT, PATCH and DELETE, from the rung `exercise` up: `{site}/api/cart` is
+    that path and all below it. Agents are called besides."""
+    requests_per_second: float = Field(default=50.0, ge=0.1, le=10_000)
+    """Most requests a second to one host, of all runs of a process together; more wait for their turn."""
+    requests_per_day: int = Field(default=20_000, ge=0)
+    """Most requests of explorers on one day (UTC)."""
+
+    @property
+    def acted_on(self) -> tuple[str, ...]:
+        """`act_paths` as URLs."""
+        bases = {"{site}": self.site.rstrip("/"), "{proxy}": self.proxy.rstrip("/")}
+        return tuple(_filled(path, bases) for path in self.act_paths)
 
     @property
     def unstated(self) -> tuple[str, ...]:
@@ -105,6 +124,22 @@ class WebSection(Section):
             if urlsplit(url).netloc in own:
                 raise ValueError(f"{url} is the platform itself: name a page of another host")
         return controls
+
+    @model_validator(mode="after")
+    def _acts_at_home(self) -> Self:
+        own = {urlsplit(url).netloc for url in (self.site, self.proxy)} | set(self.hosts)
+        for path, url in zip(self.act_paths, self.acted_on, strict=True):
+            if url.startswith("/") or urlsplit(url).netloc not in own:
+                raise ValueError(f"act_paths: {path} is not on the site, the proxy or one of `hosts`")
+            if {".", ".."} & set(urlsplit(url).path.split("/")):
+                raise ValueError(f"act_paths: {path} climbs: write the path itself")
+        return self
+
+
+def _filled(path: str, bases: dict[str, str]) -> str:
+    for word, base in bases.items():
+        path = path.replace(word, base)
+    return path
 
 
 class CompilerSection(Section):

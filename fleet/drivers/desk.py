@@ -75,7 +75,7 @@ class Question:
     @property
     def acts(self) -> bool:
         """Whether one of the calls is an act."""
-        return any(TOOLS[step.tool].effect is Effect.ACT for step in self.steps)
+        return any(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,8 @@ class Room:
 
     calls: int
     acts: bool
+    why: str = ""
+    """Why there are no more calls, where the platform's own limit decides it."""
 
 
 class Turn(Protocol):

@@ -90,7 +90,7 @@ def excluded(calls: Sequence[RecordedCall]) -> dict[int, str]:
     for call in calls:
         if why := cannot(call):
             found[call.number] = why
-        elif TOOLS[call.tool].effect is Effect.ACT:
+        elif TOOLS[call.tool].effect_of(call.args) is Effect.ACT:
             key = f"{call.tool} {json.dumps(call.args, sort_keys=True, default=str)}"
             if (earlier := first.setdefault(key, call.number)) != call.number:
                 found[call.number] = f"the same act as call {earlier}"

@@ -7,36 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fleet.drivers.template import Bindings
-from fleet.unanswered import GATEWAY
+from sandbox.errors import OUR_FAILURES, cause_of
 
-OUR_FAILURES = frozenset(
-    {
-        "refused",
-        "internal",
-        "unreachable",
-        "timeout",
-        "busy",
-        "too_large",
-        "disk_full",
-        "cannot_start",
-        "bad_request",
-    }
-)
-"""error_class words that say "could not look": never a statement about the platform.
-
-`unreachable` and `timeout` may be an outage, which is a separate finding (runs/outage/decide.py), not one
-about the probed subject; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile
-does not run here.
-"""
+__all__ = ["OUR_FAILURES", "PASSING", "Answer", "RunOver", "Session", "cause_of"]
 
 PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
-"""Those that may pass soon: worth a retry within the run."""
-
-
-def cause_of(result: Mapping[str, Any]) -> str:
-    """The error_class of a result, `unreachable` for an answer that only a gateway gave, "" when all is
-    well."""
-    return "unreachable" if result.get("status") in GATEWAY else str(result.get("error_class", ""))
+"""Those of OUR_FAILURES that may pass soon: worth a retry within the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from fleet.clock import Clock, iso
@@ -28,6 +29,8 @@ _ENDS = (TurnStarted, TurnEnded, Footer)
 
 class DurableSink(Protocol):
     def write(self, event: Event) -> None: ...
+
+    def write_all(self, events: Iterable[Event]) -> None: ...
 
 
 class Stream:
@@ -55,6 +58,21 @@ class Stream:
         self._readers = list(readers)
         self._held: dict[int | None, Holdback] = {}
         self._messages = Messages(mask, reach)
+        self._group: list[Event] | None = None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is emitted inside is written at once at the end, and passed on then: one wait for the disk."""
+        group: list[Event] = []
+        self._group = group
+        try:
+            yield
+        finally:
+            self._group = None
+            if group:
+                self._sink.write_all(group)
+                for event in group:
+                    self._tell(event)
 
     def emit(self, event: Event) -> None:
         """Emit one event; raises FleetError when it cannot be written."""
@@ -96,6 +114,9 @@ class Stream:
 
     def _record(self, event: Event) -> None:
         stamped = self._stamped(event)
+        if self._group is not None:
+            self._group.append(stamped)
+            return
         self._sink.write(stamped)
         self._tell(stamped)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fleet.errors import FleetError, TryAgain
@@ -37,7 +37,8 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class TrajectoryFile:
-    """The durable sink: fsync per record; a torn last line is cut off before anything is appended.
+    """The durable sink: fsync per record, or per group of records that belong together; a torn last line is
+    cut off before anything is appended.
 
     A record beyond its share is cut, with marks (`fleet.events.truncate`). Raises FleetError for a file
     that is not writable: no header yet, a second one, closed, or full; TryAgain when the disk refuses: then
@@ -73,16 +74,23 @@ class TrajectoryFile:
 
     def write(self, event: Event) -> None:
         """Append one record; it is on disk when this returns."""
-        if self._ended:
-            raise FleetError("the trajectory is closed: its footer is written")
-        if isinstance(event, Header) == self._started:
-            raise FleetError("the trajectory starts with exactly one header")
-        self._append(fit(event, self._share(event)) + b"\n")
-        self._started = True
-        self._ended = isinstance(event, Footer)
+        self.write_all((event,))
 
-    def _share(self, event: Event) -> int:
-        left = self._largest - self._size
+    def write_all(self, events: Iterable[Event]) -> None:
+        """Append several records at once, all or none; they are on disk when this returns."""
+        started, ended, text = self._started, self._ended, b""
+        for event in events:
+            if ended:
+                raise FleetError("the trajectory is closed: its footer is written")
+            if isinstance(event, Header) == started:
+                raise FleetError("the trajectory starts with exactly one header")
+            text += fit(event, self._share(event, len(text))) + b"\n"
+            started, ended = True, isinstance(event, Footer)
+        self._append(text)
+        self._started, self._ended = started, ended
+
+    def _share(self, event: Event, before: int) -> int:
+        left = self._largest - self._size - before
         if isinstance(event, Footer):
             return FOOTER - 1
         if left - RESERVE <= LARGEST and isinstance(event, _BEGINNINGS):

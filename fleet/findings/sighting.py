@@ -83,6 +83,7 @@ def lead(tool: str, args: Mapping[str, Any]) -> str:
     if (spec := tools.TOOLS.get(tool)) is None:
         return tool
     mode = spec.mode(args)
+    args = spec.defaults | dict(args)
     first, *more = (mode.asks,) if mode else spec.asks or (tool,)
     given = [part for part in more if all(args.get(name) for name in _ARGUMENT.findall(part))]
     return "".join(

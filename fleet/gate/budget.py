@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from fleet.config import DayLimits
 from fleet.errors import BudgetExceeded, ConfigError
@@ -15,8 +15,10 @@ from fleet.personas.duration import parse_duration
 from fleet.personas.model import BudgetSection
 from fleet.store.tables.units import FLEET, INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
 
-Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro"]
-"""`usd_micro` are whole millionths of a dollar; `closing` is the report reserved for the end of a run."""
+Unit = Literal["calls", "writes", "reports", "closing", "tokens", "usd_micro", "requests"]
+"""`usd_micro` are whole millionths of a dollar; `closing` is the report reserved for the end of a run;
+`requests` are explorers' requests to the platform, which only a day limits."""
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 RESERVE = 1
 """Reports reserved for the closing report, which must be possible when the rest is spent."""
@@ -161,8 +163,12 @@ class Ledger:
 
     async def spend(self, unit: Unit, amount: int = 1) -> int:
         """Count before spending; return what is left. On BudgetExceeded nothing is counted."""
-        limit = self.budget.limits().get(unit, 0)
+        limit = INT_MAX if unit == "requests" else self.budget.limits().get(unit, 0)
         return await self._journal.spend(self._run, unit, amount, limit, day=self._day())
+
+    async def count(self, unit: Unit, amount: int) -> None:
+        """Count what was spent already, even when it passes a limit; everything after it is refused then."""
+        await self._journal.spend(self._run, unit, amount, INT_MAX)
 
     async def reserve(self, *, tokens: int, usd: Decimal | None) -> Reservation:
         """Durably count the most that a model call may use, before it is made; all or nothing.
@@ -208,8 +214,7 @@ class Ledger:
         """What may still be spent, by unit, and the nearest limit."""
         spent = await self._journal.spent_in(self._run)
         rooms: dict[Unit, Room] = {}
-        units: tuple[Unit, ...] = ("calls", "writes", "reports", "closing", "tokens", "usd_micro")
-        for unit in units:
+        for unit in UNITS:
             found = [
                 Room(max(0, limits[unit] - spent[scope].get(unit, 0)), limited(scope, unit, limits[unit]))
                 for scope, limits in self._limits().items()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fleet.clock import Clock
 from fleet.errors import BudgetExceeded
-from fleet.gate.budget import Ledger
+from fleet.gate.budget import Ledger, Room, Unit
 from fleet.gate.dial import DIAL, DialReading, read_dial
 from fleet.gate.model import Action, Verdict
 from fleet.gate.rules import GateFacts, judge
 from fleet.gate.scope import Scope
 from fleet.gate.stop import stopped
-from sandbox.spec import Cost, ToolSpec
+from sandbox.spec import Cost, Effect, ToolSpec
 
 STOPPED = "stop"
 """Returned by `rung_now` instead of a rung while everything is paused."""
@@ -64,6 +65,26 @@ class Gate:
         self._distrusted = distrusted
         self._told: set[str] = set()
         self._times: deque[float] = deque()
+        self._owed: Counter[Unit] | None = None
+        self._rooms: Mapping[Unit, Room] | None = None
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        """Charge what is permitted inside at once, at the end and before it is sent: one wait for the disk.
+
+        Each decision reads dial and STOP anew, and counts what the ones before it owe. BudgetExceeded at the
+        end when another run has spent the rest meanwhile: then nothing is charged.
+        """
+        rooms = await self._ledger.room()
+        owed: Counter[Unit] = Counter()
+        self._owed = owed
+        self._rooms = rooms
+        try:
+            yield
+        finally:
+            self._owed = self._rooms = None
+            for unit, amount in owed.items():
+                await self._ledger.spend(unit, amount)
 
     async def decide(self, action: Action) -> Verdict:
         """Judge one call on facts read now; a permit has been charged, durably, when this returns.
@@ -72,12 +93,22 @@ class Gate:
         """
         facts = await self._facts(action)
         verdict = judge(action, facts)
-        return await self._charge(facts.cost, verdict) if verdict.permit else verdict
+        if verdict.permit and facts.effect is Effect.ACT and facts.acts_at:
+            # no signer will: what such an act changes is not on the chain
+            verdict = await self._charge("writes", max(1, facts.cost.writes), verdict)
+        return await self._charge("calls", max(1, facts.cost.calls), verdict) if verdict.permit else verdict
+
+    def pause(self) -> float:
+        """Seconds until the rate permits one more call; 0 when it does now."""
+        times, rate, now = self._times, self._rate, self._clock.monotonic()
+        if len(times) < rate.calls:
+            return 0.0
+        return max(0.0, times[len(times) - rate.calls] + rate.seconds - now)
 
     async def malformed(self, tool: str, reason: str) -> Verdict:
         """Charge a call whose arguments could not be read, and refuse it: a parse error is not free."""
-        cost = self._cost(tool)
-        return await self._charge(cost, Verdict(permit=False, rule="arguments", reason=reason))
+        calls = max(1, self._cost(tool).calls)
+        return await self._charge("calls", calls, Verdict(permit=False, rule="arguments", reason=reason))
 
     def dial(self) -> DialReading:
         """The current dial."""
@@ -87,9 +118,12 @@ class Gate:
         """The current rung, or `stop`."""
         return rung_now(self._state)
 
-    async def _charge(self, cost: Cost, verdict: Verdict) -> Verdict:
+    async def _charge(self, unit: Unit, amount: int, verdict: Verdict) -> Verdict:
+        if self._owed is not None:
+            self._owed[unit] += amount
+            return verdict
         try:
-            await self._ledger.spend("calls", max(1, cost.calls))
+            await self._ledger.spend(unit, amount)
         except BudgetExceeded as spent:  # another call took the last one since the facts were read
             return Verdict(permit=False, rule="budget", reason=str(spent), ends_run=True)
         return verdict
@@ -99,7 +133,8 @@ class Gate:
         return spec.cost if spec else Cost()
 
     async def _facts(self, action: Action) -> GateFacts:
-        rooms = await self._ledger.room()
+        rooms = self._rooms or await self._ledger.room()
+        owed = self._owed or Counter[Unit]()
         spec = self._tools.get(action.tool)
         now = self._clock.monotonic()
         recent = self._count(now)
@@ -113,14 +148,15 @@ class Gate:
             stop=pause.why if pause else "",
             rung=dial.rung,
             grant=self._grant,
-            effect=spec.effect if spec else None,
+            effect=spec.effect_of(action.args) if spec else None,
             cost=self._cost(action.tool),
             acts_on=spec.acts_on if spec else None,
+            acts_at=spec.acts_at if spec else "",
             points_at=spec.points_at if spec else None,
             scope=self._scope,
             recent=recent,
             rate=self._rate.calls,
-            left={unit: room.left for unit, room in rooms.items()},
+            left={unit: room.left - owed.get(unit, 0) for unit, room in rooms.items()},
             limits={unit: room.limit for unit, room in rooms.items()},
             acts=self._ledger.budget.acts,
             now=now,

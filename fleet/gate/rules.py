@@ -3,7 +3,7 @@
     stop      STOP is set
     dial      the rung is below what the tool's effect needs
     grant     the tool is not in the persona's grant, or the call is another run's
-    prefix    an act on a name that this run did not mint
+    prefix    an act on a name that this run did not mint, or on a page that the profile does not list
     never     on the list that no rung lifts
     scope     a host, an agent or a view outside the platform; a tool without a scope rule
     rate      too many calls in a short time
@@ -44,8 +44,8 @@ _CALL_FIELDS = ("function", "selector", "data")
 class GateFacts:
     """The facts at the moment of one decision. `now` and `deadline` on one monotonic clock.
 
-    `effect`, `cost`, `acts_on` and `points_at` are the tool's own, from its spec; `effect` is None for an
-    unknown tool.
+    `effect`, `cost`, `acts_on`, `acts_at` and `points_at` are the tool's own, from its spec; `effect` is None
+    for an unknown tool.
     `stop` is the reason for the pause, "" when there is none. `recent` counts the calls of the
     current rate window, this one included. `left` is what the nearest limit of each unit leaves, and
     `limits` that limit in words: of the run, of its persona's day or of the fleet's. `never` holds an
@@ -59,6 +59,7 @@ class GateFacts:
     effect: Effect | None
     cost: Cost
     acts_on: str | None = None
+    acts_at: str = ""
     points_at: Mapping[str, Points] | None = None
     scope: Scope
     recent: int
@@ -105,9 +106,13 @@ def grant(action: Action, facts: GateFacts) -> Verdict | None:
 
 
 def prefix(action: Action, facts: GateFacts) -> Verdict | None:
-    """Acts touch only this run's own names; an act that does not say what it acts on touches nothing."""
+    """Acts touch only this run's own names, and pages that the profile lists for it; an act that does not say
+    what it acts on touches nothing."""
     if facts.effect is not Effect.ACT:
         return None
+    if facts.acts_at:
+        listed = facts.scope.may_act(action.args.get(facts.acts_at))
+        return None if listed else _no("prefix", f"{action.tool}: not under act_paths of the profile")
     if facts.acts_on is None:
         return _no("prefix", f"the spec of {action.tool} does not say which argument is a name")
     if facts.acts_on and not is_own_name(action.args.get(facts.acts_on), facts.run):

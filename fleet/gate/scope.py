@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fleet.config import Platform
 
@@ -59,6 +59,8 @@ class Scope:
     faces: frozenset[Origin] = frozenset()
     call_targets: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
+    act_paths: frozenset[tuple[Origin, str]] = frozenset()
+    """Where pages may be acted on: an origin, and the path that an act's own path begins with."""
 
     @classmethod
     def of(cls, platform: Platform, functions: Iterable[str]) -> Scope:
@@ -80,6 +82,9 @@ class Scope:
             faces=frozenset(faces),
             call_targets=frozenset(platform.call_targets),
             functions=frozenset(functions),
+            act_paths=frozenset(
+                (origin, urlsplit(url).path) for url in web.acted_on if (origin := origin_of(url))
+            ),
         )
 
     def has_url(self, url: object) -> bool:
@@ -90,3 +95,30 @@ class Scope:
         scheme, host, port = origin
         label, dot, rest = host.partition(".")
         return origin in self.origins or (is_label(label) and (scheme, dot + rest, port) in self.faces)
+
+    def may_act(self, url: object) -> bool:
+        """Whether a page may be acted on: below a listed path, however the URL spells it."""
+        if not isinstance(url, str) or not self.has_url(url):
+            return False
+        path = urlsplit(url).path
+        plain = _decoded(path)
+        if any(part.partition(";")[0] in (".", "..") for part in re.split(r"[/\\]", plain)):
+            return False
+        return any(
+            origin_of(url) == origin and _is_below(path, base) and _is_below(plain, base)
+            for origin, base in self.act_paths
+        )
+
+
+def _decoded(path: str) -> str:
+    """The path as the most generous server may read it; ".." when it hides too much."""
+    for _ in range(4):
+        plain = unquote(path)
+        if plain == path:
+            return plain if plain.isprintable() else ".."
+        path = plain
+    return ".."
+
+
+def _is_below(path: str, base: str) -> bool:
+    return path == base or path.startswith(f"{base.rstrip('/')}/")

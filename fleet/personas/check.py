@@ -147,6 +147,8 @@ def _not_event(text: str) -> str | None:
 
 def _budget(persona: Persona, rules: Rules) -> Iterator[Complaint]:
     acting = [tool for tool in persona.tools if tool in rules.acts]
+    steps = [step for probe in persona.probe for step in probe.steps if step.tool in TOOLS]
+    acting += [step.tool for step in steps if TOOLS[step.tool].effect_of(step.args) is Effect.ACT]
     if persona.budget is None:
         if acting:
             remedy = "add budget = { calls = 50, writes = 5 }"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from fleet.broker.broker import Broker, EgressPolicy, TxPort
+from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
 from fleet.chain.metadata import metadata_key
 from fleet.chain.never import NeverList
 from fleet.chain.own_entries import OwnEntries
@@ -37,9 +37,12 @@ PATIENCE_S = 15.0
 
 
 class MakeEgress(Protocol):
-    """Builds the egress of one call around the run's own port to the signer."""
+    """Builds the egress of one jail, for one call or several, around the run's own port to the signer; `note`
+    is called with each request's record."""
 
-    def __call__(self, port: TxPort) -> Egress: ...
+    def __call__(
+        self, port: TxPort, calls: int = 1, note: Callable[[EgressRecord], None] | None = None, /
+    ) -> Egress: ...
 
 
 def _call_url(web: WebSection, path: str) -> str:
@@ -79,9 +82,14 @@ def guest_context(
     )
 
 
-def way_out(policy: EgressPolicy, port: TxPort) -> Egress:
+def way_out(
+    policy: EgressPolicy,
+    port: TxPort,
+    calls: int = 1,
+    note: Callable[[EgressRecord], None] | None = None,
+) -> Egress:
     """MakeEgress, once it has its policy."""
-    return Broker(policy, port).egress
+    return Broker(policy.for_calls(calls), port, note).egress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +142,8 @@ class FleetContext:
         return NeverList(self.live.never)
 
     def day(self) -> Mapping[Unit, int]:
-        """Daily limits of all runs together."""
-        return day_limits(self.config.budget)
+        """Daily limits of all runs together: the fleet's own, and the platform's for explorers."""
+        return {**day_limits(self.config.budget), "requests": self.platform.web.requests_per_day}
 
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""

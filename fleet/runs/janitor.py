@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 import anyio
@@ -174,4 +174,7 @@ class _Waits(FleetError):
 
 class _Nowhere:
     def write(self, event: Event) -> None:
+        pass
+
+    def write_all(self, events: Iterable[Event]) -> None:
         pass

@@ -188,6 +188,7 @@ SPEC = ToolSpec(
     run,
     needs=("proxy", "calls"),
     group="agent",
+    batches=True,
     acts_on="",
     points_at={"target": Points.AGENT},
     reaches="proxy",

@@ -104,6 +104,7 @@ SPEC = ToolSpec(
     "read one view of the contract",
     run,
     group="chain",
+    batches=True,
     points_at={"function": Points.VIEW},
     reaches="node",
     asks=("{function}",),

@@ -1,4 +1,4 @@
-"""GETs a public page, once or repeatedly: status, body facts, markup faults, secrets by kind, latency.
+"""Requests a page, once or repeatedly: status, body facts, markup faults, secrets by kind, latency.
 
 With `control`, each request is followed by one to another page or host, and the page's latency is measured
 relative to it: a slow machine or network is slow for both.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sandbox import http
 from sandbox.errors import Deadline, hint
 from sandbox.html import Analysis, analyse
 from sandbox.latency import Measured, check, measure, percentile
-from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.page_request import effect_of, page_request
+from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -29,7 +31,9 @@ class Args:
     """`origin` is sent as the Origin header; `canary` is searched for where a browser would run it.
 
     `control` is another URL of the platform; `repeat` then counts pairs. `rate`: requests, or pairs, a second
-    on a schedule, with each latency counted from the intended start; 0 for one after the other.
+    on a schedule, with each latency counted from the intended start; 0 for one after the other. `fields` is
+    sent as one JSON object, `body` as it is; a call with another `method` than GET, HEAD and OPTIONS is an
+    act, and asks once.
     """
 
     url: str
@@ -38,6 +42,11 @@ class Args:
     canary: str = ""
     control: str = ""
     rate: float = 0.0
+    method: str = "GET"
+    headers: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
+    body: str = ""
+    body_type: str = "text/plain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +87,26 @@ def run(args: Args, ctx: Context) -> Result:
     check(args.repeat, args.rate)
     if args.origin and not (args.origin.isascii() and args.origin.isprintable()):
         raise Mistake("/args/origin: expected one printable ASCII line")
-    url = http.absolute(args.url)
-    page = http.HttpRequest("GET", url, {"origin": args.origin} if args.origin else {})
+    page = _page(args)
     control = http.HttpRequest("GET", http.absolute(args.control, "/args/control")) if args.control else None
     deadline = Deadline(ctx.deadline_s * 0.9)
     return _result(measure(page, control, args.repeat, deadline, args.rate), args.canary, bool(args.rate))
+
+
+def _page(args: Args) -> http.HttpRequest:
+    page = page_request(
+        args.method,
+        http.absolute(args.url),
+        headers=args.headers,
+        fields=args.fields,
+        body=args.body,
+        body_type=args.body_type,
+    )
+    if page.method in UNSAFE and (args.repeat > 1 or args.control or args.rate):
+        raise Mistake("/args/repeat: an act is asked once, and without a control")
+    if args.origin and "origin" in page.headers:
+        raise Mistake("/args/origin: given twice, in headers as well")
+    return replace(page, headers=page.headers | {"origin": args.origin}) if args.origin else page
 
 
 def _result(measured: Measured, canary: str, scheduled: bool) -> Result:
@@ -145,12 +169,16 @@ SPEC = ToolSpec(
     "GET a public page of the platform",
     run,
     group="web",
+    effect_by=effect_of,
+    acts_at="url",
+    batches=True,
     points_at={"url": Points.PAGE, "control": Points.PAGE_OR_NONE},
-    asks=("GET {url}", " from the origin {origin}"),
+    asks=("{method} {url}", " from the origin {origin}"),
     ends_in="status",
     judged_as=("page",),
     public=PUBLIC
     | {"url", "origin", "repeat", "canary", "control", "status", "content_type", "bytes", "sha256", "headers"}
+    | {"method", "fields", "body", "body_type"}
     | {
         "allow_origin",
         "location",

@@ -84,3 +84,54 @@ def test_a_websocket_endpoint_is_taken(url: str) -> None:
 def test_an_endpoint_that_is_not_a_websocket_url_is_refused_with_the_form(url: str) -> None:
     with pytest.raises(ConfigError, match=r"x\.toml: chain\.ws: .* expected ws://HOST\[:PORT\]"):
         parse(Platform, CHAIN + f'ws = "{url}"\n', file="x.toml")
+
+
+WEB = CHAIN + '[web]\nsite = "https://x.test/base"\nproxy = "https://p.test"\nhosts = ["cdn.test:443"]\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("{site}/api/cart", "https://x.test/base/api/cart"),
+        ("{site}/", "https://x.test/base/"),
+        ("{proxy}/v1/", "https://p.test/v1/"),
+        ("https://x.test/other", "https://x.test/other"),
+    ],
+)
+def test_where_pages_may_be_changed(path: str, url: str) -> None:
+    profile = parse(Platform, WEB + f'act_paths = ["{path}"]\n', file="x.toml")
+    assert profile.web.acted_on == (url,)
+    assert Scope.of(profile, []).may_act(url)
+    assert parse(Platform, WEB, file="x.toml").web.acted_on == ()
+    assert not Scope.of(parse(Platform, WEB, file="x.toml"), []).may_act(url)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{site}",
+        "/api",
+        "api",
+        "{face:docs}/x",
+        "https://other.test/x",
+        "https://cdn.test/x",
+        "https://x.test:444/x",
+        "https://u@x.test/x",
+        "{site}/a?b",
+        "{site}/a%2fb",
+        "{site}/../x",
+        "{site}/a/./b",
+        "{site}/a b",
+    ],
+)
+def test_what_says_no_such_place_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"x\.toml: web.*act_paths"):
+        parse(Platform, WEB + f'act_paths = ["{path}"]\n', file="x.toml")
+
+
+def test_the_limits_of_requests() -> None:
+    web = parse(Platform, WEB, file="x.toml").web
+    assert (web.requests_per_second, web.requests_per_day) == (50.0, 20_000)
+    for bad in ("requests_per_second = 0", "requests_per_day = -1", "requests_per_second = inf"):
+        with pytest.raises(ConfigError, match=bad.partition(" ")[0]):
+            parse(Platform, WEB + bad + "\n", file="x.toml")

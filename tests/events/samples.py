@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -78,6 +79,10 @@ class Kept:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+
+    def write_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.write(event)
 
     def write(self, event: Event) -> None:
         self.events.append(event)

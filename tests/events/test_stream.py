@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 
@@ -17,6 +19,7 @@ from tests.events.samples import (
     answers,
     asks,
     bare,
+    denied,
     ends,
     flow,
     piece,
@@ -151,3 +154,46 @@ def test_every_event_is_stamped_with_its_run_and_time() -> None:
     assert {event.run for event in sink.events} == {"r9"}
     assert all(event.at.endswith("Z") for event in sink.events)
     assert bare(sink.events) == [HEADER, asks(1), answers(1), FOOTER]
+
+
+def test_what_belongs_together_is_on_disk_before_any_of_it_is_told() -> None:
+    at_once: list[int] = []
+
+    class Grouped(Kept):
+        def write_all(self, events: Iterable[Event]) -> None:
+            group = list(events)
+            assert told == [HEADER]
+            at_once.append(len(group))
+            self.events += group
+
+    sink, told = Grouped(), list[Event]()
+    line = stream(sink, lambda event: told.extend(bare([event])))
+    line.emit(HEADER)
+
+    def group() -> None:
+        with line.together():
+            line.emit(asks(1))
+            line.emit(denied(2))
+            assert told == bare(sink.events) == [HEADER]
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        group()
+    assert (at_once, told) == ([2], [HEADER, asks(1), denied(2)])
+    assert bare(sink.events) == told
+    with line.together():
+        pass
+    line.emit(FOOTER)
+    assert (at_once, told[-1]) == ([2], FOOTER)
+
+
+def test_a_group_that_cannot_be_written_is_told_to_none() -> None:
+    class Full(Kept):
+        def write_all(self, events: Iterable[Event]) -> None:
+            raise FleetError("full")
+
+    told: list[Event] = []
+    line = stream(Full(), told.append)
+    with pytest.raises(FleetError), line.together():
+        line.emit(HEADER)
+    assert told == []

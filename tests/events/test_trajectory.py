@@ -238,3 +238,22 @@ def test_sigkill_after_record_k_leaves_k_records_and_the_next_start_a_footer(tmp
     kinds = [event.type for event in read(path)]
     assert (kinds[0], kinds[-1]) == ("header", "footer")
     assert (kinds.count("header"), kinds.count("footer")) == (1, 1)
+
+
+def test_a_group_is_written_as_one_by_one_would_be(tmp_path: Path) -> None:
+    events = (HEADER, asks(1), asks(2), answers(1), answers(2), FOOTER)
+    sink = TrajectoryFile(tmp_path / "t.jsonl")
+    sink.write_all(events[:3])
+    sink.write_all(events[3:])
+    assert (tuple(read(tmp_path / "t.jsonl")), sink.ended) == (events, True)
+    assert sink.size == (tmp_path / "t.jsonl").stat().st_size
+
+
+@pytest.mark.parametrize("group", [(FOOTER, denied(1)), (HEADER,), (asks(1), HEADER), (FOOTER, FOOTER)])
+def test_a_group_with_a_record_out_of_place_is_refused(tmp_path: Path, group: tuple[Event, ...]) -> None:
+    sink = TrajectoryFile(tmp_path / "t.jsonl")
+    sink.write(HEADER)
+    with pytest.raises(FleetError):
+        sink.write_all(group)
+    assert (list(read(tmp_path / "t.jsonl")), sink.ended) == ([HEADER], False)
+    sink.write(FOOTER)

@@ -300,3 +300,88 @@ def test_a_wall_that_cannot_be_read_is_not_unlimited(text: str) -> None:
     with pytest.raises(ConfigError, match=r"qa-x\.md: budget\.wall") as refused:
         Budget.of(BudgetSection(calls=1, wall=text), file="qa-x.md")
     assert "90s, 10m or 2h" in refused.value.remedy
+
+
+CART = Scope(
+    origins=frozenset({("http", "127.0.0.1", 9000)}),
+    act_paths=frozenset({(("http", "127.0.0.1", 9000), "/api/cart")}),
+)
+
+
+def _fetch(method: str, effect: Effect) -> Action:
+    args = {"url": "http://127.0.0.1:9000/api/cart", "method": method}
+    return Action(run="r1", persona="qa-x", tool="qa_fetch", effect=effect, args=args)
+
+
+async def test_the_effect_of_a_call_is_that_of_its_arguments_and_an_act_on_a_page_costs_a_write(
+    make: Make, state: Path, clock: HandClock, journal: Journal
+) -> None:
+    gate = make(scope=CART)
+    look, act = _fetch("GET", Effect.LOOK), _fetch("DELETE", Effect.ACT)
+    assert ((await gate.decide(look)).permit, (await gate.decide(act)).rule) == (True, "dial")
+    assert (await gate.decide(_fetch("DELETE", Effect.LOOK))).rule == "dial"
+    _turn(state, Rung.EXERCISE, clock)
+    assert [(await gate.decide(act)).permit for _ in range(3)] == [True] * 3
+    assert await journal.spent("r1") == {"calls": 4, "writes": 3}
+    over = await gate.decide(act)
+    assert (over.permit, over.rule, over.ends_run) == (False, "budget", True)
+    assert (await make(scope=SCOPE).decide(act)).rule == "prefix"
+    assert (await gate.decide(look)).permit
+    assert await journal.spent("r1") == {"calls": 5, "writes": 3}
+
+
+async def test_who_waits_for_the_rate_is_never_refused_by_it(make: Make, clock: HandClock) -> None:
+    gate, waits = make(rate=Rate(calls=2, seconds=10.0)), list[float]()
+    for _ in range(6):
+        waits.append(gate.pause())
+        clock.seconds += waits[-1]
+        assert (await gate.decide(LOOK)).permit
+        clock.seconds += 1.0
+    assert waits == [0.0, 0.0, 8.0, 0.0, 8.0, 0.0]
+    assert (await gate.decide(LOOK)).rule == "rate"
+
+
+async def test_calls_that_go_together_are_charged_at_once_before_any_of_them_is_sent(
+    make: Make, state: Path, clock: HandClock, journal: Journal
+) -> None:
+    gate = make(Budget(calls=3, writes=1, reports=2, wall_s=60.0, acts=True), scope=CART)
+    _turn(state, Rung.EXERCISE, clock)
+    act, look = _fetch("PUT", Effect.ACT), _fetch("GET", Effect.LOOK)
+    async with gate.together():
+        assert [(await gate.decide(one)).permit for one in (act, look)] == [True, True]
+        over = await gate.decide(act)
+        assert (over.permit, over.rule, over.ends_run) == (False, "budget", True)
+        assert (await gate.decide(look)).permit
+        assert (await gate.decide(look)).rule == "budget"
+        assert await journal.spent("r1") == {}
+    assert await journal.spent("r1") == {"calls": 3, "writes": 1}
+    assert (await gate.decide(look)).rule == "budget"
+
+
+async def test_together_the_dial_is_still_read_for_each(make: Make, state: Path, clock: HandClock) -> None:
+    gate = make(scope=CART)
+    act = _fetch("PUT", Effect.ACT)
+    _turn(state, Rung.EXERCISE, clock)
+    async with gate.together():
+        assert (await gate.decide(act)).permit
+        _turn(state, Rung.OBSERVE, clock)
+        assert (await gate.decide(act)).rule == "dial"
+        stop(state, "ada", "enough", clock)
+        assert (await gate.decide(act)).rule == "stop"
+
+
+async def test_what_another_run_spent_meanwhile_ends_the_group_uncharged(
+    make: Make, journal: Journal
+) -> None:
+    ledger = Ledger(journal, "r1", BUDGET, lambda: {"calls": 2})
+    gate = make(ledger=ledger)
+
+    async def group() -> None:
+        async with gate.together():
+            assert (await gate.decide(LOOK)).permit
+            assert (await gate.decide(LOOK)).permit
+            await ledger.spend("calls")
+
+    with pytest.raises(BudgetExceeded):
+        await group()
+    assert await journal.spent("r1") == {"calls": 1}

@@ -231,3 +231,81 @@ def test_stop_is_below_every_rung(tool: str, effect: Effect, args: dict[str, Any
 @given(TOOL, EFFECT, ARGUMENTS)
 def test_the_gate_of_one_run_never_serves_another(tool: str, effect: Effect, args: dict[str, Any]) -> None:
     assert not judge(_action(tool, effect=effect, args=args, run="r2"), _facts(tool)).permit
+
+
+CART = f"{PAGE}api/cart"
+ACTING = Scope(origins=SCOPE.origins, act_paths=frozenset({(("http", "127.0.0.1", 9000), "/api/cart")}))
+
+
+def _post(url: object, **changes: Any) -> tuple[Action, GateFacts]:
+    """A page to be changed, and the facts as the gate gathers them for it."""
+    args = {"url": url, "method": "POST"}
+    spec = TOOLS["qa_fetch"]
+    effect = spec.effect_of(args)
+    facts = _facts("qa_fetch", **{"effect": effect, "acts_at": spec.acts_at, "scope": ACTING} | changes)
+    return _action("qa_fetch", effect=effect, args=args), facts
+
+
+@pytest.mark.parametrize("url", [CART, f"{CART}/", f"{CART}/7", f"{CART}?next=/admin", f"{CART}/%41"])
+@pytest.mark.parametrize("rung", [Rung.EXERCISE, Rung.PROPOSE])
+def test_a_listed_page_may_be_changed_from_exercise_up(url: str, rung: Rung) -> None:
+    assert judge(*_post(url, rung=rung)).permit
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        PAGE,
+        f"{PAGE}api",
+        f"{PAGE}api/carts",
+        f"{PAGE}API/CART",
+        f"{PAGE}x/api/cart",
+        f"{PAGE}x?{CART}",
+        f"{PAGE}/api/cart",
+        f"{CART}/../admin",
+        f"{CART}/..;/admin",
+        f"{CART}/%2e%2e/admin",
+        f"{CART}/%252e%252e/admin",
+        f"{CART}/%25252525252e%2e/admin",
+        f"{CART}/..%2fadmin",
+        f"{CART}/..%5cadmin",
+        f"{CART}/%00",
+        f"{PAGE}api%2fcart",
+        "http://127.0.0.1:9001/api/cart",
+        "https://127.0.0.1:9000/api/cart",
+        [CART],
+        None,
+    ],
+)
+def test_no_other_page_is_changed_and_only_this_rule_refuses(url: object) -> None:
+    action, facts = _post(url)
+    verdict = judge(action, facts)
+    assert (verdict.permit, verdict.rule, verdict.ends_run) == (False, "prefix", False)
+    if ACTING.has_url(url):
+        assert judge(action, facts, tuple(rule for rule in RULES if rule is not rules.prefix)).permit
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"scope": SCOPE}, "prefix"),  # the profile lists nothing
+        ({"rung": Rung.OBSERVE}, "dial"),
+        ({"acts_at": ""}, "prefix"),
+        ({"acts": False}, "budget"),
+        ({"left": {"calls": 9, "writes": 0, "reports": 9}}, "budget"),
+        ({"stop": "STOP is set"}, "stop"),
+    ],
+)
+def test_a_listed_page_is_not_changed_otherwise(changes: dict[str, Any], rule: str) -> None:
+    verdict = judge(*_post(CART, **changes))
+    assert (verdict.permit, verdict.rule) == (False, rule)
+
+
+def test_a_caller_that_calls_its_act_a_look_is_refused() -> None:
+    action, facts = _post(CART)
+    assert judge(replace(action, effect=Effect.LOOK), facts).rule == "dial"
+
+
+def test_every_tool_whose_effect_varies_says_where_it_acts() -> None:
+    varies = {name: spec.acts_at for name, spec in TOOLS.items() if spec.effect_by}
+    assert varies == {"qa_fetch": "url"}

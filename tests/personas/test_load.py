@@ -300,3 +300,16 @@ def test_two_probes_with_the_same_steps_would_hide_each_other(tmp_path: Path) ->
     path.write_text(GOOD.replace('steps = [{ tool = "qa_compile" }]', steps))
     error = refused(path)
     assert (error.key, error.reason) == ("probe[1].steps", "'second' takes the same steps as 'first'")
+
+
+def test_a_probe_that_changes_a_page_needs_a_budget(tmp_path: Path) -> None:
+    path = tmp_path / "qa-cart.md"
+    text = (
+        '+++\nname = "qa-cart"\nsurface = "ux"\ntools = ["qa_fetch"]\n[[probe]]\nid = "p"\nseverity = "low"\n'
+        'steps = [{ tool = "qa_fetch", args = { url = "{site}/cart", method = "POST" } }]\n'
+        'expect = "result.ok"\nfinding = "the cart takes no goods"\n+++\nYou buy.\n'
+    )
+    path.write_text(text)
+    assert "qa_fetch acts on the platform and needs a budget" in str(refused(path))
+    path.write_text(text.replace('"POST"', '"HEAD"'))
+    assert load(path).persona.name == "qa-cart"

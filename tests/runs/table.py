@@ -18,7 +18,7 @@ from fleet.events.trajectory import TrajectoryFile
 from fleet.findings.redact import Redactor
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.dial import write_dial
-from fleet.gate.gate import Gate
+from fleet.gate.gate import Gate, Rate
 from fleet.gate.model import Rung
 from fleet.gate.scope import Scope
 from fleet.gate.stop import stop
@@ -30,7 +30,7 @@ from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.checks import Checks, answers, unchecked, untried
-from fleet.runs.context import ChainSide, FleetContext, RunContext
+from fleet.runs.context import ChainSide, FleetContext, MakeEgress, RunContext
 from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
@@ -69,10 +69,13 @@ class PaperJail:
 
     async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
         asked = json.loads(request)
-        self.calls.append((asked["tool"], asked["args"]))
-        said = await self.answer(asked["tool"], asked["args"])
-        line = json.dumps({"v": PROTOCOL, "result": said}).encode()
-        return Outcome(end=End.EXITED, code=0, stdout=line, stderr=b"", seconds=0.0)
+        lines = []
+        for number, args in enumerate([one["args"] for one in asked.get("calls", ())] or [asked["args"]]):
+            self.calls.append((asked["tool"], args))
+            said = await self.answer(asked["tool"], args)
+            place = {"call": number} if "calls" in asked else {}
+            lines.append(json.dumps({"v": PROTOCOL, **place, "result": said}).encode() + b"\n")
+        return Outcome(end=End.EXITED, code=0, stdout=b"".join(lines), stderr=b"", seconds=0.0)
 
     async def aclose(self) -> None:
         pass
@@ -156,8 +159,10 @@ async def seated(
     node: Callable[[float], Awaitable[str]] = answers,
     cannot_start: Callable[[], Awaitable[str]] = untried,
     real: Jail | None = None,
+    egress: MakeEgress | None = None,
+    rate: Rate | None = None,
 ) -> AsyncIterator[Table]:
-    """A run of `one` that has been claimed, and not begun; in a `real` jail there is no way out."""
+    """A run of `one` that has been claimed, and not begun; `egress` is a `real` jail's only way out."""
     state = root / "state"
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_dial(state, rung, "a test", "test", SystemClock())
@@ -177,7 +182,7 @@ async def seated(
             ),
             redactor=Redactor(),
             clock=clock,
-            egress=lambda port: missing,
+            egress=egress or (lambda *_: missing),
             personas={one.persona.name: one},
             checks=Checks(health=check, node=node, cannot_start=cannot_start),
             spread_s=0.0,
@@ -211,6 +216,7 @@ async def seated(
             ledger=ledger,
             clock=clock,
             deadline=clock.monotonic() + 60.0,
+            rate=rate,
         )
         context = RunContext(fleet=world, run=RUN, persona=name, gate=gate, ledger=ledger, stream=stream)
         session = RunSession(context, wallet=Wallet(world, RUN, payer=ledger), history={})

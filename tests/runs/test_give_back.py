@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,10 @@ RUN, NAME = "ab12cd34", "qa-ab12cd34-1"
 
 
 class Told(list[Event]):
+    def write_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.write(event)
+
     def write(self, event: Event) -> None:
         self.append(event)
 

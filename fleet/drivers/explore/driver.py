@@ -21,10 +21,11 @@ def explorer(makers: Mapping[str, MakeExplorer], ground: Ground, notebook: Noteb
         known = {
             name: make(ground, Random(f"{seed}/{name}"), notebook.read(name)) for name, make in makers.items()
         }
-        waiting, asked = list(known), 0
+        waiting, asked, why = list(known), 0, ""
         while waiting:
             room = await desk.room()
             if room.calls <= 0:
+                why = room.why
                 break
             name = waiting.pop(0)
             questions = [one for one in known[name].ask(min(BATCH, room.calls)) if room.acts or not one.acts]
@@ -33,7 +34,7 @@ def explorer(makers: Mapping[str, MakeExplorer], ground: Ground, notebook: Noteb
             waiting.append(name)
             asked += await _turn(desk, known[name], questions)
             notebook.write(name, known[name].state())
-        return f"{asked} questions asked" if asked else ""
+        return ", ".join(filter(None, (f"{asked} questions asked" if asked else "", why)))
 
     return drive
 

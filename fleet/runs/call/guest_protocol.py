@@ -1,9 +1,9 @@
-"""One request line into a jail, one checked answer out of it."""
+"""One request line into a jail, one checked answer out of it, or one for each call of a batch."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from sandbox.spec import PROTOCOL, Context, ToolSpec
 
 MAX_DEPTH = 32
 """Deepest nesting in a result; later readers walk it by recursion."""
+_GARBAGE = (ValueError, KeyError, TypeError, RecursionError)
 MAX_VALUES = 10_000
 """Most members of all lists and tables in a result: each is checked, masked, recorded and shown."""
 
@@ -26,6 +27,15 @@ MAX_VALUES = 10_000
 def request_line(spec: ToolSpec, args: Mapping[str, Any], context: Context) -> bytes:
     """The request line that a guest reads."""
     request = {"v": PROTOCOL, "tool": spec.name, "args": dict(args), "ctx": asdict(context)}
+    return json.dumps(request, ensure_ascii=True).encode() + b"\n"
+
+
+def batch_line(
+    spec: ToolSpec, calls: Sequence[tuple[int, Mapping[str, Any]]], context: Context, starts_s: float
+) -> bytes:
+    """The request line of several calls: (question, arguments) of each; none begins after `starts_s`."""
+    batch = [{"group": group, "args": dict(args)} for group, args in calls]
+    request = {"v": PROTOCOL, "tool": spec.name, "calls": batch, "starts_s": starts_s, "ctx": asdict(context)}
     return json.dumps(request, ensure_ascii=True).encode() + b"\n"
 
 
@@ -69,15 +79,37 @@ def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
             "internal", f"the guest of {spec.name} ended with {how}: {''.join(tail)}"[:500], outcome
         )
     try:
-        line = strict_json.loads(outcome.stdout, values=MAX_VALUES)
-        if line["v"] != PROTOCOL:
-            raise ValueError("another protocol")
-        result = _adapter(spec.result).validate_python(line["result"], strict=False)
-        plain: dict[str, Any] = json_safe(asdict(result))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return _result(spec, strict_json.loads(outcome.stdout, values=MAX_VALUES))
+    except _GARBAGE as error:
         return _failure(
             "internal", f"the guest of {spec.name} returned garbage: {type(error).__name__}", outcome
         )
+
+
+def answers(spec: ToolSpec, outcome: Outcome) -> tuple[dict[int, dict[str, Any]], bool]:
+    """The results of a batch by number of the call, and whether the guest ended as it should.
+
+    What was written in order before a guest broke, was killed or wrote garbage are answers; nothing after.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    whole = outcome.end is End.EXITED and outcome.code == 0
+    for text in outcome.stdout.split(b"\n")[:-1]:
+        try:
+            line = strict_json.loads(text, values=MAX_VALUES)
+            result, number = _result(spec, line), line["call"]
+            if type(number) is not int or number <= max(found, default=-1):
+                raise ValueError("out of order")
+        except _GARBAGE:
+            return found, False
+        found[number] = result
+    return found, whole and outcome.stdout.endswith(b"\n")
+
+
+def _result(spec: ToolSpec, line: Any) -> dict[str, Any]:
+    if line["v"] != PROTOCOL:
+        raise ValueError("another protocol")
+    result = _adapter(spec.result).validate_python(line["result"], strict=False)
+    plain: dict[str, Any] = json_safe(asdict(result))
     return plain
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fleet.config import Platform
 from fleet.findings.repro import ReproCall
 from fleet.gate.scope import Origin, origin_of
-from fleet.unanswered import GATEWAY
+from sandbox.errors import GATEWAY
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
 

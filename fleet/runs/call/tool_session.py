@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from fleet.backoff import Backoff
-from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
+from fleet.broker.broker import EgressRecord
+from fleet.drivers.session import Answer, RunOver
 from fleet.drivers.template import Bindings
-from fleet.errors import FleetError, JailError
-from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
-from fleet.gate.model import Action, Verdict
+from fleet.errors import BudgetExceeded, FleetError, JailError
+from fleet.jail.model import Egress
+from fleet.runs.call.call_record import AdmittedCall, CallPurpose, CallRecord
 from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.call.free_entry import post_free_entry
-from fleet.runs.call.guest_protocol import answer, bad_args, request_line
-from fleet.runs.call.replies import small
-from fleet.runs.call.targets import Contacts, targets_of
-from fleet.runs.call.tool_groups import RETRY_S, STRIKES, CircuitBreaker, target_of
+from fleet.runs.call.guest_protocol import answer, answers, batch_line, request_line
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import RunContext
-from fleet.text import line
-from sandbox.spec import Effect, ToolSpec
+from sandbox.spec import Context, Effect, ToolSpec
 from sandbox.tools import TOOLS
 
 GUEST_S = 20.0
@@ -32,30 +28,11 @@ MARGIN_S = 2.0
 MAX_RETRIES = 5
 AGAIN = Backoff(0.5, 4.0)
 """Back-off before another call to a silent target."""
-EXPLORED = "explore"
-"""What an explorer's calls are recorded under, in place of a probe's id."""
 RETRIES = 2
 """Retries, in another jail, of a call whose jail was killed before it acted."""
 
-_OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
 
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """The purpose of a call: a probe, a proof, or (`looks_s`) a check whether the target answers."""
-
-    probe: str
-    call_id: str
-    proof: bool
-    looks_s: float
-
-    @property
-    def trusts_outages(self) -> bool:
-        """Whether it is refused while its target is withdrawn; proofs and checks are not."""
-        return not (self.proof or self.looks_s)
-
-
-class RunSession:
+class RunSession(CallRecord):
     """Implements the drivers' Session port."""
 
     def __init__(
@@ -66,17 +43,13 @@ class RunSession:
         history: Mapping[str, float],
         first_name: int = 1,
     ) -> None:
-        self._context, self._wallet = context, wallet
-        self._world = world = context.fleet
-        self._run, self._persona = context.run, context.persona
-        self._gate, self._stream = context.gate, context.stream
+        super().__init__(context, wallet)
+        world = context.fleet
         self._history = dict(world.platform.history) | dict(history)
         self._next_name = first_name
         self._capabilities: Capabilities | None = None
-        self.calls = 0
-        self.turn = 0
-        self.strikes = CircuitBreaker(world.clock, world.patience_s)
-        self.contacts = Contacts(targets_of(world.platform))
+        self.requests = 0
+        """What the broker served of this run's jails."""
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
@@ -111,7 +84,7 @@ class RunSession:
     async def wait_for(self, tool: str, args: Mapping[str, Any], tries: int) -> bool:
         spec = TOOLS.get(tool)
         # a call that may have sent a transaction is checked when the run settles, never retried
-        acts = spec is not None and bool(spec.acts_on)
+        acts = spec is not None and (bool(spec.acts_on) or _changes_a_page(tool, args))
         if tries >= MAX_RETRIES or acts or not self.strikes.waits(tool, args):
             return False
         await anyio.sleep(AGAIN.pause(tries))
@@ -132,138 +105,90 @@ class RunSession:
         looks_s: float = 0.0,
     ) -> Answer:
         """Make one gated call. A retry after a killed jail is also a call: permitted, charged, recorded."""
-        left, how = RETRIES, _Call(probe, call_id, proof, looks_s)
+        left, how = RETRIES, CallPurpose(probe, call_id, proof, looks_s)
         while True:
             acts = self._wallet.acts
             try:
                 return await self._call(tool, args, how)
             except JailError as lost:
-                if self._wallet.acts != acts:  # settling looks at its effects
+                if self._wallet.acts != acts or _changes_a_page(tool, args):  # settling looks at its effects
                     return Answer(_lost(lost), lost=True)
                 if not left:
                     raise RunOver("jail_lost", f"{RETRIES + 1} times in a row: {lost}") from None
                 left -= 1
 
-    async def _call(self, tool: str, args: Mapping[str, Any], how: _Call) -> Answer:
-        call_id = how.call_id
-        if not await self._world.source.mine(self._run):
-            raise RunOver("crashed", "a peer presumed this process dead and settles this run")
-        self.calls += 1
-        number, spec = self.calls, TOOLS.get(tool)
-        if how.trusts_outages and not self.strikes.permits(tool, args):
-            return self._denied(number, tool, _withdrawn(tool, args), args, call_id)
-        verdict = await self._decide(tool, spec, args)
-        if not verdict.permit or spec is None:
-            return self._denied(number, tool, verdict, args, call_id)
-        shown = self._world.redactor.fields(args)
-        self._stream.emit(ToolRequested(call=number, call_id=call_id, probe=how.probe, tool=tool, args=shown))
-        await self._wallet.ready(tool, args)
-        started = self._world.clock.monotonic()
+    async def _call(self, tool: str, args: Mapping[str, Any], how: CallPurpose) -> Answer:
+        await self.check_ours()
+        asked = await self.admit(await self.judge(tool, args, how))
+        if isinstance(asked, Answer):
+            return asked
         lost: JailError | None = None
         try:
-            if spec.effect is Effect.REPORT:
-                result = await post_free_entry(self._context, args["text"])
-            elif how.trusts_outages and (outage := self.contacts.why_not(tool, args)):
-                result = _known(outage)
-            else:
-                result = await self._jailed(spec, args, how.looks_s or GUEST_S)
+            result = self.known(asked) or await self._result(asked)
         except JailError as error:
             lost, result = error, _lost(error)
-        self._stream.emit(
-            ToolResponded(
-                call=number,
-                call_id=call_id,
-                tool=tool,
-                is_error=not result["ok"],
-                result=self._world.redactor.fields(result),
-                seconds=round(self._world.clock.monotonic() - started, 4),
-            )
-        )
-        if self._wallet.spent:
-            raise RunOver("budget_exceeded", self._wallet.spent)
+        self.respond(asked, result, self._world.clock.monotonic() - asked.started)
+        self.check_spent()
         if lost is not None:
             raise lost
-        if not how.looks_s:
-            self.contacts.count(tool, args, result)
-            if target := self.strikes.count(tool, args, result):
-                reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
-                self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
-        return Answer(result)
+        return self.count(asked, result)
 
     async def calls_left(self) -> int:
         """Calls that the budget leaves to this run."""
         return (await self._context.ledger.left())["calls"]
 
-    async def pose(self, questions: Sequence[Sequence[tuple[str, Mapping[str, Any]]]]) -> list[list[Answer]]:
-        """The answers to each question's calls, up to the first that was refused or could not look."""
-        found: list[list[Answer]] = []
-        for calls in questions:
-            answers: list[Answer] = []
-            for tool, args in calls:
-                answers.append(await self.call(tool, args, probe=EXPLORED))
-                if answers[-1].denied or cause_of(answers[-1].result) in OUR_FAILURES:
-                    break
-            found.append(answers)
-        return found
+    async def reserve_requests(self, count: int) -> str:
+        """Count an explorer's requests against the platform's day; why not, if they do not fit."""
+        try:
+            await self._context.ledger.spend("requests", count)
+        except BudgetExceeded as spent:
+            return str(spent)
+        return ""
 
-    async def reject(self, tool: str, reason: str, args: Mapping[str, Any], *, call_id: str = "") -> Answer:
-        """Record and charge an invalid call: unknown, malformed, or with bad arguments."""
-        self.calls += 1
-        verdict = await self._gate.malformed(tool, reason)
-        return self._denied(self.calls, tool, verdict, args, call_id)
+    async def count_requests(self, since: int, reserved: int) -> None:
+        """Count those that the broker served beyond the reserved ones."""
+        if (more := self.requests - since - reserved) > 0:
+            await self._context.ledger.count("requests", more)
 
-    async def _decide(self, tool: str, spec: ToolSpec | None, args: Mapping[str, Any]) -> Verdict:
-        if spec is not None and (bad := bad_args(spec, args)) is not None:
-            return await self._gate.malformed(tool, bad)
-        effect = spec.effect if spec else None
-        action = Action(
-            run=self._run,
-            persona=self._persona,
-            tool=tool,
-            effect=effect or Effect.REPORT,
-            args=args,
-        )
-        return await self._gate.decide(action)
-
-    def _denied(
-        self, number: int, tool: str, verdict: Verdict, args: Mapping[str, Any], call_id: str
-    ) -> Answer:
-        rule, reason = verdict.rule, self._world.redactor.text(line(verdict.reason, 500))
-        self._stream.emit(
-            GateDenied(
-                call=number,
-                call_id=call_id,
-                tool=line(tool, 64),
-                rule=rule,
-                reason=reason,
-                args=small(self._world.redactor.fields(args)),
-            )
-        )
-        if verdict.ends_run:
-            raise RunOver(_OVER.get(rule, "refused"), reason)
-        return Answer({}, denied=rule or "unknown", reason=reason)
-
-    async def _jailed(self, spec: ToolSpec, args: Mapping[str, Any], guest_s: float) -> dict[str, Any]:
-        lacks = (await self.capabilities()).lacks
-        context = self._world.context(self._run, self._wallet.addresses(), guest_s, lacks)
+    async def _result(self, asked: AdmittedCall) -> dict[str, Any]:
+        spec, guest_s = asked.spec, asked.how.looks_s or GUEST_S
+        if spec.effect is Effect.REPORT:
+            return await post_free_entry(self._context, asked.args["text"])
         outcome = await self._world.jail.call(
-            request_line(spec, args, context),
+            request_line(spec, asked.args, await self._guest_context(guest_s)),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
-            egress=None if spec.effect is Effect.COMPUTE else self._world.egress(self._wallet),
+            egress=None if spec.effect is Effect.COMPUTE else self._egress(1),
         )
         return answer(spec, outcome)
+
+    async def in_one_jail(
+        self, spec: ToolSpec, calls: Sequence[tuple[int, Mapping[str, Any]]], starts_s: float
+    ) -> tuple[dict[int, dict[str, Any]], bool]:
+        """The results of admitted calls, by place in the batch, and whether the guest ended as it should."""
+        outcome = await self._world.jail.call(
+            batch_line(spec, calls, await self._guest_context(GUEST_S), starts_s),
+            deadline_s=starts_s + GUEST_S + MARGIN_S,
+            egress=self._egress(len(calls)),
+        )
+        return answers(spec, outcome)
+
+    async def _guest_context(self, guest_s: float) -> Context:
+        lacks = (await self.capabilities()).lacks
+        return self._world.context(self._run, self._wallet.addresses(), guest_s, lacks)
+
+    def _egress(self, calls: int) -> Egress:
+        return self._world.egress(self._wallet, calls, self._noted)
+
+    def _noted(self, _: EgressRecord) -> None:
+        self.requests += 1
+
+
+def _changes_a_page(tool: str, args: Mapping[str, Any]) -> bool:
+    """Whether a call may have changed what no effect of the journal records: it is never repeated."""
+    spec = TOOLS.get(tool)
+    return spec is not None and bool(spec.acts_at) and spec.effect_of(args) is Effect.ACT
 
 
 def _lost(error: JailError) -> dict[str, Any]:
     return {"ok": False, "error_class": "internal", "error": str(error)}
-
-
-def _known(outage: str) -> dict[str, Any]:
-    """The immediate answer for a call to a target known to be down."""
-    return {"ok": False, "latency_ms": 0.0, "error": outage, "error_class": "unreachable", "hint": ""}
-
-
-def _withdrawn(tool: str, args: Mapping[str, Any]) -> Verdict:
-    reason = f"{target_of(tool, args)} failed {STRIKES} times in a row: the next call is in {RETRY_S:g} s"
-    return Verdict(permit=False, rule="withdrawn", reason=reason)

@@ -15,6 +15,7 @@ from fleet.drivers.desk import Offer, Question, Reply
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.drivers.template import wants_name
 from fleet.personas.model import Probe, Step
+from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.guest_protocol import bad_args
 from fleet.runs.call.replies import arguments, fitted, pointed, refusal, shaped
@@ -128,7 +129,7 @@ class Calls:
         step, led = Step(tool=tool, args=args), tuple(self._led) if named else ()
         if len(led) < MAX_LED:
             await self._exercise.look_at_answers((*led, step), [answer.result])
-        if named and TOOLS[tool].effect is Effect.ACT:
+        if named and TOOLS[tool].effect_of(resolved) is Effect.ACT:
             self._led.append(step)
         return Reply(call_id, tool, shown)
 
@@ -142,7 +143,7 @@ class Calls:
                 [(step.tool, bindings.resolve(raw)) for step, raw in zip(question.steps, args, strict=True)]
             )
         found: list[Sequence[Mapping[str, Any]]] = []
-        for question, answers in zip(questions, await self._session.pose(asked), strict=True):
+        for question, answers in zip(questions, await QuestionRound(self._session, asked)(), strict=True):
             results = [one.result for one in answers if not one.denied and not one.lost]
             looked = [one for one in results if cause_of(one) not in OUR_FAILURES]
             if looked and looked == results[: len(looked)]:
@@ -214,6 +215,6 @@ class RepeatGuard:
 
 def _act(tool: str, args: Mapping[str, Any]) -> str:
     """Key of an act, from its tool and resolved arguments; "" for a call that changes nothing."""
-    if TOOLS[tool].effect not in (Effect.ACT, Effect.REPORT):
+    if TOOLS[tool].effect_of(args) not in (Effect.ACT, Effect.REPORT):
         return ""
     return f"{tool} {json.dumps(dict(args), sort_keys=True, default=str)}"

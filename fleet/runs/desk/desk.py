@@ -144,14 +144,18 @@ class RunDesk:
 
     async def room(self) -> Room:
         setting, state = self._setting, self.state
-        left = await setting.ledger.left()
+        left = await setting.ledger.room()
         raised = await self._exercise.world.journal.findings(self._exercise.run, ["raised"])
         steps = sum(len(row.data["probe"]["steps"]) for row in raised if row.data.get("probe"))
         spent = self._exercise.world.clock.monotonic() - setting.started
         over = self.over is not None or spent > setting.ledger.budget.wall_s * EXPLORING
         over |= state.turns + 1 >= setting.policy.max_turns_per_run or self.progress.facts().stop != ""
-        calls = 0 if over else max(0, left["calls"] - steps * PROOF_CALLS - KEPT)
-        return Room(calls, acts=left["writes"] > MIN_WRITES and setting.ledger.budget.acts)
+        calls = 0 if over else max(0, left["calls"].left - steps * PROOF_CALLS - KEPT)
+        acts = left["writes"].left > MIN_WRITES and setting.ledger.budget.acts
+        day = left.get("requests")  # the platform's own limit
+        if calls and day is not None and not day.left:
+            return Room(0, acts, f"{day.limit} is spent")
+        return Room(calls if day is None else min(calls, day.left), acts)
 
     async def reserve(self, *, tokens: int) -> None:
         await self._purse.reserve(tokens, self.progress.hand.price)

@@ -126,8 +126,10 @@ def _line(item: PlanItem) -> str:
 
 def _rung(probe: Probe) -> Rung:
     """The lowest rung that permits every step; an unknown tool needs the highest."""
-    specs = [TOOLS.get(step.tool) for step in probe.steps]
-    needed = [LOWEST.get(spec.effect, Rung.PROPOSE) if spec else Rung.PROPOSE for spec in specs]
+    specs = [(TOOLS.get(step.tool), step.args) for step in probe.steps]
+    needed = [
+        LOWEST.get(spec.effect_of(args), Rung.PROPOSE) if spec else Rung.PROPOSE for spec, args in specs
+    ]
     return max(needed, key=lambda rung: rung.height, default=Rung.OBSERVE)
 
 

@@ -39,7 +39,8 @@ from fleet.runs.outage.decide import (
 )
 from fleet.runs.outage.finding import confirm, is_kept, repeat_held
 from fleet.text import line
-from fleet.unanswered import BAD_GATEWAY, GATEWAY, TIMED_OUT, WORDS
+from fleet.unanswered import BAD_GATEWAY, TIMED_OUT, WORDS
+from sandbox.errors import GATEWAY
 
 COULD_NOT_TELL = "could_not_tell"
 """Outcome of a run that could not tell whether the platform was down, or we were."""

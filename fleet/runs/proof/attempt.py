@@ -68,7 +68,8 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
             continue
         if seen.lost or seen.cause not in PASSING or not seen.calls:
             return seen
-        last, acted = seen.calls[-1], any(TOOLS[call["tool"]].effect is Effect.ACT for call in seen.calls)
+        last = seen.calls[-1]
+        acted = any(TOOLS[call["tool"]].effect_of(call["args"]) is Effect.ACT for call in seen.calls)
         if (acted and tries >= RESTARTS) or not await session.wait_for(last["tool"], last["args"], tries):
             return seen
         tries += 1

@@ -182,8 +182,12 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
 def _led(steps: Sequence[Step], index: int, led: Sequence[int]) -> tuple[int, ...]:
     """The steps that an observation depends on: earlier acts, what its oracle names, and its own call."""
     computes = TOOLS[steps[index].tool].effect is Effect.COMPUTE
-    acts = () if computes else (at for at in range(index) if TOOLS[steps[at].tool].effect is Effect.ACT)
+    acts = (at for at, step in enumerate(steps[:index]) if _acts(step) and not computes)
     return (*sorted({*acts, *led}), index)
+
+
+def _acts(step: Step) -> bool:
+    return TOOLS[step.tool].effect_of(step.args) is Effect.ACT
 
 
 def _exchanges(

@@ -63,6 +63,8 @@ def limited(scope: Scope, unit: str, limit: int, owner: str = "") -> str:
 
 def key_of(scope: Scope, unit: str) -> str:
     """The key that sets a limit: `budget.writes in the persona file`."""
+    if unit == "requests":
+        return "web.requests_per_day in the platform's profile"
     return {
         "run": f"budget.{word(unit)} in the persona file",
         "persona": f"budget.day.{word(unit)} in the persona file",

@@ -1,0 +1,36 @@
+"""How fast a jail may ask one host: turns, evenly spaced, that all jails of a process share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
+
+
+class Pace:
+    """At most `rate` turns a second for each key; callers wait in order, and nothing is saved up.
+
+    A caller that leaves while it waits takes no turn.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._gap, self._clock, self._sleep = 1 / rate, clock, sleep
+        self._next: dict[Hashable, float] = {}
+        self._queues: dict[Hashable, asyncio.Lock] = {}
+
+    async def turn(self, key: Hashable) -> float:
+        """Wait for the next turn; the seconds that it took."""
+        began = self._clock()
+        async with self._queues.setdefault(key, asyncio.Lock()):
+            pause = self._next.get(key, 0.0) - self._clock()
+            if pause > 0:
+                await self._sleep(pause)
+            now = self._clock()
+            self._next[key] = max(now, self._next.get(key, 0.0)) + self._gap
+            return now - began

@@ -1,0 +1,195 @@
+"""An explorer's questions: consecutive calls of one tool share a jail.
+
+Each call is judged, charged and recorded on its own, before the jail starts and after it has ended. A hostile
+answer can spoil its own batch only: what a broken jail left unanswered is asked once more, in a jail of its
+own, and an act never.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
+from fleet.errors import BudgetExceeded, JailError
+from fleet.runs.call.call_record import AdmittedCall, CallPurpose, JudgedCall
+from fleet.runs.call.tool_session import RunSession
+from sandbox.guest import MAX_CALLS
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+STARTS_S = 25.0
+"""Seconds after which a batch begins no other call; the last one still has its whole time."""
+POSING_S = 60.0
+"""Seconds after which no other jail is begun, so that a turn of the usual length keeps its answers."""
+EXPLORED = CallPurpose("explore", "", proof=False, looks_s=0.0)
+"""What an explorer's calls are recorded under, in place of a probe's id."""
+
+Asked = Sequence[Sequence[tuple[str, Mapping[str, Any]]]]
+"""By question: its calls, resolved, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCall:
+    """One call, and its place: the number of its question, and of its step."""
+
+    question: int
+    step: int
+    tool: str
+    args: Mapping[str, Any]
+
+    @property
+    def acts(self) -> bool:
+        return TOOLS[self.tool].effect_of(self.args) is Effect.ACT
+
+
+class QuestionRound:
+    """One turn's questions. RunOver when a fence ends the run."""
+
+    def __init__(self, session: RunSession, questions: Asked) -> None:
+        self._session = session
+        self._waiting = deque(
+            QuestionCall(question, step, tool, args)
+            for question, calls in enumerate(questions)
+            for step, (tool, args) in enumerate(calls)
+        )
+        self._found: list[dict[int, Answer]] = [{} for _ in questions]
+        self._over: set[int] = set()
+
+    async def __call__(self) -> list[list[Answer]]:
+        """The answers to each question's calls, up to the first that was refused or could not look."""
+        clock = self._session.clock
+        end = clock.monotonic() + POSING_S
+        while (batch := self._next()) and clock.monotonic() < end:
+            before = self._session.requests
+            if why := await self._session.reserve_requests(len(batch)):
+                self._withhold(batch, why)
+                continue
+            again = await self._ask(batch) if self._batches(batch[0]) else batch
+            for call in again:
+                if call.question not in self._over and clock.monotonic() < end:
+                    await self._session.pace()
+                    self._note(call, await self._session.call(call.tool, call.args, probe=EXPLORED.probe))
+            await self._session.count_requests(before, len(batch))
+        return [_in_order(found) for found in self._found]
+
+    def _next(self) -> list[QuestionCall]:
+        """The next calls for one jail; questions that are over are left out."""
+        batch: list[QuestionCall] = []
+        while self._waiting and len(batch) < MAX_CALLS:
+            call = self._waiting[0]
+            if batch and not (self._batches(call) and call.tool == batch[0].tool):
+                break
+            self._waiting.popleft()
+            if call.question not in self._over:
+                batch.append(call)
+        return batch
+
+    @staticmethod
+    def _batches(call: QuestionCall) -> bool:
+        spec = TOOLS.get(call.tool)
+        return spec is not None and spec.batches
+
+    def _note(self, call: QuestionCall, answer: Answer) -> None:
+        self._found[call.question][call.step] = answer
+        if _ends(answer):
+            self._over.add(call.question)
+
+    def _withhold(self, batch: Sequence[QuestionCall], why: str) -> None:
+        for call in batch:
+            if call.question not in self._over:
+                self._note(call, self._session.withhold(call.tool, call.args, "requests", why))
+
+    async def _ask(self, batch: Sequence[QuestionCall]) -> list[QuestionCall]:
+        """Ask one batch; the calls to make again, each in a jail of its own."""
+        sent = await self._admitted(batch)
+        if not sent:
+            return []
+        session, started = self._session, self._session.clock.monotonic()
+        calls = [(call.question, asked.args) for call, asked in sent]
+        try:
+            results, whole = await session.in_one_jail(sent[0][1].spec, calls, STARTS_S)
+        except JailError:
+            results, whole = {}, False
+        elapsed = session.clock.monotonic() - started
+        left: list[QuestionCall] = []
+        with session.recorded_together():
+            for number, (call, asked) in enumerate(sent):
+                result = results.get(number)
+                if result is not None:
+                    session.respond(asked, result, min(max(result["latency_ms"] / 1000, 0.0), elapsed))
+                    self._note(call, session.count(asked, result))
+                    continue
+                session.respond(asked, _unsent("not sent, or its jail ended before its answer"), 0.0)
+                if call.question not in self._over:
+                    left.append(call)
+        session.check_spent()
+        if whole and results:  # it ran out of time or room: what is left was not begun
+            self._waiting.extendleft(reversed(left))
+            return []
+        for call in left:
+            if call.acts:
+                self._note(call, Answer(_unsent("its jail ended before its answer"), lost=True))
+        return [call for call in left if not call.acts]
+
+    async def _admitted(self, batch: Sequence[QuestionCall]) -> list[tuple[QuestionCall, AdmittedCall]]:
+        """The calls to send: those that the gate permits and whose target is not known to be down."""
+        judged = await self._judged(batch)
+        session, sent = self._session, list[tuple[QuestionCall, AdmittedCall]]()
+        with session.recorded_together():
+            try:
+                for call, verdict in judged:
+                    asked = await session.admit(verdict)
+                    if isinstance(asked, Answer):
+                        self._note(call, asked)
+                    elif (outage := session.known(asked)) is not None:
+                        session.respond(asked, outage, 0.0)
+                        self._note(call, session.count(asked, outage))
+                    elif call.question in self._over:
+                        session.respond(asked, _unsent("not sent: its question failed before"), 0.0)
+                    else:
+                        sent.append((call, asked))
+            except RunOver:
+                for _, asked in sent:
+                    session.respond(asked, _unsent("not sent: the run ended"), 0.0)
+                raise
+        return sent
+
+    async def _judged(self, batch: Sequence[QuestionCall]) -> list[tuple[QuestionCall, JudgedCall]]:
+        """The gate's verdicts, charged; a question ends at its first refusal, all when the run ends."""
+        session, judged = self._session, list[tuple[QuestionCall, JudgedCall]]()
+        await session.check_ours()
+        refused: set[int] = set()
+        try:
+            async with session.charged_together():
+                for call in batch:
+                    if call.question in self._over | refused:
+                        continue
+                    await session.pace()
+                    one = await session.judge(call.tool, call.args, EXPLORED)
+                    judged.append((call, one))
+                    if not one.verdict.permit:
+                        refused.add(call.question)
+                    if one.verdict.ends_run:
+                        break
+        except BudgetExceeded as spent:  # by another run, between two moments of this one
+            raise RunOver("budget_exceeded", str(spent)) from None
+        return judged
+
+
+def _ends(answer: Answer) -> bool:
+    return bool(answer.denied) or answer.lost or cause_of(answer.result) in OUR_FAILURES
+
+
+def _in_order(found: Mapping[int, Answer]) -> list[Answer]:
+    """The answers from the first step on, up to the first missing one or the one that ended the question."""
+    answers: list[Answer] = []
+    while len(answers) in found and not (answers and _ends(answers[-1])):
+        answers.append(found[len(answers)])
+    return answers
+
+
+def _unsent(why: str) -> dict[str, Any]:
+    return {"ok": False, "latency_ms": 0.0, "error": why, "error_class": "internal", "hint": ""}
