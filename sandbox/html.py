@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from sandbox.markup import MarkupReader
+
 Attrs = dict[str, str]
 
 CPU_S = 1.0
@@ -54,16 +56,21 @@ def analyse(markup: str, canary: str = "") -> Analysis:
     A page that costs more than `CPU_S` is not judged: html.parser is worse than quadratic on what is
     never closed (20 kB of `<a ` were over 12 s), and that page's status and secrets must still be seen.
     """
+    return read(markup, canary)[0]
+
+
+def read(markup: str, canary: str = "") -> tuple[Analysis, MarkupReader]:
+    """`analyse`, and from the same reading what the page's elements refer to; nothing of a costly page."""
     page = _Page(canary)
     try:
         with _limited(CPU_S):
             page.feed(markup)
             page.close()
-            return page.result()
+            return page.result(), page.refers
     except _Costly:
-        return Analysis(judged=False)
+        return Analysis(judged=False), MarkupReader()
     except (AssertionError, ValueError, RecursionError):  # html.parser's own on malformed declarations
-        return page.result()
+        return page.result(), page.refers
 
 
 class _Costly(Exception):
@@ -98,6 +105,7 @@ class _Page(HTMLParser):
         self._stack: list[_OpenElement] = []
         self._in: dict[str, int] = {"script": 0, "style": 0, "title": 0, "svg": 0, "label": 0}
         self._seen = _HtmlReader()
+        self.refers = MarkupReader()
 
     def result(self) -> Analysis:
         seen = self._seen
@@ -116,6 +124,7 @@ class _Page(HTMLParser):
         for name, value in attrs:
             given.setdefault(name.lower(), value or "")  # browsers keep the first
         self._canary_in(given)
+        self.refers.start(tag, given)
         if tag in self._in:
             self._in[tag] += 1
         check = _CHECKS.get(tag)
@@ -132,6 +141,7 @@ class _Page(HTMLParser):
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
+        self.refers.end(tag)
         if self._in.get(tag, 0) > 0:
             self._in[tag] -= 1
         if tag == "script":  # a script that is never closed is never run
@@ -142,6 +152,7 @@ class _Page(HTMLParser):
                 break
 
     def handle_data(self, data: str) -> None:
+        self.refers.data(data)
         if self._in["script"]:
             self._in_script |= bool(self._canary) and self._canary in data
             return

@@ -13,8 +13,10 @@ from typing import Any
 
 from sandbox import http
 from sandbox.errors import Deadline, hint
-from sandbox.html import Analysis, analyse
+from sandbox.html import Analysis, read
 from sandbox.latency import Measured, check, measure, percentile
+from sandbox.links import References, find, of_markup
+from sandbox.markup import Form
 from sandbox.page_request import effect_of, page_request
 from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
@@ -69,6 +71,13 @@ class Result(ToolAnswer):
     canary_executable: bool = False
     a11y: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    """URLs that a visitor of the page follows or loads, absolute or relative to it; other hosts last."""
+    paths: tuple[str, ...] = ()
+    """URLs and paths that stand in its text or scripts, or in robots.txt: they may lead nowhere."""
+    forms: tuple[Form, ...] = ()
+    routes: tuple[str, ...] = ()
+    """`METHOD path?name=<value>` as a document, a script or an OpenAPI description writes it."""
     unjudged: tuple[str, ...] = ()
     """Fields without a meaning, because the page was too costly to judge."""
     p50_ms: float = 0.0
@@ -90,7 +99,8 @@ def run(args: Args, ctx: Context) -> Result:
     page = _page(args)
     control = http.HttpRequest("GET", http.absolute(args.control, "/args/control")) if args.control else None
     deadline = Deadline(ctx.deadline_s * 0.9)
-    return _result(measure(page, control, args.repeat, deadline, args.rate), args.canary, bool(args.rate))
+    samples = measure(page, control, args.repeat, deadline, args.rate)
+    return _result(samples, args.canary, page.target, scheduled=bool(args.rate))
 
 
 def _page(args: Args) -> http.HttpRequest:
@@ -109,13 +119,13 @@ def _page(args: Args) -> http.HttpRequest:
     return replace(page, headers=page.headers | {"origin": args.origin}) if args.origin else page
 
 
-def _result(measured: Measured, canary: str, scheduled: bool) -> Result:
+def _result(measured: Measured, canary: str, url: str, *, scheduled: bool) -> Result:
     reply, latencies, controls = measured.first, measured.latencies, measured.controls
     quotients = [one / max(other, 0.001) for one, other in zip(latencies, controls, strict=False)]
     charset = _CHARSET.search(reply.content_type.lower())
     body = decode(reply.body, charset.group(1) if charset else "utf-8")
     text, secrets = mask(body)
-    page = analyse(body, canary) if _is_html(reply) else Analysis()
+    page, refers = _read(reply, body, canary, url)
     failed = reply.status >= 400
     return Result(
         ok=not failed,
@@ -134,7 +144,20 @@ def _result(measured: Measured, canary: str, scheduled: bool) -> Result:
         canary_executable=page.canary_executable,
         a11y=page.a11y,
         secrets=secrets,
-        unjudged=() if page.judged else ("a11y", "canary_executable"),
+        links=refers.links,
+        paths=refers.paths,
+        forms=refers.forms,
+        routes=refers.routes,
+        unjudged=()
+        if page.judged
+        else (
+            "a11y",
+            "canary_executable",
+            "links",
+            "paths",
+            "forms",
+            "routes",
+        ),
         p50_ms=percentile(latencies, 50),
         p95_ms=percentile(latencies, 95),
         max_ms=max(latencies),
@@ -145,6 +168,17 @@ def _result(measured: Measured, canary: str, scheduled: bool) -> Result:
         samples_ms=tuple(latencies) if scheduled else (),
         control_ms=tuple(controls) if scheduled else (),
     )
+
+
+def _read(reply: http.HttpReply, body: str, canary: str, url: str) -> tuple[Analysis, References]:
+    """Markup faults of a page, and what it refers to; the latter of any text."""
+    if _is_html(reply):
+        page, refers = read(body, canary)
+        return page, of_markup(refers, url)
+    kind = reply.content_type.lower()
+    textual = not kind or any(word in kind for word in ("text/", "json", "xml", "script", "yaml"))
+    prose = not kind or "plain" in kind or "markdown" in kind
+    return Analysis(), find(body, url, prose=prose) if textual else References()
 
 
 def _is_html(reply: http.HttpReply) -> bool:
@@ -186,6 +220,10 @@ SPEC = ToolSpec(
         "canary_executable",
         "a11y",
         "secrets",
+        "links",
+        "paths",
+        "forms",
+        "routes",
         "unjudged",
         "p50_ms",
         "p95_ms",

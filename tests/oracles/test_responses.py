@@ -86,8 +86,11 @@ def test_versions() -> None:
 
 
 def test_a_header_that_the_other_pages_have() -> None:
-    safe = {"content_type": "text/html", "headers": {"content-security-policy": "default-src 'self'"}}
-    bare = {"content_type": "text/html", "headers": {"date": "x"}}
+    safe: dict[str, Any] = {
+        "content_type": "text/html",
+        "headers": {"content-security-policy": "default-src 'self'"},
+    }
+    bare: dict[str, Any] = {"content_type": "text/html", "headers": {"date": "x"}}
     assert said(got("a", **safe), got("b", **safe), got("c", **bare)) == ["header-regression"]
     assert said(got("a", **safe), got("c", **bare)) == []
     assert said(got("a", **safe), got("b", **bare), got("c", **bare)) == []

@@ -1,0 +1,342 @@
+"""The explorer of pages: it finds all of a site, asks every input in turn, and ends."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.frontier import FIRST, MAX_PAGES, SAMPLES
+from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.web import (
+    FACTS,
+    QUIET,
+    REVISITS,
+    Comparison,
+    DeadLink,
+    RouteCheck,
+    Visit,
+    WebExplorer,
+)
+from fleet.personas.model import Step
+from tests.drivers.rookery import GROUND, PAGES, PLATFORM, Page, Rookery, served
+
+
+def paths(asked: list[str]) -> set[str]:
+    return {url.partition("?")[0] for url in asked}
+
+
+def test_it_reads_every_page_before_it_asks_any_input() -> None:
+    site = Rookery()
+    site.explore(calls=90)
+    assert set(PAGES) <= paths(site.fetched)
+    first = [type(one) for one in site.asked]
+    inputs = first.index(Question)
+    assert set(first[:inputs]) == {Visit, RouteCheck, DeadLink, Comparison}
+    assert inputs < 70
+
+
+def test_it_asks_each_documented_route_beside_its_document_with_values_filled_in() -> None:
+    site = Rookery()
+    site.explore()
+    checks = [one for one in site.asked if isinstance(one, RouteCheck)]
+    asked = [tuple(step.args["url"] for step in one.steps) for one in checks]
+    guide = "{site}/field-guide.md"
+    assert (guide, "{site}/eggs/1") in asked
+    assert {url for document, url in asked if document == guide and "tides" in url} == {
+        "{site}/tides?of=0x1111111111111111111111111111111111111111&kind=high",
+        "{site}/tides?of=0x1111111111111111111111111111111111111111&kind=low",
+    }
+    assert ("{site}/flock.js", "{site}/ring?band=1") in asked
+    assert not any(step.args.get("method") == "POST" for one in site.asked for step in one.steps)
+    assert "/lay" in paths(site.fetched)
+
+
+def test_a_documented_act_is_asked_only_where_run_and_profile_permit_acts() -> None:
+    web = PLATFORM.web.model_copy(update={"act_paths": ("{site}/lay",)})
+    listed = PLATFORM.model_copy(update={"web": web})
+    tools = GROUND.tools
+    for platform, acts in ((listed, False), (PLATFORM, True)):
+        site = Rookery(ground=Ground(platform=platform, tools=tools, acts=acts))
+        site.explore(calls=2_000)
+        assert not any(one.acts for one in site.asked)
+    site = Rookery(ground=Ground(platform=listed, tools=tools, acts=True))
+    explorer = site.explore(calls=2_000)
+    sent = [step.args for one in site.asked if one.acts for step in one.steps if "method" in step.args]
+    assert sent[0] == {"url": "{site}/lay", "method": "POST", "fields": {"nest": "heron", "eggs": 2}}
+    assert {(one["url"], one["method"]) for one in sent} == {("{site}/lay", "POST")}
+    assert {frozenset(one["fields"]) for one in sent} == {frozenset(("nest", "eggs"))}
+    kept = json.loads(json.dumps(explorer.state()))
+    assert WebExplorer(site.ground, Random("t"), kept).state() == kept
+
+
+def test_every_input_gets_its_first_question_before_any_gets_its_second() -> None:
+    site = Rookery()
+    explorer = site.explore(calls=150)
+    points = {
+        (one.point.url.partition("?")[0], one.point.name)
+        for one in explorer.map.inputs.all.values()
+        if one.point
+    }
+    assert {
+        ("{site}/wade", "reeds"),
+        ("{site}/find", "call"),
+        ("{site}/find", "at"),
+        ("{site}/ring", "band"),
+        ("{site}/tides", "of"),
+        ("{site}/tides", "kind"),
+        ("{site}/eggs/1", "2"),
+    } <= points
+    depths = Counter(one.depth for one in explorer.map.inputs.all.values())
+    assert max(depths) - min(depths) <= 1
+
+
+def test_a_link_that_leads_nowhere_is_asked_beside_its_page_and_a_mere_path_is_not() -> None:
+    site = Rookery()
+    site.explore()
+    dead = [tuple(step.args["url"] for step in one.steps) for one in site.asked if isinstance(one, DeadLink)]
+    assert dead == [("{site}/map", "{site}/gone")]
+    assert "/flock.js.map" in site.fetched
+
+
+def test_documents_and_figures_are_compared_in_one_question() -> None:
+    site = Rookery()
+    state = site.explore().state()
+    [compared] = [one for one in site.asked if isinstance(one, Comparison)]
+    assert {step.args["url"] for step in compared.steps} == {
+        "{site}/field-guide.md",
+        "{site}/flock.js",
+        "{site}/ring?band=1",
+        "{site}/hide/deep/one",
+    }
+    later = Rookery()
+    later.explore(state)
+    assert not any(isinstance(one, Comparison) for one in later.asked)
+
+
+def test_a_guessed_parameter_that_a_page_shows_becomes_an_input() -> None:
+    def echoing(path: str, query: Mapping[str, str]) -> Page | int:
+        return ("text/html", f"in {query.get('lang', 'en')}") if path == "/wade" else served(path, query)
+
+    explorer = Rookery(echoing).explore()
+    points = {one.point.name for one in explorer.map.inputs.all.values() if one.point}
+    assert "lang" in points
+    assert "redirect" not in points
+
+
+def test_a_guessed_parameter_that_changes_a_page_is_found_one_by_one() -> None:
+    def reading(path: str, query: Mapping[str, str]) -> Page | int:
+        return 404 if path == "/map" and "file" in query else served(path, query)
+
+    site = Rookery(reading)
+    explorer = site.explore()
+    points = {(one.point.url, one.point.name) for one in explorer.map.inputs.all.values() if one.point}
+    assert ("{site}/map?file=1", "file") in points
+    guessed = {name for url, name in points if url.startswith("{site}/map")}
+    assert guessed == {"file"}
+
+
+def test_an_answer_of_a_new_kind_makes_its_page_worth_more() -> None:
+    explorer = Rookery().explore(calls=600)
+    worth = explorer.map.frontier.worth
+    assert worth["{site}/ring"] >= 3
+    assert worth["{site}/wade"] == 0
+
+
+def test_the_same_seed_asks_the_same_and_another_seed_other_values() -> None:
+    one, other, third = Rookery(), Rookery(), Rookery()
+    one.explore()
+    other.explore()
+    third.explore(seed="t")
+    assert one.asked == other.asked
+    assert one.asked != third.asked
+    visited = [{it.url for it in site.asked if isinstance(it, Visit)} for site in (one, third)]
+    assert visited[0] == visited[1]
+
+
+def test_a_next_run_goes_on_where_this_one_ended() -> None:
+    first = Rookery()
+    state = json.loads(json.dumps(first.explore(calls=120).state()))
+    second = Rookery()
+    explorer = second.explore(state, calls=120)
+    visits = [one for one in second.asked if isinstance(one, Visit)]
+    assert len(visits) <= REVISITS
+    asked_before = {str(one.steps) for one in first.asked if not isinstance(one, Visit)}
+    assert not [one for one in second.asked if str(one.steps) in asked_before]
+    assert min(one.depth for one in explorer.map.inputs.all.values()) >= 1
+
+
+def test_when_all_is_asked_a_run_costs_little_and_asks_with_other_values() -> None:
+    first = Rookery()
+    state = first.explore(calls=20_000).state()
+    assert state["round"] == 1
+    assert first.calls < 6_000
+    quiet = Rookery()
+    after = quiet.explore(state, calls=20_000)
+    assert len(quiet.asked) <= QUIET + REVISITS
+    assert quiet.asked
+    assert after.state()["round"] == 1
+
+
+def test_the_inputs_of_a_page_that_changed_are_asked_again_at_once() -> None:
+    state = Rookery().explore(calls=20_000).state()
+
+    def changed(path: str, query: Mapping[str, str]) -> Page | int:
+        return ("text/html", "a new way to wade") if path == "/wade" else served(path, query)
+
+    site = Rookery(changed)
+    site.explore(state, calls=20_000)
+    asked = [url for url in site.fetched if url.startswith("/wade")]
+    assert len(site.asked) > QUIET + REVISITS
+    assert len(asked) > 20
+    again = Rookery(changed)
+    again.explore(Rookery(changed).explore(site.explore(state, calls=20_000).state()).state())
+    assert len(again.asked) <= QUIET + REVISITS
+
+
+TRAPS: Mapping[str, Any] = {
+    "calendar": lambda path, at: f'<a href="/cal/{at}/11">next</a><a href="/cal/{at}/12">on</a>',
+    "sessions": lambda path, at: (
+        f'<a href="{path}?sid={at * 7919:016x}">on</a><a href="/s/{at:032x}/x">on</a>'
+    ),
+    "deeper": lambda path, at: f'<a href="{path.rstrip("/")}/down">on</a>',
+    "words": lambda path, at: "".join(f'<a href="{path}/{word(at, n)}">on</a>' for n in range(20)),
+    "flat": lambda path, at: "".join(f'<a href="/{word(at, n)}">on</a>' for n in range(50)),
+    "parameters": lambda path, at: "".join(f'<a href="?{word(at, n)}=1">on</a>' for n in range(50)),
+}
+
+
+def word(at: int, number: int) -> str:
+    return "".join("abcdefghij"[int(digit)] for digit in str(at * 100 + number))
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_a_trap_ends(trap: str) -> None:
+    at = 0
+
+    def endless(path: str, query: Mapping[str, str]) -> Page | int:
+        nonlocal at
+        at += 1
+        return "text/html", TRAPS[trap](path, at)
+
+    site = Rookery(endless)
+    explorer = site.explore(calls=400)
+    visits = [one for one in site.asked[: FIRST + 200] if isinstance(one, Visit)]
+    assert len(visits) <= FIRST + 60
+    assert len(explorer.map.frontier.pages) <= MAX_PAGES
+    assert not isinstance(site.asked[-1], Visit)
+    templates = Counter(page.template for page in explorer.map.frontier.pages.values() if page.status)
+    assert max(templates.values()) <= SAMPLES
+    assert len(json.dumps(explorer.state())) < 1 << 20
+
+
+HOSTILE = [
+    "http://evil.test/",
+    "//evil.test/x",
+    "http://rookery.test@evil.test/",
+    "http://rookery.test:81/",
+    "https://rookery.test/",
+    "\\\\evil.test\\x",
+    "/{name}/{face:heron}{run}",
+    "{proxy}.evil.test",
+    "http://[::1",
+    "/a\r\nb",
+    "/%00",
+    "?" + "&".join(f"p{at}=1" for at in range(99)),
+    "../" * 50,
+    "x" * 5_000,
+    "javascript:alert(1)",
+    "\ud800",
+]
+
+
+def test_it_never_leaves_the_platform_and_a_link_is_never_a_placeholder() -> None:
+    site = Rookery()
+    explorer = WebExplorer(GROUND, Random("s"), {})
+    start = Question((Step(tool="qa_fetch", args={"url": "{site}/"}),))
+    lists = {"links": HOSTILE, "paths": HOSTILE, "routes": [f"GET {one}" for one in HOSTILE]}
+    forms = [{"method": "GET", "action": one, "fields": {one: one}} for one in HOSTILE]
+    explorer.tell(start, [{"status": 200, "content_type": "text/html", **lists, "forms": forms}])
+    for _ in range(40):
+        for question in explorer.ask(48):
+            assert "{run}" not in str(question.steps)
+            assert "{name}" not in str(question.steps)
+            explorer.tell(question, [site.fetch(step.args) for step in question.steps])
+    json.dumps(explorer.state()).encode()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(HOSTILE),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=8,
+)
+RESULTS = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(
+        ("status", "links", "paths", "routes", "forms", "text", "content_type", "headers", "sha256"), JSON
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(-1, 60), st.lists(RESULTS, max_size=3)), max_size=12))
+def test_it_asks_at_most_what_it_may_whatever_it_is_told(
+    turns: list[tuple[int, list[dict[str, Any]]]],
+) -> None:
+    explorer = WebExplorer(GROUND, Random("s"), {})
+    for most, results in turns:
+        questions = explorer.ask(most)
+        assert sum(len(one.steps) for one in questions) <= max(most, 0)
+        for question in questions:
+            explorer.tell(question, results[: len(question.steps)])
+    assert explorer.state()
+
+
+@pytest.mark.parametrize(
+    "damage", [{}, {"frontier": 1}, {"inputs": [[1]]}, {"routes": [["a"]]}, {"known": None}]
+)
+def test_a_state_that_it_does_not_understand_is_ignored(damage: dict[str, Any]) -> None:
+    state = Rookery().explore(calls=60).state()
+    fresh = WebExplorer(GROUND, Random("s"), {}).state()
+    broken = WebExplorer(GROUND, Random("s"), {**state, **damage, "version": 99 if not damage else 1})
+    assert broken.state() == fresh or damage == {"known": None}
+
+
+def test_a_page_that_could_not_be_read_is_not_asked_again_in_this_run() -> None:
+    explorer = WebExplorer(GROUND, Random("s"), {})
+    asked: Counter[str] = Counter()
+    for _ in range(20):
+        for question in explorer.ask(48):
+            asked[str(question.steps)] += 1
+            explorer.tell(question, [])
+    assert set(asked.values()) == {1}
+
+
+def test_what_has_no_base_is_looked_for_at_site_and_proxy_before_it_is_a_documented_route() -> None:
+    web = {"site": "http://a.test", "proxy": "http://b.test"}
+    platform = PLATFORM.model_copy(update={"web": PLATFORM.web.model_copy(update=web)})
+    explorer = WebExplorer(type(GROUND)(platform=platform, tools=GROUND.tools, acts=False), Random("s"), {})
+    guide = "{site}/field-guide.md"
+    checks = []
+    for _ in range(30):
+        for question in explorer.ask(48):
+            checks += [question] if isinstance(question, RouteCheck) else []
+            results = []
+            for step in question.steps:
+                url = step.args["url"]
+                there = url in (guide, "{proxy}/tides?of=1")
+                routes = ["GET /tides?of=1"] if url == guide else []
+                results.append({"status": 200 if there else 404, "routes": routes, "text": url})
+            explorer.tell(question, results)
+    assert [[step.args["url"] for step in one.steps] for one in checks] == [[guide, "{proxy}/tides?of=1"]]
+
+
+def test_the_questions_of_a_run_fit_its_documents() -> None:
+    assert FACTS <= 16
