@@ -23,16 +23,17 @@ def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     if not _is_source(last):
         return
     mine = statements(last.result)
-    told: set[str] = set()
+    told: set[tuple[str, ...]] = set()
     for at, other in enumerate(seen[:-1]):
         if not _is_source(other) or route(other.args) == route(last.args) or not _comparable(other, last):
             continue
         theirs = statements(other.result)
         for key in sorted(mine.keys() & theirs.keys()):
             one, two = theirs[key], mine[key]
-            if one.value == two.value or one.fact in told or {one.fact} & _of_profile(facts):
+            drift = (one.unit, one.value, two.value)  # the same change in another sentence is the same defect
+            if one.value == two.value or {drift, (one.fact,)} & told or one.fact in _of_profile(facts):
                 continue
-            told.add(one.fact)
+            told |= {drift, (one.fact,)}
             yield _observed(route(other.args), one, route(last.args), two, (at,))
     for key, value in _profile(facts).items():
         if key in mine and mine[key].value != value.value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from fleet.findings.sighting import Sighting
 from fleet.oracles import traces
@@ -126,37 +125,6 @@ def _field(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield _observed(seen, found, "a quoted text becomes a field of the answer", "json-field", "text")
 
 
-def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The foreign host that the value names is where the answer leads; without the value it does not."""
-    found = _read(seen)
-    asked = _foreign_host(found.values[-1]) if found else ""
-    if found is None or not asked:
-        return
-    last, first = (_leads(each) for each in (seen[-1], seen[0]))
-    if last == asked and first != asked:
-        yield _observed(seen, found, f"redirects to the foreign host {asked}", "redirect", "location")
-
-
-def _leads(call: Exchange) -> str:
-    """The host to which an answer redirects, as a browser reads it; "" for the platform itself."""
-    to = str(call.result.get("location", "")) if 300 <= _status(call) < 400 else ""
-    if not to:
-        refresh = str(dict(call.result.get("headers", {})).get("refresh", ""))
-        to = refresh.partition("=")[2].strip("'\" ") if "url=" in refresh.lower() else ""
-    return _foreign_host(to)
-
-
-def _foreign_host(url: str) -> str:
-    """The host of a URL that leaves the page's own, as a browser reads it (backslashes are slashes)."""
-    text = re.sub(r"[\t\r\n]", "", url.strip()).replace("\\", "/")
-    text = re.sub(r"(?i)^(https?):/{0,}", r"\1://", text)
-    text = re.sub(r"^/{2,}", "//", text)
-    try:
-        return (urlsplit(text).hostname or "") if text.startswith(("http", "//")) else ""
-    except ValueError:
-        return ""
-
-
 def _holds(value: str) -> bool | None:
     """Whether the condition in a value is true; None without one."""
     pair = _PAIR.search(value)
@@ -198,7 +166,6 @@ def _asked(*pairs: tuple[str, dict[str, Any]], **more: Any) -> tuple[Exchange, .
 
 
 _OK: dict[str, Any] = {"status": 200, "text": "moss"}
-_EVIL = "https%3A%2F%2Fqa1.evil.test%2F"
 _TRUE, _FALSE = "moss%27%20AND%20%271%27%3D%271", "moss%27%20AND%20%271%27%3D%272"
 _NONE: dict[str, Any] = {"status": 200, "text": "none"}
 _DOTS = "..%2F..%2Fetc%2Fpasswd"
@@ -283,18 +250,6 @@ ORACLES = (
         _field,
         _asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a","qa12345":"1"}'})),
         _asked(("moss", _OK), ("a%22%2C%22qa12345%22%3A%221", {"text": '{"q":"a\\",\\"qa12345\\":\\"1"}'})),
-        "medium",
-    ),
-    _one(
-        "open-redirect",
-        "an input never chooses a foreign host that the platform redirects to",
-        "CWE-601",
-        _redirect,
-        _asked(
-            ("%2Fa", {"status": 302, "location": "/a"}),
-            (_EVIL, {"status": 302, "location": "//qa1.evil.test/"}),
-        ),
-        _asked(("%2Fa", {"status": 302, "location": "/a"}), (_EVIL, {"status": 302, "location": "/"})),
         "medium",
     ),
 )

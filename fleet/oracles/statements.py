@@ -107,7 +107,9 @@ def _of_sentences(text: str) -> Iterator[Statement]:
         if not 12 <= len(said) <= 300 or _VAGUE.search(said):
             continue
         amounts = [*_amounts(said)]
-        yield from _known(said, amounts)
+        if known := [*_known(said, amounts)]:
+            yield from known
+            continue
         template = said
         shown: list[tuple[str, str, str]] = []
         for start, end, unit, value in reversed(amounts):

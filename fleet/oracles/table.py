@@ -13,6 +13,7 @@ NAMES = (
     "replies",
     "publications",
     "injections",
+    "redirects",
     "origins",
     "responses",
     "documented",

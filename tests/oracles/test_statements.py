@@ -95,3 +95,8 @@ def test_the_title_names_both_sources_and_both_values() -> None:
     assert titles(
         source(GUIDE, "A message costs 0.01 credits."), source("m", "A message costs 1 credit.")
     ) == ["price of one call: {site}/guide.txt states 0.01 credits, {site}/m states 1 credit"]
+
+
+def test_one_drift_is_one_defect_in_however_many_sentences() -> None:
+    said = "A message costs {0} credits. The limit of a gift is {0} credits per name."
+    assert len(titles(source(GUIDE, said.format("0.01")), source("m", said.format("1")))) == 1
