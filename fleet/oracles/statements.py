@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from fleet.oracles.passages import is_html, leaves, parsed, visible
@@ -74,16 +75,20 @@ class Statement:
     shown: str
 
 
-def statements(result: Mapping[str, Any]) -> dict[str, Statement]:
+def statements(result: Mapping[str, Any]) -> Mapping[str, Statement]:
     """What one answer states, by fact and unit; what it states twice with different values is left out."""
-    text = str(result.get("text", ""))
+    return _stated(str(result.get("text", "")), is_html(result))
+
+
+@lru_cache(maxsize=64)  # each source of a question is compared with each other one
+def _stated(text: str, html: bool) -> Mapping[str, Statement]:
     document = parsed(text)
     found: dict[str, set[Statement]] = defaultdict(set)
     if isinstance(document, dict):
         made = [*_of_fields(document)]
         spoken = [value for _, value in leaves(document) if isinstance(value, str) and " " in value]
     else:
-        made, spoken = [], [visible(text) if is_html(result) else text]
+        made, spoken = [], [visible(text) if html else text]
     for words in spoken:
         made += [*_of_sentences(words)]
     for one in made:
