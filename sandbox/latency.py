@@ -55,7 +55,8 @@ def check(repeat: int, rate: float) -> None:
     """Mistake unless these are within the limits."""
     if not 0 <= rate <= MAX_RATE:
         raise Mistake(f"/args/rate: expected 0 (one request after the other) to {MAX_RATE:g} a second")
-    if not 1 <= repeat <= (most := MAX_SAMPLES if rate else MAX_REPEAT):
+    most = MAX_SAMPLES if rate else MAX_REPEAT
+    if not 1 <= repeat <= most:
         raise Mistake(f"/args/repeat: expected 1 to {most}")
     if rate and repeat / rate > MAX_SECONDS:
         raise Mistake(f"/args/rate: {repeat} requests take more than {MAX_SECONDS:g} s; use a higher rate")

@@ -113,6 +113,7 @@ async def test_without_a_schedule_there_are_no_samples() -> None:
         ({"rate": MAX_RATE + 1}, "/args/rate: expected 0 (one request after the other) to 10 a second"),
         ({"rate": -1.0}, "/args/rate: expected 0 (one request after the other) to 10 a second"),
         ({"rate": 10.0, "repeat": MAX_SAMPLES + 1}, "/args/repeat: expected 1 to 100"),
+        ({"rate": 10.0, "repeat": 0}, "/args/repeat: expected 1 to 100"),
         ({"repeat": 51}, "/args/repeat: expected 1 to 50"),
         ({"rate": 2.0, "repeat": 30}, "/args/rate: 30 requests take more than 12 s; use a higher rate"),
     ],
