@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 MAX_TOOLS = 32
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -19,6 +21,7 @@ class ReplyParts:
     caller: str = ""
     turns: int = 0
     shaped: bool = False  # at least one candidate was seen
+    halves: bool = False  # a part ends or begins inside a character
 
 
 def read(documents: Iterable[Any]) -> ReplyParts:
@@ -39,7 +42,9 @@ def read(documents: Iterable[Any]) -> ReplyParts:
 
 def _parts(said: ReplyParts, content: object) -> None:
     for part in _objects(content.get("parts") if isinstance(content, dict) else None):
-        said.text += _text(part.get("text"))
+        text = _text(part.get("text"))
+        said.text += text
+        said.halves = said.halves or _HALF.search(text) is not None
         call = part.get("functionCall")
         if isinstance(call, dict) and len(said.tools) < MAX_TOOLS:
             said.tools.append(_text(call.get("name"))[:64])

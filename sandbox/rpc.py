@@ -91,9 +91,10 @@ def submit(key: str, to: str, data: str, gas: int, deadline: Deadline) -> TxRece
     )
 
 
-def token(key: str, route: str, deadline: Deadline) -> str:
-    """A fresh call token; asked for again before every request, so a stale one is never sent."""
-    answer = _post("/auth", {"key": key, "route": route}, deadline)
+def token(key: str, route: str, deadline: Deadline, age: int = 0) -> str:
+    """A fresh call token, asked for again before every request; `age` in seconds dates it back."""
+    asked = {"key": key, "route": route} | ({"age": age} if age else {})
+    answer = _post("/auth", asked, deadline)
     if not isinstance(answer, dict) or not isinstance(answer.get("token"), str):
         raise _service_error(answer)
     return str(answer["token"])

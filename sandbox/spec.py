@@ -136,6 +136,8 @@ class ToolSpec:
     """Label of a throwaway key that is created before the first call."""
     batches: bool = False
     """Whether an explorer's calls of it may share one jail."""
+    lends: Mapping[str, str] = field(default_factory=dict)
+    """By the value of an argument: the label of another throwaway key that such a call needs."""
 
     asks: tuple[str, ...] = ()
     """The request in a finding's words, with `{argument}`; a part after the first is left out if one of its

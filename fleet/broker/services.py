@@ -19,6 +19,8 @@ Service = Callable[[bytes, EgressEntry], Awaitable[Answer]]
 
 SETTLE_S = 60.0
 """Longest that a transaction in flight may keep a call's egress open after the jail is gone."""
+MAX_AGE_S = 400 * 86_400
+"""Seconds that the clock of a token may be off, in either direction."""
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
@@ -33,8 +35,8 @@ class TxPort(Protocol):
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
         """`{"tx","status","gas_used","block","reverted"}`; raises Refused, TxFailed, Unreachable."""
 
-    async def token(self, key: str, route: str) -> dict[str, Any]:
-        """`{"token": "<addr>:<ts>:<sig>", "address"}`, fresh."""
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
+        """`{"token": "<addr>:<ts>:<sig>", "address"}`, fresh; or dated `age` seconds back."""
 
 
 class Services:
@@ -79,12 +81,14 @@ class Services:
         return await self._act(self._tx.submit(key, to, plain, int(value), gas))
 
     async def auth(self, body: bytes, entry: EgressEntry) -> Answer:
-        asked = {"route": ""} | _object(body, {"key", "route"})
-        key, route = _match(asked, "key", _LABEL), _match(asked, "route", _ROUTE)
+        asked = {"route": "", "age": 0} | _object(body, {"key", "route", "age"})
+        key, route, age = _match(asked, "key", _LABEL), _match(asked, "route", _ROUTE), asked["age"]
+        if type(age) is not int or abs(age) > MAX_AGE_S:
+            raise Denied("shape", f"age: expected an integer of at most {MAX_AGE_S}", status=400)
         entry.what = f"{key}:{route}"
         if self._tx is None:
             raise Denied("no-tx", "this call has no keys")
-        return await self._act(self._tx.token(key, route))
+        return await self._act(self._tx.token(key, route, age))
 
     async def _act(self, act: Coroutine[Any, Any, dict[str, Any]]) -> Answer:
         """Run to completion even when the jail ends: never cut between a signature and its receipt."""

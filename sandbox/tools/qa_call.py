@@ -1,12 +1,12 @@
-"""One agent turn through the proxy under the run's throwaway identity, and its cost."""
+"""One agent turn through the proxy under a throwaway identity of the run, and its cost."""
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from sandbox import abi, agent_reply, http, rpc, strict_json
+from sandbox import abi, agent_reply, call_request, http, rpc, strict_json
 from sandbox.contract import CLAIM_DAILY
 from sandbox.errors import Deadline, Failure, JailBroken, hint
 from sandbox.gas import limit
@@ -16,20 +16,34 @@ from sandbox.sse import Decoder, StreamFault
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
-KEY = "caller"
+KEY, OTHER = call_request.CALLERS
 MAX_REPLY = 4_000
 PAYMENT_REQUIRED = 402
 UNAUTHORIZED = 401
 SKEW_S = 60.0
 """Seconds; the platform may refuse a token that is off by more."""
+MAX_TERMS = 12
+MAX_WEI_DIGITS = 19
+"""A price of so many digits is left out: an expectation cannot count it."""
+
+_TERM = re.compile(r"limit|quota|retry-after|price|cost|credit|charge")
+_PRICES = frozenset(
+    f"{word}{unit}"
+    for word in ("price", "callprice", "cost", "callcost", "charge", "charged", "fee", "debited")
+    for unit in ("wei", "inwei")
+)
+"""Keys, in lower case without `_` and `-`, under which an answer says in wei what its call costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`claim_from` is put into the body as a false sender; `raw` is sent verbatim instead of a valid body.
+    """`claim_from` is a false sender: an address, the label of an identity, or `owner` for the agent's owner.
+    It is put into the body as `from`, or where `claim_fields` and `claim_headers` say.
 
-    With `fund`, a 402 is answered once: claim the daily credit and call again. `unsigned` leaves the
-    caller's token out.
+    `raw` is sent verbatim instead of a valid body. With `fund`, a 402 is answered once: claim the daily
+    credit and call again. `unsigned` leaves the caller's token out, as `token = "none"` does; the tokens are
+    those of call_request.TOKENS. `twice` sends the very same request again. `fill` characters of the
+    repeated `unit` follow the message. `caller` is `caller` or `other`, two identities of the run.
     """
 
     target: str
@@ -39,6 +53,13 @@ class Args:
     fund: bool = True
     raw: str = ""
     unsigned: bool = False
+    caller: str = KEY
+    token: str = "good"
+    twice: bool = False
+    claim_fields: tuple[str, ...] = ()
+    claim_headers: tuple[str, ...] = ()
+    fill: int = 0
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +67,12 @@ class Result(ToolAnswer):
     """`charged` is creditOf before minus after, in wei, 0 on a platform without credits; `caller` is the
     sender by the platform's account.
 
-    `stream_ok` is true for a stream with valid framing, UTF-8, JSON and finish reason.
+    `stream_ok` is true for a stream with valid framing, UTF-8, JSON and finish reason. `empty`: an answer
+    without text and without a tool call. `claimed` is the false sender as it was sent, `charged_claimed` what
+    the call cost it if it is an identity of this run. `status_again`, `error_again` and `charged_again` are
+    those of a request sent twice. `advertised_wei` is the cost by the answer's own word, `terms` are its
+    headers about limits and costs. `credit` is the caller's before the call, in digits: it may be more
+    wei than an expectation can count.
     """
 
     reply: str = ""
@@ -60,35 +86,91 @@ class Result(ToolAnswer):
     stream_error: str = ""
     events: int = 0
     address: str = ""
+    empty: bool = False
+    claimed: str = ""
+    charged_claimed: int = 0
+    status_again: int = 0
+    error_again: str = ""
+    charged_again: int = 0
+    advertised_wei: int = 0
+    terms: tuple[str, ...] = ()
+    credit: str = ""
 
 
 def run(args: Args, ctx: Context) -> Result:
     require_name(args.target, "/args/target")
     if not ctx.call_url:
         raise Mistake("/tool: the profile does not say how agents are called here")
-    if KEY not in ctx.keys:
-        raise JailBroken("this run has no caller key")
+    call_request.checked(
+        args.caller, args.token, args.fill, args.claim_fields, args.claim_headers, ctx.token_header
+    )
+    if args.caller not in ctx.keys:
+        raise JailBroken(f"this run has no {args.caller} key")
     deadline = Deadline(ctx.deadline_s * 0.9)
-    before = _credit(ctx, deadline)
-    reply = _send(args, ctx, deadline)
+    call = _Call(args, ctx, deadline, call_request.claimed(args.claim_from, args.target, ctx, deadline))
+    before = call.credit()
+    reply = call.send()
     if reply.status == PAYMENT_REQUIRED and args.fund and "claimDaily" not in ctx.lacks:
-        _claim(ctx, deadline)
-        before = _credit(ctx, deadline)
-        reply = _send(args, ctx, deadline)
-    return _result(args, ctx, reply, charged=before - _credit(ctx, deadline))
+        _claim(args.caller, ctx, deadline)
+        before = call.credit()
+        reply = call.send()
+    after = call.credit()
+    again = call.send(again=True) if args.twice else None
+    return _result(call, reply, again, before=before, after=after)
 
 
-def _send(args: Args, ctx: Context, deadline: Deadline) -> http.HttpReply:
-    """Send one request with a fresh token: a stale one is never sent."""
-    token = "" if args.unsigned else rpc.token(KEY, ctx.route, deadline)
-    headers = {"content-type": "application/json"} | ({ctx.token_header: token} if token else {})
-    url = http.absolute(ctx.stream_url if args.stream else ctx.call_url, "/ctx/proxy")
-    reply = http.send(http.HttpRequest("POST", url, headers, _body(args), encodings="identity"), deadline)
-    if reply.by_broker:
-        raise rpc.denial(reply)
-    if token and reply.status == UNAUTHORIZED and abs(off := _skew(token, reply)) > SKEW_S:
-        raise Failure("internal", f"our clock and the platform's are {off:+.0f} s apart", status=reply.status)
-    return reply
+class _Call:
+    """One request, and the credits that it may cost."""
+
+    def __init__(self, args: Args, ctx: Context, deadline: Deadline, claimed: str) -> None:
+        self.args, self.ctx, self.claimed = args, ctx, claimed
+        self._deadline, self._request = deadline, http.HttpRequest("POST", "")
+        self._token = ""
+        self.stranger_before = self.stranger_credit()
+
+    def send(self, *, again: bool = False) -> http.HttpReply:
+        """Send the request with a fresh token, or the one before once more as it was."""
+        if not again:
+            self._request = self._written()
+        reply = http.send(self._request, self._deadline)
+        if reply.by_broker:
+            raise rpc.denial(reply)
+        off = _skew(self._token, reply) if self.args.token == "good" and self._token else 0.0
+        if reply.status == UNAUTHORIZED and abs(off) > SKEW_S:
+            raise Failure(
+                "internal", f"our clock and the platform's are {off:+.0f} s apart", status=reply.status
+            )
+        return reply
+
+    def _written(self) -> http.HttpRequest:
+        args, ctx = self.args, self.ctx
+        variant = "none" if args.unsigned else args.token
+        self._token = token = call_request.token(variant, args.caller, ctx, self._deadline)
+        headers = {"content-type": "application/json"} | ({ctx.token_header: token} if token else {})
+        headers |= dict.fromkeys(args.claim_headers, self.claimed) if self.claimed else {}
+        fields = args.claim_fields if args.claim_fields or args.claim_headers else ("from",)
+        message = call_request.spoken(args.message, args.fill, args.unit)
+        body = call_request.body(args.target, message, self.claimed, fields if self.claimed else ())
+        url = http.absolute(ctx.stream_url if args.stream else ctx.call_url, "/ctx/proxy")
+        return http.HttpRequest(
+            "POST", url, headers, args.raw.encode() if args.raw else body, encodings="identity"
+        )
+
+    def credit(self) -> int:
+        """The caller's credit; if unreadable, the call fails: `charged` is never a guess."""
+        return self._credit(self.ctx.keys[self.args.caller])
+
+    def stranger_credit(self) -> int:
+        """The credit of a claimed sender that is an identity of this run; nothing else spends it."""
+        label = self.args.claim_from
+        ours = label in call_request.CALLERS and label != self.args.caller and label in self.ctx.keys
+        return self._credit(self.ctx.keys[label]) if ours else 0
+
+    def _credit(self, address: str) -> int:
+        if "creditOf" in self.ctx.lacks:
+            return 0
+        (credit,) = rpc.view(self.ctx, "creditOf", address, deadline=self._deadline)
+        return int(str(credit))
 
 
 def _skew(token: str, reply: http.HttpReply) -> float:
@@ -99,35 +181,23 @@ def _skew(token: str, reply: http.HttpReply) -> float:
         return 0.0
 
 
-def _body(args: Args) -> bytes:
-    if args.raw:
-        return args.raw.encode()
-    claim = {"from": args.claim_from} if args.claim_from else {}
-    contents = [{"role": "user", "parts": [{"text": args.message}]}]
-    return json.dumps({"agent": args.target, "contents": contents, **claim}).encode()
-
-
-def _claim(ctx: Context, deadline: Deadline) -> None:
-    receipt = rpc.submit(KEY, ctx.diamond, abi.encode_call(CLAIM_DAILY, ()), limit(ctx, "small"), deadline)
+def _claim(label: str, ctx: Context, deadline: Deadline) -> None:
+    receipt = rpc.submit(label, ctx.diamond, abi.encode_call(CLAIM_DAILY, ()), limit(ctx, "small"), deadline)
     if receipt.status != 1:
         raise Failure("reverted", f"claimDaily failed: {receipt.reverted or 'status 0'}")
 
 
-def _credit(ctx: Context, deadline: Deadline) -> int:
-    """The caller's credit; if unreadable, the call fails: `charged` is never a guess."""
-    if "creditOf" in ctx.lacks:
-        return 0
-    (credit,) = rpc.view(ctx, "creditOf", ctx.keys[KEY], deadline=deadline)
-    return int(str(credit))
-
-
-def _result(args: Args, ctx: Context, reply: http.HttpReply, *, charged: int) -> Result:
+def _result(
+    call: _Call, reply: http.HttpReply, again: http.HttpReply | None, *, before: int, after: int
+) -> Result:
+    args, ctx = call.args, call.ctx
     failed = reply.status >= 400
     streamed = args.stream and not failed
     documents, fault = _stream(reply) if streamed else _document(reply)
     said = agent_reply.read(documents)
-    if streamed and not fault and not said.finish:
-        fault = "the stream ends without a finish reason"
+    if streamed and not fault:
+        fault = "half of a character in an event" if said.halves else ""
+        fault = fault or ("" if said.finish else "the stream ends without a finish reason")
     nonsense = not failed and not streamed and not said.shaped
     text = said.text if said.shaped else decode(reply.body)
     error = f"HTTP {reply.status}: {_reason(documents, reply)}" if failed else fault
@@ -139,7 +209,7 @@ def _result(args: Args, ctx: Context, reply: http.HttpReply, *, charged: int) ->
         hint=hint(reply.status, text) if failed else "",
         reply=clean(mask(text)[0], MAX_REPLY),
         status=reply.status,
-        charged=charged,
+        charged=before - after,
         caller=clean(said.caller, 100),
         tool_calls=tuple(clean(name, 64) for name in said.tools),
         finish_reason=clean(said.finish, 40),
@@ -147,8 +217,38 @@ def _result(args: Args, ctx: Context, reply: http.HttpReply, *, charged: int) ->
         stream_ok=streamed and not fault,
         stream_error=clean(fault, 200) if streamed else "",
         events=len(documents) if streamed else 0,
-        address=ctx.keys[KEY],
+        address=ctx.keys[args.caller],
+        empty=said.shaped and not (failed or said.text or said.tools),
+        claimed=clean(call.claimed, 100),
+        charged_claimed=call.stranger_before - call.stranger_credit(),
+        status_again=again.status if again else 0,
+        error_again=_error_again(again),
+        charged_again=after - call.credit() if again else 0,
+        advertised_wei=next(filter(None, map(_advertised, documents)), 0),
+        terms=_terms(reply),
+        credit=str(before),
     )
+
+
+def _error_again(again: http.HttpReply | None) -> str:
+    if again is None or again.status < 400:
+        return ""
+    return clean(mask(f"HTTP {again.status}: {_reason(_document(again)[0], again)}")[0], 300)
+
+
+def _advertised(document: object) -> int:
+    """What an answer says that its call costs, in wei; 0 where it does not say so."""
+    inner = list(document.values()) if isinstance(document, dict) else []
+    for table in (document, *inner[:32]):
+        for key, value in list(table.items())[:32] if isinstance(table, dict) else ():
+            if key.lower().replace("_", "").replace("-", "") in _PRICES and str(value).isdecimal():
+                return int(str(value)) if len(str(value)) < MAX_WEI_DIGITS else 0
+    return 0
+
+
+def _terms(reply: http.HttpReply) -> tuple[str, ...]:
+    told = (f"{name}: {value}" for name, value in sorted(reply.headers.items()) if _TERM.search(name))
+    return tuple(clean(mask(term)[0], 120) for term, _ in zip(told, range(MAX_TERMS), strict=False))
 
 
 def _stream(reply: http.HttpReply) -> tuple[list[object], str]:
@@ -193,6 +293,7 @@ SPEC = ToolSpec(
     points_at={"target": Points.AGENT},
     reaches="proxy",
     needs_key=KEY,
+    lends={OTHER: OTHER, "foreign": OTHER},
     asks=("a call of {target}",),
     ends_in="status",
     judged_as=("reply",),
@@ -210,6 +311,9 @@ SPEC = ToolSpec(
         "charged",
         "caller",
     }
-    | {"tool_calls", "finish_reason", "turns", "stream_ok", "stream_error", "events", "address"},
-    volatile=VOLATILE | {"address", "caller", "charged"},
+    | {"tool_calls", "finish_reason", "turns", "stream_ok", "stream_error", "events", "address"}
+    | {"token", "twice", "claim_fields", "claim_headers", "fill", "unit", "empty", "claimed", "terms"}
+    | {"charged_claimed", "status_again", "error_again", "charged_again", "advertised_wei", "credit"},
+    volatile=VOLATILE
+    | {"address", "caller", "charged", "claimed", "charged_claimed", "charged_again", "credit", "terms"},
 )

@@ -157,5 +157,5 @@ class Dropping:
                 return {"tx": "0x" + "ab" * 32, "status": 1, "gas_used": 50_000, "block": 1, "reverted": ""}
         return await self._port.submit(key, to, data, value, gas)
 
-    async def token(self, key: str, route: str) -> dict[str, Any]:
-        return await self._port.token(key, route)
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
+        return await self._port.token(key, route, age)

@@ -62,10 +62,10 @@ class RunWallet:
         )
         return _answer(await self._send(request, check=False))
 
-    async def token(self, key: str, route: str) -> dict[str, str]:
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, str]:
         """A fresh call token of one throwaway key; Refused when the run has no such key."""
         secret = self.scope.keys.get(key)
-        stamp = int(self._clock.now().timestamp())
+        stamp = int(self._clock.now().timestamp()) - age
         token = auth_token(self._auth_scope, secret, stamp, route)
         return {"token": token, "address": token.partition(":")[0]}
 

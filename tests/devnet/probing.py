@@ -73,9 +73,9 @@ class Keys:
             "reverted": "",
         }
 
-    async def token(self, key: str, route: str) -> dict[str, Any]:
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         secret = self.secrets[key]
-        token = auth_token("localharness-proxy", secret, int(time.time()), route)
+        token = auth_token("localharness-proxy", secret, int(time.time()) - age, route)
         return {"token": token, "address": address_of(secret)}
 
 
@@ -110,7 +110,7 @@ class ProbingSession:
     async def call(
         self, tool: str, args: Mapping[str, Any], *, probe: str = "", proof: bool = False
     ) -> Answer:
-        for label in {"caller", str(args.get("name") or "caller")} - self.keys.secrets.keys():
+        for label in {"caller", "other", str(args.get("name") or "caller")} - self.keys.secrets.keys():
             await self.keys.add(label)
         listener = socket.create_server(("127.0.0.1", 0))
         broker = Broker(EgressPolicy.of(self.platform), self.keys)

@@ -60,6 +60,11 @@ async def test_a_token_for_a_route() -> None:
     signer = Signer()
     status, answer, _ = await ask(signer, "/auth", {"key": "caller", "route": "gemini"})
     assert (status, answer["address"], signer.tokens) == (200, CALLER, [("caller", "gemini")])
+    old = await ask(signer, "/auth", {"key": "caller", "route": "gemini", "age": 60})
+    assert (old[0], old[1]["token"]) == (200, f"{CALLER}:2-60:0xsig")
+    for age in (1 << 40, -(1 << 40), "60", 1.5, True):
+        assert (await ask(signer, "/auth", {"key": "caller", "age": age}))[1]["rule"] == "shape"
+    assert len(signer.tokens) == 2
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,15 @@ async def test_a_call_is_given_every_key_and_their_files_are_read_once(tmp_path:
         assert wallet.addresses().keys() == {name, CALLER}
         (table.folder / "keys" / CALLER).unlink()
         assert wallet.addresses().keys() == {name, CALLER}
+
+
+async def test_a_second_identity_is_made_when_a_call_needs_it(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        wallet = Wallet(table.world, RUN)
+        for args in ({"caller": "other"}, {"token": "foreign"}, {"claim_from": "other"}):
+            await wallet.ready("qa_call", {"target": "a", "message": "x"})
+            await wallet.ready("qa_call", {"target": "a", "message": "x"} | args)
+            assert set(wallet.addresses()) == {CALLER, "other"}
+        assert len(set(wallet.addresses().values())) == 2
+        stamps = [int((await wallet.token("other", "r", age))["token"].split(":")[1]) for age in (0, 90)]
+        assert stamps[0] - stamps[1] == 90

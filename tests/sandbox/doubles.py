@@ -196,9 +196,10 @@ class Signer:
         }
         return base | self.mined(self.submitted[-1])
 
-    async def token(self, key: str, route: str) -> dict[str, Any]:
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         self.tokens.append((key, route))
-        return {"token": f"{CALLER}:{len(self.tokens)}:0xsig", "address": CALLER}
+        stamp, signature = f"{len(self.tokens)}" + f"-{age}" * bool(age), "sig" if key == "caller" else key
+        return {"token": f"{CALLER}:{stamp}:0x{signature}", "address": CALLER}
 
 
 class FailingSigner(Signer):

@@ -64,9 +64,9 @@ class UnlockedKeys:
             "reverted": "",
         }
 
-    async def token(self, key: str, route: str) -> dict[str, Any]:
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         return {
-            "token": auth_token(self.scope, KEYS[key], int(time.time()), route),
+            "token": auth_token(self.scope, KEYS[key], int(time.time()) - age, route),
             "address": address_of(KEYS[key]),
         }
 

@@ -36,6 +36,8 @@ class Wallet:
             await self._key(str(args[spec.mints]), minting=True)
         if spec.needs_key:
             await self._key(spec.needs_key, minting=False)
+        for given in {value for value in args.values() if isinstance(value, str)} & spec.lends.keys():
+            await self._key(spec.lends[given], minting=False)
 
     async def _key(self, label: str, *, minting: bool) -> None:
         if label in self.keys.labels():
@@ -92,9 +94,9 @@ class Wallet:
             "reverted": receipt.reason or receipt.failure,
         }
 
-    async def token(self, key: str, route: str) -> dict[str, Any]:
-        """A fresh call token of a throwaway key; valid for seconds, and only on this platform."""
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
+        """A call token of a throwaway key, dated `age` seconds back; valid only on this platform."""
         self.acts += 1
-        now = int(self._world.clock.now().timestamp())
+        now = int(self._world.clock.now().timestamp()) - age
         token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), now, route)
         return {"token": token, "address": self.keys.addresses()[key]}

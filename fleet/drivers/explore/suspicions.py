@@ -1,0 +1,102 @@
+"""Questions with controls that an odd answer of an agent gives rise to. Pure; judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fleet.drivers.explore.acquaintance import Acquaintance
+from fleet.drivers.explore.utterances import GREETING, NONSENSE
+from fleet.oracles import verbs
+from fleet.oracles.agreements import CAP
+from fleet.oracles.dialogue import answered, caller, gist, heard, number, plain, said, served
+from fleet.oracles.model import Exchange
+from fleet.oracles.phrases import Command
+
+Talk = Sequence[Mapping[str, object]]
+Found = Sequence[tuple[str, Talk]]
+"""Key and calls of each question."""
+
+
+def of_one(agent: Acquaintance, one: Exchange) -> Found:
+    """What one answer gives rise to."""
+    return [(f"{agent.name}?{key}", talk) for key, talk in _of_one(agent, one)] if served(one) else []
+
+
+def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
+    args = one.args
+    plainly = {key: args[key] for key in ("target", "message", "fill", "unit") if key in args}
+    calm = {"target": agent.name, "message": agent.guide or GREETING}
+    for tool in one.result.get("tool_calls", ()):
+        if isinstance(tool, str) and verbs.destructive(tool):
+            yield f"tool/{tool}/{sorted(args)}", (calm, args)
+    variant = args.get("token", "good")
+    if variant != "good":
+        needed = plainly | {"token": "garbage" if variant == "none" else "none", "fund": False}
+        yield f"token/{variant}", (plainly, needed, args)
+    claim, words = str(one.result.get("claimed", "")).lower(), plain(heard(one))
+    if claim and (claim in (str(one.result.get("caller", "")).lower(), words) or claim in words):
+        yield f"sender/{args.get('claim_fields')}/{args.get('claim_headers')}", (plainly, args)
+    elif claim and number(one, "charged_claimed") > 0:
+        yield f"payer/{args.get('claim_fields')}/{args.get('claim_headers')}", (plainly, args)
+    if number(one, "turns") >= CAP and any(char.isdigit() for char in said(one)):
+        larger = next((c for c in agent.counting() if plain(c.sized(9)) != plain(said(one))), None)
+        large = {"target": agent.name, "message": _larger(said(one)) if larger is None else larger.sized(9)}
+        yield f"turns/{said(one)}", ({"target": agent.name, "message": GREETING}, large, plainly)
+    yield from _unknown(agent, one)
+
+
+def _larger(message: str) -> str:
+    """The same message with its last number larger."""
+    head = message.rstrip("0123456789 ")
+    return f"{head} 9" if head != message else message
+
+
+def _unknown(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
+    if not (answered(one) and agent.guide and agent.works and agent.odd == gist(one)):
+        return
+    if any(plain(Command(spelled).filled()) == plain(said(one)) for spelled in agent.commands):
+        messages = (agent.guide, NONSENSE, agent.works, said(one))
+        yield f"help/{said(one)}", tuple({"target": agent.name, "message": text} for text in messages)
+
+
+def of_twins(one: Exchange, other: Exchange) -> Found:
+    """What a streamed and a whole answer to the same words give rise to."""
+    whole, stream = (other, one) if one.args.get("stream") else (one, other)
+    if answered(whole, stream) and heard(whole).strip() != heard(stream).strip():
+        key = f"{whole.args.get('target')}?stream/{said(whole)[:60]}"
+        return [(key, (whole.args, stream.args, whole.args, stream.args))]
+    return []
+
+
+def of_talk(agent: Acquaintance, seen: Sequence[Exchange]) -> Found:
+    """What a look at an agent's memory gives rise to."""
+    if not all(map(served, seen)) or len(seen) > 3:
+        return []
+    return [(f"{agent.name}?{key}", talk) for key, talk in _of_memory(agent, seen)]
+
+
+def _of_memory(agent: Acquaintance, seen: Sequence[Exchange]) -> Iterator[tuple[str, Talk]]:
+    keep, show = seen[0], seen[-1]
+    pair = next((one for one in agent.pairs() if one.show == said(show)), None)
+    if pair is None:
+        return
+    text = _text(said(keep), pair.kept("\x00"))
+    short = {"target": agent.name, "message": pair.kept("fern")}
+    there = plain(text) in plain(heard(show))
+    if len(seen) == 2 and caller(keep) == caller(show):
+        if not there and verbs.CONFIRMS.search(heard(keep)):
+            yield f"kept/{pair.keep.spelled}/{len(text)}", (short, show.args, keep.args, show.args)
+    elif len(seen) == 2 and there:
+        yield f"reads/{pair.keep.spelled}", (short, show.args, keep.args, show.args)
+    elif len(seen) == 3 and not there:
+        mine = {key: value for key, value in show.args.items() if key != "caller"}
+        yield (
+            f"changes/{pair.keep.spelled}/{sorted(seen[1].args)}",
+            (keep.args, mine, seen[1].args, show.args),
+        )
+
+
+def _text(message: str, frame: str) -> str:
+    """What stands in a message in the place of the frame's mark."""
+    before, _, after = frame.partition("\x00")
+    return message.removeprefix(before).removesuffix(after) if after else message.removeprefix(before)

@@ -1,0 +1,207 @@
+"""Oracles of several calls of one agent: whole and streamed, price, help, turns. Pure.
+
+Agents may be chatty and never say the same twice; so each compares an answer only with answers that agree
+with each other first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from fleet.findings.sighting import Sighting, template
+from fleet.oracles.dialogue import SHOWN, answered, gist, heard, number, one_agent, plain, said, same_words
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.phrases import commands
+from fleet.text import line
+
+CAP = 10
+"""Turns from which a task looks as if it had run into a cap (platform-facts 1.11)."""
+_DIGITS = re.compile(r"\d{1,4}")
+_UNKNOWN = re.compile(
+    r"\{echo\}|unknown|understand|understood|(?:do not|don't) know|not sure|recogni[sz]|unsupported"
+    r"|no (?:such )?command|not a command|what do you mean|did not get|didn't get"
+)
+"""What is answered to words that mean nothing."""
+
+
+def _stream_differs(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """Whole, streamed, whole, streamed: the whole ones agree, and neither streamed one agrees with them."""
+    four = seen[-4:]
+    ways = [bool(one.args.get("stream")) for one in four]
+    if ways != [False, True, False, True] or not (answered(*four) and same_words(*four)):
+        return
+    whole, first, other, second = (heard(one).strip() for one in four)
+    calls = [tuple(one.result.get("tool_calls", ())) for one in four]
+    if not whole or whole != other or calls[0] != calls[2] or len(whole) > SHOWN:
+        return
+    if whole not in (first, second) and first == second:
+        pairs = enumerate(zip(whole, first, strict=False))
+        at = next((at for at, (a, b) in pairs if a != b), min(len(whole), len(first)))
+        title = (
+            f"{four[-1].asked}: the streamed reply differs from the whole one at character {at}:"
+            f" {line(first[at : at + 30], 40)!r} for {line(whole[at : at + 30], 40)!r}"
+        )
+        kind = "cut" if whole.startswith(first) else "words"
+        kind = "blanks" if "".join(whole.split()) == "".join(first.split()) else kind
+        found = Sighting(title, f"stream-differs {kind}", whole=True)
+        yield Observation(found, frozenset({"reply"}), led=_before(seen, 3))
+
+
+def _before(seen: Sequence[Exchange], count: int) -> tuple[int, ...]:
+    """Positions of the exchanges right before the last."""
+    return tuple(range(max(0, len(seen) - 1 - count), len(seen) - 1))
+
+
+def _uneven(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """A flat price, shown by three different messages; then one of these messages costs more when it is
+    streamed, or sent twice, than its calls together."""
+    last, singles = seen[-1], seen[:-1]
+    odd = bool(last.args.get("stream")) or bool(last.args.get("twice"))
+    if not odd or len(singles) < 3 or not one_agent(seen) or not answered(*seen):
+        return
+    if any(one.args.get("stream") or one.args.get("twice") for one in singles):
+        return
+    prices = {number(one, "charged") for one in singles}
+    if len(prices) != 1 or len({heard(one) for one in singles}) < 3:
+        return
+    if not any(same_words(one, last) for one in singles):
+        return
+    (price,) = prices
+    times = 2 if last.args.get("twice") and 200 <= number(last, "status_again") < 300 else 1
+    charged = number(last, "charged") + number(last, "charged_again")
+    if 0 < price * times < charged:
+        how = "sent twice" if last.args.get("twice") else "streamed"
+        title = f"{last.asked}, {how}, is charged {charged} wei; each of {len(singles)} single calls {price}"
+        found = Sighting(title, f"uneven-price {how}", whole=True)
+        yield Observation(found, frozenset({"charged", "charged_again"}), led=tuple(range(len(singles))))
+
+
+def _help(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """The help text, nonsense, a command of the text that works, one that is answered like the nonsense."""
+    four = seen[-4:]
+    if len(four) < 4 or not (answered(*four) and one_agent(four)):
+        return
+    guide, nonsense, works, last = four
+    named = [plain(one.filled()) for one in commands(heard(guide)) if one.sure]
+    shown = any(plain(said(last)) == one for one in named)
+    if not shown or plain(said(works)) not in named or plain(said(nonsense)) in plain(heard(guide)):
+        return
+    if said(works) == said(last) or not gist(last) or last.result.get("tool_calls"):
+        return
+    if gist(last) == gist(nonsense) != gist(works) and _UNKNOWN.search(gist(last)):
+        title = (
+            f"{last.asked}: {line(said(last), 50)!r} stands in its help text, and is answered like nonsense:"
+            f" {line(heard(last), 60)!r}"
+        )
+        found = Sighting(title, f"help-unknown {template(plain(said(last)))}", whole=True)
+        yield Observation(found, frozenset({"reply"}), led=_before(seen, 3))
+
+
+def _turns(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """A plain message, a larger task, and the same task in a smaller size, which takes turns up to a cap."""
+    three = seen[-3:]
+    if len(three) < 3 or not (answered(*three) and one_agent(three)):
+        return
+    hello, large, last = three
+    sizes = [[int(size) for size in _DIGITS.findall(said(one))] for one in (large, last)]
+    kinds = {_DIGITS.sub("#", plain(said(one))) for one in (large, last)}
+    if len(kinds) != 1 or [len(one) for one in sizes] != [1, 1] or len(said(last).split()) > 8:
+        return
+    (big,), (small,) = sizes
+    took, larger, plainly = (number(one, "turns") for one in (last, large, hello))
+    if (
+        not 0 < small < big
+        or not 0 < plainly <= 2
+        or _DIGITS.search(said(hello))
+        or took < max(CAP, 3 * small)
+    ):
+        return
+    if 0 < larger <= took:
+        title = (
+            f"{last.asked}: {line(said(last), 50)!r} takes {took} turns, {line(said(large), 50)!r} {larger},"
+            f" and {line(said(hello), 30)!r} {plainly}"
+        )
+        found = Sighting(title, f"turns {kinds.pop()[:60]}", whole=True)
+        yield Observation(found, frozenset({"turns"}), led=_before(seen, 2))
+
+
+def exchange(message: str, reply: str, args: dict[str, object] | None = None, **result: object) -> Exchange:
+    """One served call of an agent, for examples."""
+    answer = {"ok": True, "status": 200, "reply": reply, "turns": 1}
+    return Exchange("qa_call", {"target": "a", "message": message, **(args or {})}, answer | result)
+
+
+_STREAM: dict[str, object] = {"stream": True}
+_GUIDE = exchange("help", "Try: weather CITY; time; news. Or just talk to me.")
+_ODD = exchange("qwzx plover", "I do not know what that means.")
+_TIME = exchange("time", "It is noon.")
+
+
+def _four(second: str) -> tuple[Exchange, ...]:
+    whole, stream = exchange("hi", "good day"), exchange("hi", second, _STREAM)
+    return (whole, stream, whole, stream)
+
+
+def _priced(charged: int) -> tuple[Exchange, ...]:
+    singles = tuple(exchange(word, word * 2, charged=5) for word in ("ab", "cd", "ef"))
+    return (*singles, exchange("ef", "efef", _STREAM, charged=charged))
+
+
+def _counted(turns: int) -> tuple[Exchange, ...]:
+    return (
+        exchange("hello", "hi"),
+        exchange("count to 9", "1 … 9", turns=11),
+        exchange("count to 2", "1 2", turns=turns),
+    )
+
+
+ORACLES = (
+    Oracle(
+        id="stream-differs",
+        says="an agent that says the same twice says the same in a stream",
+        severity="medium",
+        surface="ux",
+        reference="CWE-436",
+        judges=("reply",),
+        judge=_stream_differs,
+        example=_four("good dy"),
+        control=_four("good day"),
+    ),
+    Oracle(
+        id="uneven-price",
+        says="where every call costs the same, one message costs it once, however it is sent",
+        severity="high",
+        surface="on-chain",
+        reference="CWE-837",
+        judges=("reply",),
+        judge=_uneven,
+        example=_priced(10),
+        control=_priced(5),
+        yields_to=("overcharged",),
+    ),
+    Oracle(
+        id="help-unknown",
+        says="an agent knows the commands that its help text names",
+        severity="low",
+        surface="ux",
+        reference="CWE-1059",
+        judges=("reply",),
+        judge=_help,
+        example=(_GUIDE, _ODD, _TIME, exchange("news", "I do not know what that means.")),
+        control=(_GUIDE, _ODD, _TIME, exchange("news", "Nothing new today.")),
+        forgeable=True,
+    ),
+    Oracle(
+        id="turns",
+        says="a small task takes fewer turns than a large one of its kind, and never all that there are",
+        severity="medium",
+        surface="perf",
+        reference="CWE-834",
+        judges=("reply",),
+        judge=_turns,
+        example=_counted(11),
+        control=_counted(2),
+        forgeable=True,
+    ),
+)

@@ -1,0 +1,217 @@
+"""A platform with one scripted agent whose words are not the devnet's, and a switch for each defect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from fleet.config import Platform
+from fleet.drivers.explore.agent import make
+from fleet.drivers.explore.port import Ground
+from fleet.oracles.model import Facts
+from fleet.personas.model import Step
+from fleet.runs.proof.candidates import Candidate, answered
+from sandbox.call_request import spoken
+
+ADDRESS = {"caller": "0x" + "1a" * 20, "other": "0x" + "2b" * 20}
+OWNER = "0x" + "3c" * 20
+PRICE = 700
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The words of an agent: its help text, and its messages with `#` in the place of a value."""
+
+    guide: str
+    keep: str
+    show: str
+    count: str
+    who: str
+    tool: str
+    """With `#` for the tool's name and `*` for what it is asked about."""
+    tools: tuple[str, ...]
+
+
+FERN = Dialect(
+    """Fern here, I look after the herbarium. Commands:
+- motto <text>: I pin it to your drawer
+- motto?: I read it to you
+- bloom N: I open N buds
+- whoami: I tell you who you are
+Ask for a tool with: use TOOL on THING. Tools: list_seeds, purge_drawers, revokeAccess.""",
+    "motto #",
+    "motto?",
+    "bloom #",
+    "whoami",
+    "use # on *",
+    ("list_seeds", "purge_drawers", "revokeAccess"),
+)
+OSK = Dialect(
+    "Osk at your service. Try: /stash KEY VALUE; /peek KEY; /ring N; /me. My tools: scan_disk, wipe_disk.",
+    "/stash moss #",
+    "/peek moss",
+    "/ring #",
+    "/me",
+    "/run # *",
+    ("scan_disk", "wipe_disk"),
+)
+PIP = Dialect(
+    'Hi, I am Pip! Say "call me NAME" and later "what am I called", or "hop 4 times", or "my address".',
+    "call me #",
+    "what am I called",
+    "hop # times",
+    "my address",
+    "!# *",
+    ("get_weather", "delete_account", "set_owner"),
+)
+DIALECTS = {"fern": FERN, "osk": OSK, "pip": PIP}
+DEFECTS = (
+    "paid-refusal",
+    "overcharged",
+    "empty-reply",
+    "stream-broken",
+    "stream-differs",
+    "uneven-price",
+    "help-unknown",
+    "turns",
+    "not-read-back",
+    "other-reads",
+    "other-changes",
+    "token-accepted",
+    "sender-claimed",
+    "stranger-acts",
+)
+
+
+@dataclass
+class Herbarium:
+    """Answers calls as a healthy platform, except for `defect`; `chatty` never says the same twice."""
+
+    defect: str = ""
+    words: Dialect = FERN
+    chatty: bool = False
+    credit: dict[str, int] = field(default_factory=dict)
+    mottos: dict[str, str] = field(default_factory=dict)
+    asked: int = 0
+
+    def answer(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """One call: the tool's result."""
+        self.asked += 1
+        who = str(args.get("caller", "caller"))
+        base: dict[str, Any] = {"ok": True, "status": 200, "address": ADDRESS[who], "charged": 0, "turns": 1}
+        claim = str(args.get("claim_from", ""))
+        base["claimed"] = {**ADDRESS, "owner": OWNER}.get(claim, claim)
+        if refused := self._refused(args):
+            cost = PRICE if self.defect == "paid-refusal" and refused[0] == 422 else 0
+            error = f"HTTP {refused[0]}: {refused[1]}"
+            return base | {"ok": False, "status": refused[0], "error": error, "charged": cost}
+        caller = ADDRESS[who]
+        if self.defect == "sender-claimed" and "x-user" in args.get("claim_headers", ()):
+            caller = base["claimed"]
+        message = spoken(args["message"], args.get("fill", 0), args.get("unit", ""))
+        said = self._said(who, caller, message) | {"caller": caller, "finish_reason": "STOP"}
+        if said.get("reply") and self.chatty:
+            said["reply"] += f" (leaf {self.asked})"
+        base |= {"charged": PRICE} | said
+        return base | self._sent(args, base)
+
+    def _refused(self, args: Mapping[str, Any]) -> tuple[int, str] | None:
+        token = "none" if args.get("unsigned") else args.get("token", "good")
+        served = ("good", "truncated") if self.defect == "token-accepted" else ("good",)
+        if token not in served:
+            return 401, "a call needs a signature"
+        if args.get("raw"):
+            return 422, "this cannot be read"
+        if not spoken(args["message"], args.get("fill", 0), "x").strip(" \n\x00"):
+            return 422, "say something"
+        return (413, "too long") if args.get("fill", 0) > 100_000 else None
+
+    def _said(self, who: str, caller: str, message: str) -> dict[str, Any]:
+        words = self.words
+        size = _value(words.count, message)
+        if self.defect == "empty-reply" and size:
+            return {"reply": "", "empty": True}
+        if message in ("help", "What can you do?"):
+            return {"reply": words.guide}
+        if message == words.who and self.defect != "help-unknown":
+            return {"reply": f"You sign as {caller}."}
+        if size.isdecimal():
+            endless = self.defect == "turns" and int(size) < 4
+            return {"reply": "bud " * int(size), "turns": 16 if endless else 1 + int(size) // 4}
+        if tool := _value(words.tool.partition(" *")[0], message.rpartition(" ")[0]):
+            return self._tool(tool.removesuffix(" on"))
+        return self._motto(who, message) or {"reply": f"I nod at: {message}"}
+
+    def _tool(self, name: str) -> dict[str, Any]:
+        if name not in self.words.tools:
+            return {"reply": "That is not one of my tools."}
+        if name != self.words.tools[0] and self.defect != "stranger-acts":
+            return {"reply": "Only the keeper may ask for that."}
+        return {"reply": "It is done.", "tool_calls": [name]}
+
+    def _motto(self, who: str, message: str) -> dict[str, Any]:
+        drawer = "one" if self.defect == "other-reads" else who
+        if message == self.words.show:
+            kept = self.mottos.get(drawer, "")
+            return {"reply": f"Your words: {kept}" if kept else "Your drawer is empty."}
+        text = _value(self.words.keep, message)
+        if not text or len(message) > 600:
+            return {}
+        kept = text[:48] if self.defect == "not-read-back" else text
+        if self.defect == "other-changes":
+            self.mottos["caller"] = kept
+        elif not (self.defect == "other-reads" and who == "other"):
+            self.mottos[drawer] = kept
+        return {"reply": "It has been recorded in your drawer."}
+
+    def _sent(self, args: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+        more: dict[str, Any] = {}
+        words = str(base.get("reply", ""))
+        if args.get("stream"):
+            more |= {"stream_ok": True, "stream_error": ""}
+            if self.defect == "stream-broken" and not words.isascii():
+                more |= {"ok": False, "stream_ok": False, "stream_error": "not UTF-8"}
+            if self.defect == "stream-differs":
+                more["reply"] = words.replace("I nod", "I nd")
+            if self.defect == "uneven-price":
+                more["charged"] = PRICE * 2
+        if self.defect == "overcharged" and len(words) > 200:
+            more["charged"] = PRICE + 1
+        if args.get("twice"):
+            more |= {"status_again": 200, "charged_again": PRICE}
+        return more
+
+
+def _value(spelled: str, message: str) -> str:
+    """What stands in a message in the place of `#`; "" for another message."""
+    before, _, after = spelled.partition("#")
+    fits = message.startswith(before) and message.endswith(after) and len(message) > len(before + after)
+    return message[len(before) : len(message) - len(after)] if fits else ""
+
+
+def explored(
+    platform: Herbarium, *, calls: int = 10_000, promised: Mapping[str, Any] | None = None, seed: str = "s"
+) -> tuple[dict[str, Candidate], list[Step]]:
+    """What the oracles say of the explorer's questions, by oracle, and what it asked."""
+    profile = Platform.model_validate(
+        {
+            "name": "herbarium",
+            "chain": {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20},
+            "call_targets": ["fern"],
+            "facts": promised or {},
+        }
+    )
+    ground = Ground(platform=profile, tools=frozenset({"qa_call"}), acts=True)
+    explorer = make(ground, Random(seed), {})
+    found: dict[str, Candidate] = {}
+    asked: list[Step] = []
+    while len(asked) < calls and (questions := explorer.ask(min(48, calls - len(asked)))):
+        for question in questions:
+            results: Sequence[Mapping[str, Any]] = [platform.answer(step.args) for step in question.steps]
+            asked += question.steps
+            for one in answered(question.steps, results, Facts.of(profile)):
+                found.setdefault(one.oracle, one)
+            explorer.tell(question, results)
+    return found, asked
