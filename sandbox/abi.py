@@ -60,18 +60,33 @@ def _is_dynamic(kind: str) -> bool:
 
 
 def _parts(kind: str) -> tuple[str, ...]:
-    """Members of `(a,b)`; the table nests no tuple in a tuple."""
-    return tuple(kind[1:-1].split(","))
+    """Members of `(a,b)`, a tuple or an array of tuples among them."""
+    depth, found = 0, [""]
+    for letter in kind[1:-1]:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+    return tuple(found) if kind != "()" else ()
+
+
+def _width(kind: str) -> int:
+    """Bytes in the head of a sequence."""
+    if kind.startswith("(") and not _is_dynamic(kind):
+        return sum(map(_width, _parts(kind)))
+    return WORD
 
 
 def _encode_sequence(types: tuple[str, ...], args: tuple[Value, ...]) -> bytes:
     if len(types) != len(args):
         raise AbiError(f"takes {len(types)} arguments, got {len(args)}")
     head, tail = b"", b""
+    width = sum(map(_width, types))
     for kind, value in zip(types, args, strict=True):
         encoded = _encode(kind, value)
         if _is_dynamic(kind):
-            head += _uint(WORD * len(types) + len(tail))
+            head += _uint(width + len(tail))
             tail += encoded
         else:
             head += encoded
@@ -79,6 +94,12 @@ def _encode_sequence(types: tuple[str, ...], args: tuple[Value, ...]) -> bytes:
 
 
 def _encode(kind: str, value: Value) -> bytes:
+    if kind.endswith("[]") or kind.startswith("("):
+        if not isinstance(value, list | tuple):
+            raise AbiError(f"expected {kind}")
+        if kind.endswith("[]"):
+            return _uint(len(value)) + _encode_sequence((kind[:-2],) * len(value), tuple(value))
+        return _encode_sequence(_parts(kind), tuple(value))
     if kind in ("string", "bytes"):
         raw = value.encode() if isinstance(value, str) else value
         if not isinstance(raw, bytes) or isinstance(value, str) is not (kind == "string"):
@@ -132,7 +153,7 @@ class _Reader:
                 at += WORD
             else:
                 values.append(self.value(kind, at))
-                at += WORD * (len(_parts(kind)) if kind.startswith("(") else 1)
+                at += _width(kind)
         return values
 
     def value(self, kind: str, at: int) -> Value:

@@ -72,6 +72,19 @@ def view(
         raise Failure("garbage", f"{name}: {error}") from None
 
 
+def answered(method: str, params: list[Any], deadline: Deadline) -> bytes | None:
+    """The bytes of one read; None when it reverts."""
+    try:
+        return _hex(call(method, params, deadline))
+    except Reverted:
+        return None
+
+
+def code_at(address: str, block: str, deadline: Deadline) -> bytes:
+    """The code of a contract."""
+    return _hex(call("eth_getCode", [address, block], deadline))
+
+
 def estimate(key: str, to: str, data: str, ctx: Context, deadline: Deadline) -> int:
     """Gas by the node's own estimate; raises Reverted when the transaction would fail."""
     return number(call("eth_estimateGas", [{"from": ctx.keys[key], "to": to, "data": data}], deadline))

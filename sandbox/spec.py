@@ -79,7 +79,7 @@ class Points(StrEnum):
     AGENT = "agent"  # an agent that the profile lists, or a name of this run
     PAGE = "page"  # a URL of the platform
     PAGE_OR_NONE = "page or none"  # a URL of the platform, or ""
-    VIEW = "view"  # a view of contract.py
+    VIEW_OR_NONE = "view or none"  # a view of contract.py, or ""
 
 
 @dataclass(frozen=True, slots=True)

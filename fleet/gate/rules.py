@@ -146,8 +146,8 @@ POINTS: Mapping[Points, tuple[Callable[[object, GateFacts], bool], str]] = Mappi
             lambda value, facts: value == "" or facts.scope.has_url(value),
             "not a host of this platform",
         ),
-        Points.VIEW: (
-            lambda value, facts: isinstance(value, str) and value in facts.scope.functions,
+        Points.VIEW_OR_NONE: (
+            lambda value, facts: value == "" or (isinstance(value, str) and value in facts.scope.functions),
             "not a view in the table",
         ),
     }
@@ -161,7 +161,7 @@ def scope(action: Action, facts: GateFacts) -> Verdict | None:
         return _no("scope", f"no scope rule for {action.tool!r}")
     for name, points in facts.points_at.items():
         holds, why = POINTS[points]
-        left_out = "" if points is Points.PAGE_OR_NONE else None
+        left_out = "" if points in (Points.PAGE_OR_NONE, Points.VIEW_OR_NONE) else None
         if not holds(action.args.get(name, left_out), facts):
             return _no("scope", f"{action.tool}: {name}: {why}")
     return None

@@ -1,4 +1,4 @@
-"""Oracles of a publish: what is reported reads back. Pure."""
+"""Oracles of a publish: what is reported reads back, and what is quoted is near what is used. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from sandbox.tools import TOOLS
+
+LOW, HIGH = 3, 4
+"""The band of a quote: at least a third of the gas that was used, at most four times as much.
+
+Any write shows a quote that is too low. Only the first write of a name shows one that is too high: a later
+one overwrites what is there, for a quarter of the gas.
+"""
 
 
 def _lost(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -17,7 +25,51 @@ def _lost(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield Observation(sighting, frozenset({"app_read_back"}))
 
 
+def _published(used: int, quoted: int) -> Exchange:
+    answer = {"published": True, "app_read_back": True, "gas_used": used, "gas_quote": quoted, "size": 80}
+    return Exchange("qa_publish", {"name": "{name}"}, answer)
+
+
+def _misquoted(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    used, quoted = last.result.get("gas_used", 0), last.result.get("gas_quote", 0)
+    if not last.result.get("published") or used <= 0 or quoted <= 0:
+        return
+    led: tuple[int, ...] = ()
+    if used > LOW * quoted:
+        kind = "low"
+    elif quoted > HIGH * used and (first := _minted(seen)) is not None:
+        kind, led = "high", (first,)
+    else:
+        return
+    size = last.result.get("size", 0)
+    title = f"publishing {size} bytes is quoted at {quoted} gas and uses {used}"
+    yield Observation(
+        Sighting(title, f"gas-quote {kind}", whole=True), frozenset({"gas_quote", "gas_used"}), led=led
+    )
+
+
+def _minted(seen: Sequence[Exchange]) -> int | None:
+    """Where the name of the last publish was created, if it was published once since."""
+    name = seen[-1].args.get("name")
+    same = [at for at, one in enumerate(seen) if one.args.get("name") == name]
+    spec = TOOLS.get(seen[same[0]].tool)
+    mints = len(same) == 2 and spec is not None and spec.mints == "name"
+    return same[0] if mints and seen[same[0]].result.get("ok") else None
+
+
 ORACLES = (
+    Oracle(
+        id="gas-misquoted",
+        says="gas is quoted within a third and four times of what a publish uses",
+        severity="medium",
+        surface="on-chain",
+        reference="CWE-682",
+        judges=("publication",),
+        judge=_misquoted,
+        example=(_published(900_000, 100_000),),
+        control=(_published(900_000, 850_000),),
+    ),
     Oracle(
         id="lost-publish",
         says="what is reported as published reads back",

@@ -64,7 +64,7 @@ def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"target:{role}" for role in _TARGET.findall(text))
     if (spec := TOOLS.get(tool)) is None:
         return
-    view = args.get(spec.argument(Points.VIEW))
+    view = args.get(spec.argument(Points.VIEW_OR_NONE))
     if isinstance(view, str) and view in VIEWS:
         yield f"view:{view}"
         yield from _named_keys(VIEWS[view].takes, args.get("args", ()))

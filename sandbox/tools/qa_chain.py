@@ -1,98 +1,209 @@
-"""One read of the chain from the fixed table of views; a revert or an RPC error comes back as data."""
+"""Reads of the chain: one view of a fixed table, several at one block, and calls that are only simulated.
+
+A revert or an RPC error comes back as data. No path leads from here to a signature: the broker's node service
+takes reads alone, and this module does not know the one that takes transactions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox import abi, rpc
+from sandbox import abi, bytecode, rpc
 from sandbox.contract import VIEWS
-from sandbox.errors import Deadline
+from sandbox.errors import Deadline, Failure
+from sandbox.simulation import ORIGIN, TELLER, Message, simulate, teller
 from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.spelling import (
+    MAX_RETURNED,
+    VIEW,
+    arguments,
+    calldata,
+    hex_bytes,
+    plain,
+    read_out,
+    typed_value,
+    watched_view,
+)
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
-EXACT = 1 << 53
-"""Integers from here up are decimal strings: JSON readers lose their last digits."""
-
-MAX_TEXT = 4_096
+MAX_FACETS = 64
+MAX_WATCH = 24
+MAX_SETUP = 4
+MAX_WEI = 10**21
 
 
 @dataclass(frozen=True, slots=True)
 class Args:
     """`args` by the function's types: integers as numbers or decimal strings, bytes as 0x hex.
 
-    An address may be a label of this run's keys (`caller`), a metadata key may be its role or name.
+    An address may be a label of this run's keys (`caller`), a metadata key may be its role or name. Three
+    more questions, each without `function`:
+
+    simulate    a selector of the diamond, called with `args` of `types` by `sender`, and never sent. A sender
+                is `stranger`, a label, an address, or a view that gives one (`owner`, `ownerOfId(1)`). The
+                type `raw` is calldata as it is. `setup` are calls before it: selector, types, args, wei.
+                `code` is put at an address (or the sender's) for the simulation.
+    watch       views to read together at one block, or before and after `simulate`: `ownerOfId(1)`, or for
+                one beyond the table its selector and the rest of its calldata, `0x01020304(00…2a)`.
+                Around a simulated call also `balance`, the native coin that the diamond holds.
+    surface     the diamond's facets, their selectors, and what is found in their code.
     """
 
-    function: str
+    function: str = ""
     args: tuple[Any, ...] = ()
+    simulate: str = ""
+    types: tuple[str, ...] = ()
+    sender: str = "stranger"
+    wei: str = "0"
+    watch: tuple[str, ...] = ()
+    setup: tuple[Any, ...] = ()
+    code: dict[str, str] = field(default_factory=dict)
+    surface: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`value` is the returned value, or a list of several; read at `block`."""
+    """`value` is the returned value, or a list of several; read at `block`.
+
+    Of a simulation: `how` it was made (sandbox/simulation.py), the call's own outcome, and what was watched,
+    `before` and `after` it: null for a view that reverts, or that differs by itself.
+    """
 
     value: Any = None
     block: int = 0
+    how: str = ""
+    by: str = ""
+    succeeded: bool = False
+    reverted: str = ""
+    returned: str = ""
+    gas_used: int = 0
+    events: tuple[str, ...] = ()
+    before: tuple[Any, ...] = ()
+    after: tuple[Any, ...] = ()
 
 
 def run(args: Args, ctx: Context) -> Result:
+    deadline = Deadline(ctx.deadline_s * 0.9)
+    if args.surface:
+        return _surface(ctx, deadline)
+    if args.simulate:
+        return _simulated(args, ctx, deadline)
+    if args.watch:
+        return _watched(args, ctx, deadline)
+    if not args.function:
+        raise Mistake("/args/function: required")
     function = VIEWS.get(args.function)
     if function is None:
         raise Mistake(f"/args/function: not one of {', '.join(sorted(VIEWS))}")
-    if len(args.args) != len(function.takes):
-        raise Mistake(f"/args/args: {args.function} takes {len(function.takes)}: {', '.join(function.takes)}")
-    values = tuple(
-        _typed(kind, value, ctx, f"/args/args/{index}")
-        for index, (kind, value) in enumerate(zip(function.takes, args.args, strict=True))
-    )
-    deadline = Deadline(ctx.deadline_s * 0.9)
+    values = arguments(function.takes, args.args, ctx, args.function)
     block = rpc.number(rpc.call("eth_blockNumber", [], deadline))
     found = rpc.view(ctx, args.function, *values, deadline=deadline, block=hex(block))
-    return Result(ok=True, value=_plain(found[0] if len(found) == 1 else found), block=block)
+    return Result(ok=True, value=plain(found[0] if len(found) == 1 else found), block=block)
 
 
-def _typed(kind: str, value: object, ctx: Context, pointer: str) -> abi.Value:
-    """An argument as its Solidity type, verified by encoding it."""
-    typed = value
-    if kind == "address" and isinstance(value, str):
-        typed = ctx.keys.get(value, value)
-    elif (
-        kind.startswith("uint")
-        and isinstance(value, str)
-        and value.isascii()
-        and value.isdigit()
-        and len(value) < 80
-    ):
-        typed = int(value)
-    elif kind.startswith("bytes") and isinstance(value, str):
-        typed = _bytes(ctx.metadata.get(value, value) if kind == "bytes32" else value, pointer)
-    if not isinstance(typed, str | int | bytes):
-        raise Mistake(f"{pointer}: expected a {kind}")
+def _simulated(args: Args, ctx: Context, deadline: Deadline) -> Result:
+    """One call, simulated: it ends in no signature and no transaction, whoever it is made as."""
+    if len(args.setup) > MAX_SETUP:
+        raise Mistake(f"/args/setup: more than {MAX_SETUP} calls")
+    sender = _account(args.sender, ctx, deadline)
+    call = Message(sender, ctx.diamond, calldata(args.simulate, args.types, args.args, ctx), _wei(args.wei))
+    setup = [_earlier(one, sender, ctx, index) for index, one in enumerate(args.setup)]
+    code = {
+        sender if at == "sender" else _address(at, ctx, f"/args/code/{at}"): "0x"
+        + hex_bytes(text, f"/args/code/{at}").hex()
+        for at, text in args.code.items()
+    }
+    views = [watched_view(text, ctx, index) for index, text in enumerate(args.watch[: MAX_WATCH + 1])]
+    if len(views) > MAX_WATCH:
+        raise Mistake(f"/args/watch: more than {MAX_WATCH} views")
+    reads = [Message(ORIGIN, TELLER if one.coin else ctx.diamond, one.data) for one in views]
+    if any(one.coin for one in views):
+        code[TELLER] = teller(ctx.diamond)
+    found = simulate(setup, call, reads, code, deadline)
+    done = found.call
+    words = done.data.decode() if found.how == "call" else abi.revert_reason("0x" + done.data.hex())
+    return Result(
+        ok=True,
+        how=found.how,
+        by=sender,
+        succeeded=done.ok,
+        reverted="" if done.ok else clean(words, 200) or "no reason given",
+        returned="0x" + done.data[:MAX_RETURNED].hex() if done.ok else "",
+        gas_used=done.gas_used,
+        events=done.events,
+        before=tuple(map(read_out, views, found.before)),
+        after=tuple(map(read_out, views, found.after)),
+    )
+
+
+def _watched(args: Args, ctx: Context, deadline: Deadline) -> Result:
+    views = [watched_view(text, ctx, index) for index, text in enumerate(args.watch[: 2 * MAX_WATCH + 1])]
+    if len(views) > 2 * MAX_WATCH:
+        raise Mistake(f"/args/watch: more than {2 * MAX_WATCH} views")
+    block = rpc.number(rpc.call("eth_blockNumber", [], deadline))
+    asked = [{"to": ctx.diamond, "data": one.data} for one in views]
+    found = [rpc.answered("eth_call", [one, hex(block)], deadline) for one in asked]
+    return Result(ok=True, block=block, before=tuple(map(read_out, views, found)))
+
+
+def _surface(ctx: Context, deadline: Deadline) -> Result:
+    """`value`: facet, identity and size of its code, its selectors, and those of them not in its code."""
+    block = rpc.number(rpc.call("eth_blockNumber", [], deadline))
     try:
-        abi.encode_call(abi.AbiFunction("0x", (kind,)), (typed,))
-    except abi.AbiError as error:
-        raise Mistake(f"{pointer}: {error}") from None
-    return typed
+        (facets,) = rpc.view(ctx, "facets", deadline=deadline, block=hex(block))
+    except rpc.Reverted:
+        facets = [(ctx.diamond, [])]  # a contract without a loupe: its own code says what it has
+    listed: list[Any] = facets if isinstance(facets, list) else []
+    value = []
+    for address, selectors in listed[:MAX_FACETS]:
+        code = rpc.code_at(address, hex(block), deadline)
+        known = bytecode.dispatched(code)
+        names = ["0x" + one.hex() for one in selectors[: bytecode.MAX_FUNCTIONS]] or list(known)
+        value.append(
+            {
+                "facet": address,
+                "code": bytecode.fingerprint(code),
+                "size": len(code),
+                "selectors": names,
+                "missing": [one for one in names if one not in known],
+            }
+        )
+    return Result(ok=True, value=value, block=block)
 
 
-def _bytes(value: str, pointer: str) -> bytes:
-    try:
-        return bytes.fromhex(value.removeprefix("0x"))
-    except ValueError:
-        raise Mistake(f"{pointer}: expected 0x hex") from None
+def _account(text: str, ctx: Context, deadline: Deadline) -> str:
+    """Who calls: a label or an address, or a view that gives one."""
+    if not VIEW.fullmatch(text) or text in (*ctx.keys, "stranger") or text.partition("(")[0] not in VIEWS:
+        return _address(text, ctx, "/args/sender")
+    view = watched_view(text, ctx, 0)
+    found = read_out(
+        view, rpc.answered("eth_call", [{"to": ctx.diamond, "data": view.data}, "latest"], deadline)
+    )
+    if view.gives != ("address",) or not isinstance(found, str) or found == rpc.ZERO:
+        raise Failure("reverted", f"{text}: gives no address")
+    return found
 
 
-def _plain(value: abi.Value | Sequence[abi.Value]) -> Any:
-    if isinstance(value, bytes):
-        return "0x" + value[:MAX_TEXT].hex()
-    if isinstance(value, str):
-        return clean(value, MAX_TEXT)
-    if isinstance(value, bool | int):
-        return value if abs(value) < EXACT else str(value)
-    return [_plain(item) for item in value]
+def _address(text: str, ctx: Context, pointer: str) -> str:
+    found = typed_value("address", text, ctx, pointer)
+    return str(found).lower()
+
+
+def _earlier(one: Any, sender: str, ctx: Context, index: int) -> Message:
+    """A call of `setup`: selector, types, args, and wei if it takes any."""
+    if not isinstance(one, tuple | list) or not 3 <= len(one) <= 4:
+        raise Mistake(f"/args/setup/{index}: expected selector, types, args, wei")
+    return Message(sender, ctx.diamond, calldata(one[0], one[1], one[2], ctx), _wei(*one[3:]))
+
+
+def _wei(text: object = "0") -> int:
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 22:
+        raise Mistake("/args/wei: expected a decimal string")
+    if int(text) > MAX_WEI:
+        raise Mistake(f"/args/wei: more than {MAX_WEI}")
+    return int(text)
 
 
 SPEC = ToolSpec(
@@ -101,14 +212,17 @@ SPEC = ToolSpec(
     Result,
     Effect.LOOK,
     Cost(calls=1),
-    "read one view of the contract",
+    "read views of the contract, or simulate a call of it without sending anything",
     run,
     group="chain",
     batches=True,
-    points_at={"function": Points.VIEW},
+    points_at={"function": Points.VIEW_OR_NONE},
     reaches="node",
-    asks=("{function}",),
+    asks=("{function}", "a simulated call of {simulate}", " views {watch}"),
     error_varies=True,
-    public=PUBLIC | {"function", "args", "value", "block"},
-    volatile=VOLATILE | {"block"},
+    judged_as=("chain",),
+    public=PUBLIC
+    | {"function", "args", "value", "block", "simulate", "types", "sender", "wei", "watch", "setup", "code"}
+    | {"surface", "how", "by", "succeeded", "reverted", "returned", "gas_used", "events", "before", "after"},
+    volatile=VOLATILE | {"block", "gas_used", "before", "after", "events", "returned"},
 )

@@ -159,6 +159,20 @@ def test_the_never_list_beats_the_table_of_views(word: str) -> None:
     assert (verdict.permit, verdict.rule) == (False, "never")
 
 
+@pytest.mark.parametrize("selector", NEVER.values())
+def test_only_a_simulation_may_name_what_is_never_called(selector: str) -> None:
+    """It is a look at any rung; any other argument with the same word is refused, beside it as well."""
+    facts = _facts("qa_chain", rung=Rung.OBSERVE, acts=False)
+    assert judge(_action("qa_chain", args={"simulate": selector}), facts).permit
+    for other in ("function", "selector", "data"):
+        verdict = judge(_action("qa_chain", args={"simulate": selector, other: selector}), facts)
+        assert (verdict.permit, verdict.rule) == (False, "never")
+    for tool in ("qa_create", "qa_publish", "qa_call", "qa_report"):
+        for key in ("function", "selector", "data"):
+            action = _action(tool, args=ARGS[tool] | {key: selector})
+            assert judge(action, _facts(tool)).rule == "never"
+
+
 def test_no_rule_means_no() -> None:
     assert not judge(_action("qa_fetch"), _facts("qa_fetch"), ()).permit
     unknown = judge(_action("qa_browse"), _facts("qa_browse"))

@@ -312,3 +312,104 @@ def test_loopback_only_where_the_profile_spells_it() -> None:
 def test_a_profile_that_serves_the_node_as_a_site_is_refused() -> None:
     with pytest.raises(ConfigError, match="node's own host and port"):
         EgressPolicy.of(profile(hosts=("127.0.0.1:8545",)))
+
+
+A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
+MESSAGE = {"from": A, "to": B, "data": "0x01020304", "gas": "0x5208"}
+
+
+def simulation(*calls: object, block: object = "latest", overrides: object = None, **more: Any) -> object:
+    state = {"calls": list(calls)} | ({} if overrides is None else {"stateOverrides": overrides})
+    return call("eth_simulateV1", [{"blockStateCalls": [state]} | more, block])
+
+
+def test_a_simulation_is_written_anew_from_the_parts_that_are_known() -> None:
+    body = simulation(
+        MESSAGE | {"value": "0x1"}, overrides={A: {"code": "0x00", "balance": "0xff"}}, block="0x2a"
+    )
+    clean, methods = rewrite(json.dumps(body).encode(), methods=METHODS, max_log_range=10)
+    assert methods == ("eth_simulateV1",)
+    assert json.loads(clean)["params"] == [
+        {
+            "blockStateCalls": [
+                {
+                    "calls": [MESSAGE | {"value": "0x1"}],
+                    "stateOverrides": {A: {"code": "0x00", "balance": "0xff"}},
+                }
+            ]
+        },
+        "0x2a",
+    ]
+
+
+def test_a_call_with_code_in_place_is_written_anew() -> None:
+    body = call("eth_call", [MESSAGE, "latest", {A: {"code": "0x00"}}])
+    clean, _ = rewrite(json.dumps(body).encode(), methods=METHODS, max_log_range=10)
+    assert json.loads(clean)["params"] == [MESSAGE, "latest", {A: {"code": "0x00"}}]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        call("eth_simulateV1", []),
+        call("eth_simulateV1", [{"blockStateCalls": []}, "latest"]),
+        call("eth_simulateV1", [{"blockStateCalls": [{"calls": [MESSAGE]}] * 2}, "latest"]),
+        call("eth_simulateV1", [{"blockStateCalls": [{"calls": [MESSAGE]}]}]),
+        call("eth_simulateV1", [{"blockStateCalls": [{"calls": [MESSAGE], "blockOverrides": {}}]}, "latest"]),
+        simulation(MESSAGE, validation=True),
+        simulation(MESSAGE, traceTransfers=True),
+        simulation(MESSAGE, block="pending"),
+        simulation(MESSAGE, block={"blockHash": "0x00"}),
+        simulation(),
+        simulation(*[MESSAGE] * 113),
+        simulation(MESSAGE | {"gas": "0x1dcd6501"}),
+        simulation(*[MESSAGE | {"gas": "0xee6b281"}] * 2),
+        simulation(MESSAGE | {"gas": 21_000}),
+        simulation({key: text for key, text in MESSAGE.items() if key != "gas"}),
+        simulation({key: text for key, text in MESSAGE.items() if key != "from"}),
+        simulation(MESSAGE | {"nonce": "0x0"}),
+        simulation(MESSAGE | {"input": "0x"}),
+        simulation(MESSAGE | {"accessList": []}),
+        simulation(MESSAGE | {"to": None}),
+        simulation(MESSAGE | {"to": "0x1"}),
+        simulation(MESSAGE | {"data": "0x0"}),
+        simulation(MESSAGE | {"data": ["0x00"]}),
+        simulation(MESSAGE | {"data": "0x" + "00" * (256 << 10) + "00"}),
+        simulation(MESSAGE | {"value": "0x" + "f" * 65}),
+        simulation("eth_sendRawTransaction"),
+        simulation(MESSAGE, overrides={A: {"state": {}}}),
+        simulation(MESSAGE, overrides={A: {"stateDiff": {}}}),
+        simulation(MESSAGE, overrides={A: {"nonce": "0x1"}}),
+        simulation(MESSAGE, overrides={A: {"movePrecompileToAddress": B}}),
+        simulation(MESSAGE, overrides={"0x1": {"code": "0x00"}}),
+        simulation(MESSAGE, overrides={A: {"code": "0x" + "00" * 24_577}}),
+        simulation(MESSAGE, overrides={f"0x{at:040x}": {} for at in range(5)}),
+        simulation(MESSAGE, overrides=[A]),
+        call("eth_call", [MESSAGE, "latest", {A: {"state": {}}}]),
+        call("eth_call", [MESSAGE, "latest", {A: {"code": "0x00"}}, {}]),
+        call("eth_call", [MESSAGE | {"gas": "0x1dcd6501"}, "latest", {}]),
+        call("eth_call", [{"to": B, "data": "0x"}, "latest", {A: {"code": "0x00"}}]),
+        call("eth_estimateGas", [MESSAGE, "latest", {A: {"code": "0x00"}}]),
+    ],
+)
+def test_a_simulation_of_any_other_form_is_refused(body: object) -> None:
+    assert denied(body) == "rpc-params"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "eth_sendTransaction",
+        "eth_signTransaction",
+        "eth_sign",
+        "eth_simulateV2",
+        "debug_traceCall",
+        "debug_traceCallMany",
+        "trace_call",
+        "eth_createAccessList",
+        "anvil_impersonateAccount",
+        "evm_mine",
+    ],
+)
+def test_no_other_way_to_simulate_or_to_send(method: str) -> None:
+    assert denied(call(method, [MESSAGE, "latest"])) == "rpc-method"

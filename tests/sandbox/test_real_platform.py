@@ -109,6 +109,13 @@ async def test_the_chain_is_read(rig: Rig) -> None:
     assert result["ok"], result
     assert int(result["value"], 16) > 0
     assert result["block"] > 0
+    cost = {"simulate": "0x637e9d5c", "types": ["uint256"], "args": ["7"], "watch": ["registrationCost"]}
+    result = await rig.run("qa_chain", **cost)
+    assert (result["how"], result["reverted"]) == ("simulate", "LibDiamond: not owner")
+    result = await rig.run("qa_chain", **cost, sender="owner")
+    assert (result["succeeded"], result["after"]) == (True, [7])
+    result = await rig.run("qa_chain", surface=True)
+    assert (result["ok"], {one["size"] > 0 for one in result["value"]}) == (True, {True})
     facets = await rig.run("qa_chain", function="facets")
     assert len(facets["value"]) >= 5
 
