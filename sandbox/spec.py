@@ -149,6 +149,13 @@ class ToolSpec:
     judged_as: tuple[str, ...] = ()
     """How the oracles judge its answers, in the words of fleet/oracles/table.py."""
 
+    resources: str = ""
+    """The class of limits of its jails, in the words of fleet/jail/model.py; "": the image's own."""
+    wall_s: float = 0.0
+    """Seconds that one call may take; 0: as every other."""
+    attaches: str = ""
+    """A field of the result with a file in base64: kept in the run's evidence by its hash, not in records."""
+
     public: frozenset[str] = frozenset()
     """Arguments and result fields that may be kept, with masked values; any other is left out."""
     volatile: frozenset[str] = frozenset()

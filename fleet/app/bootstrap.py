@@ -15,8 +15,9 @@ from pathlib import Path
 import anyio
 
 from fleet.app.lock import only_one
-from fleet.config import FleetConfig, Platform, load_fleet, load_platform
+from fleet.config import ROOT, FleetConfig, Platform, load_fleet, load_platform
 from fleet.jail.bwrap import BwrapJail
+from fleet.jail.locate import browser_rules
 from fleet.jail.model import Image, Tier
 from fleet.jail.reap import reap_stale
 from fleet.jail.selfcheck import require
@@ -52,10 +53,10 @@ def programs(platform: Platform) -> Programs:
 
 
 def image(platform: Platform, profile: Path) -> Image:
-    """Mounts of a jail besides the guest: the platform's compiler, if it has one."""
-    if not platform.compiler.root:
-        return Image()
-    return Image(mounts=((profile.parent / platform.compiler.root, "tc"),))
+    """Mounts of a jail besides the guest: the platform's compiler, if it has one, and a browser's rules."""
+    root = platform.compiler.root
+    mounts = ((profile.parent / root, "tc"),) if root else ()
+    return Image(mounts=(*mounts, *browser_rules(ROOT)))
 
 
 @asynccontextmanager

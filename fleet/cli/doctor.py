@@ -15,15 +15,18 @@ from fleet.app.persona_sets import roster
 from fleet.chain.keys import load_key
 from fleet.chain.rpc import Rpc
 from fleet.cli.console import Json, make_app, put, run, state, table
-from fleet.config import key_file, load_fleet, load_platform
+from fleet.config import ROOT, key_file, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
+from fleet.jail.browsercheck import try_browser
 from fleet.jail.bwrap import BwrapJail
+from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import try_programs
 from fleet.oracles.statistics import ranks
 from fleet.runs.settlement.lost_runs import keys_without_runs
 from fleet.store.location import shown, store_place
+from sandbox.browser import installed
 
 app = make_app()
 
@@ -124,6 +127,23 @@ async def _programs(platform: str | None) -> list[Row]:
     return [(one.name, one.ok, ("could not look: " if one.ours else "") + one.seen) for one in tried]
 
 
+async def _browser(platform: str | None) -> list[Row]:
+    """Whether pages can be opened in a browser; without one, what needs it is not applicable."""
+    program = installed()
+    if not program:
+        return [
+            ("browser", True, f"none: pages are not opened in one (not applicable); to get it: {BROWSER}")
+        ]
+    rules = browser_rules(ROOT)
+    judged = "axe-core" if rules else "no axe-core: accessibility is not judged; to get it: make setup"
+    jail = BwrapJail(Image(guest="sandbox.browsercheck"), pool=0, spool=_spool())
+    try:
+        seen = await try_browser(jail)
+    finally:
+        await jail.aclose()
+    return [("browser", not seen, f"{seen or 'it starts in a jail'}: {program}, {judged}")]
+
+
 async def _store(_: str | None) -> list[Row]:
     place = store_place(load_fleet().store, state())
     kind = "SQLite" if isinstance(place, Path) else "PostgreSQL"
@@ -152,6 +172,7 @@ CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
     "personas": _personas,
     "jail": _jail,
     "programs": _programs,
+    "browser": _browser,
     "platform": _target,
     "keys": _keys,
     "measurements": _measurements,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
 
 from fleet.errors import JailError
-from fleet.jail.jail_spec import open_shape
+from fleet.jail.jail_spec import Shape, open_shape
 from fleet.jail.locate import find_bwrap
-from fleet.jail.model import Egress, Image, Outcome, Tier
+from fleet.jail.model import RESOURCES, Egress, Image, Outcome, Tier
 from fleet.jail.pool import Pool
-from fleet.jail.running_jail import RunningJail
 from fleet.jail.selfcheck import prove
 from fleet.jail.spawn import spawn
 
@@ -39,20 +40,33 @@ class BwrapJail:
             raise JailError("jails over a host directory cannot be pooled", remedy="give pool=0")
         self._image, self._spool = image, spool
         self._bwrap = bwrap or find_bwrap()
-        self._shape = open_shape(image, bwrap=self._bwrap, work=work)
-        self._pool = Pool(self._spawn, pool)
+        self._work = work
+        self._shapes: list[Shape] = []
+        self._pools = {"": self._open(image, pool)}
         self._closed = False
 
-    async def _spawn(self) -> RunningJail:
-        return await spawn(self._shape, self._spool)
+    def _open(self, image: Image, size: int) -> Pool:
+        self._shapes.append(shape := open_shape(image, bwrap=self._bwrap, work=self._work))
+        return Pool(partial(spawn, shape, self._spool), size)
+
+    def _pool(self, resources: str) -> Pool:
+        """The jails of one class of limits; only those of the image's own wait before they are needed."""
+        if resources not in self._pools:
+            limits = RESOURCES[resources]
+            self._pools[resources] = self._open(replace(self._image, limits=limits), 0)
+        return self._pools[resources]
 
     async def warm(self) -> None:
         """Fill the pool now instead of after the first call."""
-        await self._pool.filled()
+        await self._pools[""].filled()
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
         """Run the guest on one request; the jail is gone, and egress closed, when this returns or raises."""
-        live = await self._pool.take()
+        if self._closed:
+            raise JailError("the jails are closed")
+        live = await self._pool(resources).take()
         try:
             async with AsyncExitStack() as stack:
                 if egress is None:
@@ -72,5 +86,7 @@ class BwrapJail:
         """End the waiting jails and release the image; calls under way must have ended."""
         if not self._closed:
             self._closed = True
-            await self._pool.aclose()
-            self._shape.close()
+            for pool in self._pools.values():
+                await pool.aclose()
+            for shape in self._shapes:
+                shape.close()

@@ -46,7 +46,9 @@ class LocalJail:
     async def probe(self) -> Tier:
         return Tier(backend="local", tier="none", ok=False, checks=(("fence", False, "there is none"),))
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
         """Run the guest once; see `fleet.jail.model.Jail.call`."""
         async with AsyncExitStack() as stack:
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

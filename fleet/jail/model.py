@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -44,6 +44,12 @@ class Limits:
     inodes: int = 65_536  # on its tmpfs: empty files take kernel memory but no blocks
 
 
+RESOURCES: Mapping[str, Limits] = {
+    "browser": Limits(processes=160, files=256, memory=768 << 20, stderr=16 << 10),
+}
+"""Limits by the class that a tool's spec names; "" means those of the image."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     """Read-only mounts of a jail besides the interpreter: host path -> top-level name under /opt."""
@@ -80,8 +86,13 @@ class Jail(Protocol):
     async def probe(self) -> Tier:
         """Prove the fence by behaviour. A caller refuses to run when `ok` is false."""
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
-        """Run the guest once on one request line and return how it ended; JailError without a jail."""
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
+        """Run the guest once on one request line and return how it ended; JailError without a jail.
+
+        `resources` is a class of RESOURCES.
+        """
 
     async def aclose(self) -> None:
         """End every jail that is still alive, pooled ones included."""

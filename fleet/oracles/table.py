@@ -10,6 +10,7 @@ from fleet.oracles.model import Exchange, Facts, Oracle, Violation
 NAMES = (
     "programs",
     "pages",
+    "browser",
     "replies",
     "agreements",
     "memories",

@@ -1,6 +1,7 @@
 """Preconditions of a probe: those that its steps imply, and its own `needs`.
 
     site  faces  proxy  compiler  compiler.loader     parts of the profile
+    browser                                           a browser on this machine
     calls                                             what a call token and a call's path are made of
     language:NAME                                     what the compiler compiles
     metadata:ROLE                                     the profile names this metadata key
@@ -23,7 +24,7 @@ from sandbox.contract import VIEWS, WRITES
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
 
-PARTS = ("site", "faces", "proxy", "calls", "compiler", "compiler.loader")
+PARTS = ("site", "faces", "proxy", "browser", "calls", "compiler", "compiler.loader")
 KINDS = ("language", "metadata", "code", "target", "fact", "view", "call")
 CODES = ("no_entry", "too_large")
 FORM = f"{', '.join(PARTS)}, {', '.join(f'{kind}:NAME' for kind in KINDS)}"

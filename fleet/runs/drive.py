@@ -159,7 +159,7 @@ class Drive:
     async def _explore(self, desk: RunDesk) -> str:
         """New questions after the probes, with what is left of the run's budget; the detail for its end."""
         one, world = self.persona.persona, self.world
-        makers = chosen(one.explore, frozenset(one.tools))
+        makers = chosen(one.explore, await self._usable()) if one.explore else {}
         if not makers or self.hand.name not in ("playbook", "model"):
             return ""
         acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height
@@ -169,6 +169,16 @@ class Drive:
         hand = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(hand)
         return await _driven(hand, desk)
+
+    async def _usable(self) -> frozenset[str]:
+        """The granted tools that can be called here; another one is skipped, with its reason."""
+        found = set()
+        for tool in self.persona.persona.tools:
+            if why := await self.exercise.session.missing(TOOLS[tool].needs) if tool in TOOLS else "":
+                self.exercise.skip(tool, why)
+            else:
+                found.add(tool)
+        return frozenset(found)
 
     async def _by_hand(self, desk: RunDesk) -> str:
         try:

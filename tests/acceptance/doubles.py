@@ -99,7 +99,9 @@ class Answering:
     async def probe(self) -> Tier:
         return Tier(backend="double", tier="none", ok=False, checks=())
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
         self.tools.append(json.loads(request)["tool"])
         line = json.dumps({"v": PROTOCOL, "result": self._result}).encode()
         return Outcome(end=End.EXITED, code=0, stdout=line, stderr=b"", seconds=0.0)
@@ -116,7 +118,9 @@ class Looping(Answering):
         self._diamond = diamond
         self.answers: list[int] = []
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
         name = json.loads(request)["args"]["name"]
         asked = {"key": name, "to": self._diamond, "gas": 2_200_000}
         asked["data"] = "0x" + FUNCTIONS["register"].encode(name).hex()

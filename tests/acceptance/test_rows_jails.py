@@ -37,7 +37,9 @@ class Killed:
     async def aclose(self) -> None:
         await self.inner.aclose()
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
         asked = json.loads(request)
         self.calls.append(asked["tool"])
         when = self.dies(len(self.calls), asked)

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.config import ChainSection, Platform, WebSection
 from fleet.config.platform import CompilerSection, MetadataSection
+from fleet.jail.locate import BROWSER
 from fleet.personas.model import Probe, Step
 from fleet.personas.needs import bad_need, needs_of
 from fleet.runs.call.capabilities import Capabilities
@@ -94,6 +95,13 @@ def test_what_is_missing_is_named(need: str, why: str) -> None:
     assert Capabilities(BARE, frozenset()).missing([need]) == why
     everything = frozenset(one.selector for one in VIEWS.values()) | {"0x89934d3a"}
     assert Capabilities(WHOLE, everything).missing([need]) == ""
+
+
+def test_a_browser_is_of_this_machine_and_not_of_a_profile() -> None:
+    assert bad_need("browser") == ""
+    assert needs_of(probe("qa_browse", {"url": "{site}/"})) == ("site", "browser")
+    assert Capabilities(BARE, browser="/usr/bin/x").missing(["browser"]) == ""
+    assert BROWSER in Capabilities(WHOLE, browser="").missing(["browser"])
 
 
 def test_a_promise_that_is_stated_to_be_false_is_not_met() -> None:

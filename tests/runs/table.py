@@ -67,7 +67,9 @@ class PaperJail:
     async def probe(self) -> Tier:
         return Tier(backend="paper", tier="none", ok=True, checks=())
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
         asked = json.loads(request)
         lines = []
         for number, args in enumerate([one["args"] for one in asked.get("calls", ())] or [asked["args"]]):

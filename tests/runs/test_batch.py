@@ -45,7 +45,9 @@ class ScriptedJail(PaperJail):
     def __init__(self, says: Said) -> None:
         self.says, self.jails = says, list[list[str]]()
 
-    async def call(self, request: bytes, *, deadline_s: float, egress: Egress | None = None) -> Outcome:
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
         asked = json.loads(request)
         batch = "calls" in asked
         args = [one["args"] for one in asked["calls"]] if batch else [asked["args"]]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleet.config import Platform
+from fleet.jail.locate import BROWSER
+from sandbox.browser import installed
 from sandbox.contract import VIEWS, WRITES
 
 _SELECTORS = {name: one.selector for table in (VIEWS, WRITES) for name, one in table.items()}
@@ -18,6 +20,8 @@ class Capabilities:
 
     platform: Platform
     selectors: frozenset[str] | None = None
+    browser: str = field(default_factory=installed)
+    """The browser of this machine, "" for none."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -41,6 +45,7 @@ class Capabilities:
             "proxy": (profile.web.proxy, "the profile names no proxy"),
             "calls": (not profile.web.unstated, f"the profile states no {', '.join(profile.web.unstated)}"),
             "metadata": (name in profile.metadata.names, f"the profile names no metadata key {name!r}"),
+            "browser": (self.browser, f"no browser is installed here: {BROWSER}"),
             "code": (getattr(compiler, f"{name}_code", ""), f"the profile states no {name}_code"),
             "compiler": (compiler.command, "the profile names no compiler"),
             "compiler.loader": (compiler.loader, "the profile names no loader"),

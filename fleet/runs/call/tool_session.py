@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ from fleet.drivers.session import Answer, RunOver
 from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded, FleetError, JailError
 from fleet.jail.model import Egress
+from fleet.runs.call.attachment import attached
 from fleet.runs.call.call_record import AdmittedCall, CallPurpose, CallRecord
 from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.call.free_entry import post_free_entry
@@ -151,16 +153,19 @@ class RunSession(CallRecord):
             await self._context.ledger.count("requests", more)
 
     async def _result(self, asked: AdmittedCall) -> dict[str, Any]:
-        spec, guest_s = asked.spec, asked.how.looks_s or GUEST_S
+        spec = asked.spec
+        guest_s = asked.how.looks_s or spec.wall_s or GUEST_S
         if spec.effect is Effect.REPORT:
             return await post_free_entry(self._context, asked.args["text"])
-        outcome = await self._world.jail.call(
+        jail = self._world.jail.call
+        call = partial(jail, resources=spec.resources) if spec.resources else jail
+        outcome = await call(
             request_line(spec, asked.args, await self._guest_context(guest_s)),
             deadline_s=guest_s + MARGIN_S,
             # tools that only compute run hostile input beside the guest: no egress
             egress=None if spec.effect is Effect.COMPUTE else self._egress(1),
         )
-        return answer(spec, outcome)
+        return attached(spec, answer(spec, outcome), self._world.folder(self._run) / "evidence")
 
     async def in_one_jail(
         self, spec: ToolSpec, calls: Sequence[tuple[int, Mapping[str, Any]]], starts_s: float

@@ -1,0 +1,63 @@
+"""What is evaluated in a page's isolated world: it sees the page's elements, never the page's scripts.
+
+Every look-up is by the prototype's own function: an element named `querySelectorAll` hides the document's.
+"""
+
+from __future__ import annotations
+
+WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa")
+"""The axe tags that are judged: levels A and AA of WCAG 2.1; no best practices."""
+
+AXE = """(async () => {
+  const found = await axe.run(document, {
+    runOnly: {type: 'tag', values: %(tags)s}, resultTypes: ['violations'], iframes: false,
+    elementRef: false, selectors: true});
+  return JSON.stringify(found.violations.slice(0, 40).map(one => ({
+    id: String(one.id), impact: String(one.impact), nodes: one.nodes.length,
+    target: String((one.nodes[0] || {target: ['']}).target).slice(0, 200)})));
+})()"""
+"""Run axe-core, which was evaluated before it."""
+
+FACTS = """((canary) => {
+  const all = (root, what) => [...Document.prototype.querySelectorAll.call(root, what)];
+  const short = (text) => String(text || '').slice(0, 300);
+  const here = new Set();
+  const links = [];
+  for (const one of all(document, 'a[href], area[href]')) {
+    const url = short(one.href);
+    if (/^https?:/.test(url) && !here.has(url) && links.length < 80) { here.add(url); links.push(url); }
+  }
+  const forms = all(document, 'form').slice(0, 10).map(form => ({
+    action: short(form.getAttribute('action') === null ? location.href
+      : new URL(form.getAttribute('action'), document.baseURI).href),
+    method: short(form.getAttribute('method') || 'get').toLowerCase(),
+    fields: all(document, 'input[name], textarea[name], select[name]').filter(one =>
+      one.closest('form') === form && !['submit', 'button', 'file', 'image'].includes(one.type))
+      .slice(0, 20).map(one => [short(one.getAttribute('name')), short(one.getAttribute('value'))])}));
+  const able = 'a[href], button, input, select, textarea, summary, [tabindex], [contenteditable]';
+  globalThis.qaOrder = all(document, able).filter(one => !one.disabled && one.tabIndex >= 0
+    && one.type !== 'hidden' && one.getClientRects().length
+    && getComputedStyle(one).visibility === 'visible').slice(0, 200);
+  globalThis.qaReached = new Set();
+  const at = new Set();
+  for (const one of canary ? all(document, '*').slice(0, 5000) : []) {
+    for (const given of [...one.attributes]) if (given.value.includes(canary))
+      at.add(given.name.startsWith('on') ? 'script' : given.value.trim().startsWith(canary)
+        && ['href', 'src', 'action', 'formaction', 'data'].includes(given.name) ? 'url' : 'attribute');
+    if ([...one.childNodes].some(inner => inner.nodeType === 3 && inner.data.includes(canary)))
+      at.add(one.localName === 'script' ? 'script' : 'text');
+  }
+  return JSON.stringify({title: short(document.title), links, forms, at: [...at].sort(),
+    focusable: globalThis.qaOrder.length});
+})(%(canary)s)"""
+"""Title, links, forms, where the bare canary is, and the elements that a keyboard should reach."""
+
+FOCUS = """((canary) => {
+  const one = document.activeElement, at = globalThis.qaOrder.indexOf(one);
+  if (at >= 0) globalThis.qaReached.add(at);
+  const href = one && one.getAttribute ? String(one.getAttribute('href') || '') : '';
+  const name = one && one.tagName ? one.tagName.toLowerCase() + (one.id ? '#' + one.id : '') : '';
+  return JSON.stringify({at, reached: globalThis.qaReached.size, name: name.slice(0, 100),
+    press: Boolean(canary) && /^\\s*javascript:/i.test(href) && href.includes(canary)});
+})(%(canary)s)"""
+"""Where the focus is after a Tab, and whether it is on a link that would run the canary."""

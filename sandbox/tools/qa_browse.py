@@ -1,0 +1,197 @@
+"""Opens a page in a real browser: what it loads, says and throws, and whether a canary ran as script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox import http
+from sandbox.browser import DevTools, NoReply, ProtocolError
+from sandbox.browser_traffic import KEPT, Traffic
+from sandbox.browser_visit import Visit
+from sandbox.errors import Deadline, DeadlinePassed, Failure
+from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.text import clean, mask
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
+
+WIDTHS = (320, 1920)
+_CANARY = re.compile(r"[A-Za-z][A-Za-z0-9]{7,39}")
+_HTML = ("text/html", "application/xhtml+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    """`script_canary` is a function that exists in this page only: `canary('')`, or an alert of exactly this
+    word, proves that script ran. `width` of the window is in CSS pixels."""
+
+    url: str
+    script_canary: str = ""
+    width: int = 1280
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(ToolAnswer):
+    """`status` is of the answer that became the page, at `final_url`; `ok` means that it is below 400.
+
+    `failed` are requests that the platform did not answer well, `refused` those that the broker or we
+    stopped: they say nothing of the platform. `violations` are of axe-core's rules for WCAG A and AA; of a
+    fragment, rules about whole documents mean nothing. `canary_at` is where the bare canary stands: `text`,
+    `attribute`, `url`, `script`. `screenshot` is PNG in base64, kept in the run's
+    evidence under its hash. `unjudged` are parts without a meaning.
+    """
+
+    status: int = 0
+    final_url: str = ""
+    content_type: str = ""
+    title: str = ""
+    fragment: bool = False
+    canary_ran: bool = False
+    canary_by: str = ""
+    canary_at: tuple[str, ...] = ()
+    console: tuple[dict[str, Any], ...] = ()
+    exceptions: tuple[dict[str, Any], ...] = ()
+    failed: tuple[dict[str, Any], ...] = ()
+    refused: tuple[dict[str, Any], ...] = ()
+    violations: tuple[dict[str, Any], ...] = ()
+    focusable: int = 0
+    reached: int = 0
+    trap: str = ""
+    links: tuple[str, ...] = ()
+    forms: tuple[dict[str, Any], ...] = ()
+    requests: int = 0
+    screenshot: str = ""
+    sha256: str = ""
+    screenshot_bytes: int = 0
+    start_ms: float = 0.0
+    unjudged: tuple[str, ...] = field(default=())
+
+
+def run(args: Args, ctx: Context) -> Result:
+    if args.script_canary and not _CANARY.fullmatch(args.script_canary):
+        raise Mistake("/args/script_canary: expected a word of 8 to 40 letters and digits")
+    if not WIDTHS[0] <= args.width <= WIDTHS[1]:
+        raise Mistake(f"/args/width: expected {WIDTHS[0]} to {WIDTHS[1]}")
+    url, deadline, started = http.absolute(args.url), Deadline(ctx.deadline_s * 0.9), time.monotonic()
+    traffic, visit = Traffic(deadline), Visit(args.script_canary)
+
+    def happens(method: str, params: Mapping[str, Any]) -> None:
+        if method == "Fetch.requestPaused":
+            traffic.paused(params)
+        else:
+            visit.happens(method, params)
+
+    tools = DevTools(happens)
+    traffic.tools = tools
+    try:
+        tools.ready()
+        began = time.monotonic()
+        visit.open(tools, traffic, url, args.width, deadline)
+        visit.leave(traffic)
+        if not traffic.refused_document:
+            visit.look(tools, deadline, html=_kind(traffic.document.content_type) in _HTML)
+            visit.leave(traffic)
+    except (DeadlinePassed, NoReply, ProtocolError, KeyError, TypeError) as error:
+        raise Failure("busy", f"could not tell: the browser did not do its part ({error})") from None
+    finally:
+        traffic.close()
+        tools.close()
+    return _result(visit, traffic, (began - started) * 1000, (time.monotonic() - began) * 1000)
+
+
+def _kind(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _result(visit: Visit, traffic: Traffic, start_ms: float, took_ms: float) -> Result:
+    document, done = traffic.document, list(traffic.done)
+    stopped = traffic.refused_document
+    cause, _, why = stopped.partition(": ")
+    cause = "busy" if cause == "timeout" else cause  # a browser's time is no measure of a platform
+    error = why if stopped else f"HTTP {document.status}" if document.status >= 400 else ""
+    links = visit.facts.get("links")
+    forms = visit.facts.get("forms")
+    places = visit.facts.get("at")
+    return Result(
+        ok=not error and bool(document.status),
+        latency_ms=round(took_ms, 3),
+        error=error,
+        error_class=cause if stopped else "http" if error else "",
+        status=0 if stopped else document.status,
+        final_url=visit.final_url or document.url,
+        content_type=clean(document.content_type, 100),
+        title=clean(mask(str(visit.facts.get("title", "")))[0], 200),
+        fragment=not document.whole,
+        canary_ran=bool(visit.ran_by),
+        canary_by=visit.ran_by,
+        canary_at=tuple(clean(str(one), 20) for one in places[:4]) if isinstance(places, list) else (),
+        console=tuple(visit.console),
+        exceptions=tuple(visit.exceptions),
+        failed=tuple(_row(one) for one in done if not one.ours and (one.status >= 400 or one.error))[:KEPT],
+        refused=tuple(_row(one) for one in done if one.ours)[:KEPT],
+        violations=tuple(visit.violations),
+        focusable=int(visit.facts.get("focusable", 0)),
+        reached=visit.reached,
+        trap=visit.trap,
+        links=tuple(clean(str(one), 300) for one in links[:80]) if isinstance(links, list) else (),
+        forms=tuple(_form(one) for one in forms[:10]) if isinstance(forms, list) else (),
+        requests=len(done),
+        screenshot=base64.b64encode(visit.picture).decode(),
+        sha256=hashlib.sha256(visit.picture).hexdigest() if visit.picture else "",
+        screenshot_bytes=len(visit.picture),
+        start_ms=round(start_ms, 3),
+        unjudged=tuple(dict.fromkeys(visit.unjudged)),
+    )
+
+
+def _row(one: Any) -> dict[str, Any]:
+    return {"url": one.url, "kind": one.kind, "method": one.method, "status": one.status, "error": one.error}
+
+
+def _form(form: Mapping[str, Any]) -> dict[str, Any]:
+    fields = [[clean(str(word), 300) for word in pair[:2]] for pair in form["fields"][:20]]
+    return {
+        "action": clean(str(form["action"]), 300),
+        "method": clean(str(form["method"]), 10),
+        "fields": fields,
+    }
+
+
+SPEC = ToolSpec(
+    "qa_browse",
+    Args,
+    Result,
+    Effect.LOOK,
+    Cost(calls=1),
+    "open a public page of the platform in a real browser",
+    run,
+    needs=("browser",),
+    group="browser",
+    points_at={"url": Points.PAGE},
+    asks=("a browser at {url}", " with the canary {script_canary}"),
+    ends_in="status",
+    judged_as=("view",),
+    resources="browser",
+    wall_s=45.0,
+    attaches="screenshot",
+    public=PUBLIC
+    | {"url", "script_canary", "width", "status", "final_url", "content_type", "title", "fragment"}
+    | {
+        "canary_ran",
+        "canary_by",
+        "canary_at",
+        "console",
+        "exceptions",
+        "failed",
+        "refused",
+        "violations",
+        "focusable",
+    }
+    | {"reached", "trap", "links", "forms", "requests", "sha256", "screenshot_bytes"}
+    | {"start_ms", "unjudged"},
+    volatile=VOLATILE | {"start_ms", "screenshot", "sha256", "screenshot_bytes", "requests"},
+)
