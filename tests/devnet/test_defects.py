@@ -65,7 +65,7 @@ def test_choosing_defects() -> None:
 
 
 def copy_of(defect: str, target: Path, more: str = "") -> Path:
-    target.write_text((FOLDER / f"{defect}.toml").read_text("utf-8") + more, "utf-8")
+    target.write_text(more + (FOLDER / f"{defect}.toml").read_text("utf-8"), "utf-8")
     return target
 
 
@@ -78,8 +78,8 @@ def test_duplicates_wrong_names_and_unknown_keys_are_refused(tmp_path: Path) -> 
         load([good, again])
     with pytest.raises(ConfigError, match="is not the file's name"):
         load([copy_of("method-405", tmp_path / "other.toml")])
-    with pytest.raises(ConfigError, match="wrong: unknown key; valid keys here: id, modelled_on"):
-        load([copy_of("method-405", tmp_path / "method-405.toml", "wrong = 1")])
+    with pytest.raises(ConfigError, match="wrong: unknown key; valid keys here: effect, id, modelled_on"):
+        load([copy_of("method-405", tmp_path / "method-405.toml", "wrong = 1\n")])
 
 
 # the personas -------------------------------------------------------------------------------------

@@ -1,18 +1,20 @@
 """The seeded defects: switches of the bundled platform, one file each, that the personas must find.
 
 Each is modelled on a real finding. A file says what is wrong and how to tell; the code of the switch is
-in the platform (`"<id>" in site.defects`) or in the compiler (`--defects`).
+in the platform (`"<id>" in site.defects`) or in the compiler (`--defects`). A defect counts as found when a
+posted item's evidence shows one of its effects, whatever asked the question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from fleet.config import Section, parse, read_text
+from fleet.devnet.defects.effects import ShownEffect
 from fleet.errors import ConfigError
 from fleet.personas.model import Severity, Surface
 
@@ -33,11 +35,17 @@ class Defect(Section):
     rung: Literal["observe", "exercise"]
     """Lowest rung at which it can be found."""
     probe: Annotated[str, StringConstraints(pattern=r"^qa-[a-z0-9-]+/[a-z0-9-]+$")]
-    """Persona and probe that find it."""
+    """A persona and a probe that find it; the count of found defects does not look at it."""
     modelled_on: str = Field(min_length=8)
     """The real finding behind it: section and row of the platform facts."""
     tell: str = Field(min_length=8)
     """How to tell, in one sentence."""
+    effect: tuple[ShownEffect, ...] = Field(min_length=1)
+    """The same for a program: each alone suffices."""
+
+    def shown_by(self, steps: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the steps of an evidence bundle show one of its effects."""
+        return any(effect.shown_by(steps) for effect in self.effect)
 
 
 def load(paths: Iterable[Path]) -> tuple[Defect, ...]:

@@ -1,0 +1,1 @@
+"""How much the fleet finds: platforms made from templates, their defects, and what each finder posts."""

@@ -1,0 +1,1 @@
+"""Finders that the fleet is compared with, each behind a small adapter."""
