@@ -23,6 +23,7 @@ WHAT = (
     "a new oracle",
     "a new explorer",
     "what a jail may reach",
+    "what a jail may ask the node",
     "when a folder is removed",
 )
 

@@ -176,7 +176,7 @@ _ELSEWHERE = ({"url": "http://cdn/x.js", "kind": "Script"},)
 
 ORACLES = (
     Oracle(
-        id="script-injection",
+        id="script-executed",
         says="what a URL's parameter holds never runs as script in the page",
         severity="high",
         surface="security",

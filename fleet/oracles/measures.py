@@ -12,8 +12,8 @@ from fleet.oracles.statistics.ranks import FEWEST, sketch
 from fleet.store.rows import SampleRow
 from fleet.text import line
 
-COUNTS = {"qa_publish": ("gas_used",), "qa_call": ("turns", "charged")}
-"""By tool: the figures of its result that equal questions give again on a healthy platform."""
+COUNTS = {"publication": ("gas_used",), "reply": ("turns", "charged")}
+"""By kind of answer: the figures of its result that equal questions give again on a healthy platform."""
 _BUILDS = ("x-version", "x-app-version", "x-build", "x-release", "x-revision", "server")
 """Headers that may name the platform's version, the most telling first."""
 
@@ -48,7 +48,7 @@ def counts(exchange: Exchange) -> Iterator[SampleRow]:
     """The figures of an act or a call that succeeded."""
     if not exchange.result.get("ok"):
         return
-    for field in COUNTS.get(exchange.tool, ()):
+    for field in (name for kind in exchange.kinds for name in COUNTS.get(kind, ())):
         value = exchange.result.get(field)
         if isinstance(value, int) and value > 0:
             args = sha256(json.dumps(dict(exchange.args), sort_keys=True, default=str).encode()).hexdigest()

@@ -31,6 +31,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "qa_compile": {"source": "diamondCut"},
     "qa_fetch": {"url": PAGE},
     "qa_chain": {"function": "feedbackCount"},
+    "qa_browse": {"url": PAGE},
     "qa_report": {"text": "hello"},
 }
 EFFECTS = {name: spec.effect for name, spec in TOOLS.items()}
@@ -175,10 +176,10 @@ def test_only_a_simulation_may_name_what_is_never_called(selector: str) -> None:
 
 def test_no_rule_means_no() -> None:
     assert not judge(_action("qa_fetch"), _facts("qa_fetch"), ()).permit
-    unknown = judge(_action("qa_browse"), _facts("qa_browse"))
+    unknown = judge(_action("qa_mystery"), _facts("qa_mystery"))
     assert (unknown.permit, unknown.rule) == (False, "dial")
     known_but_unscoped = judge(
-        _action("qa_browse"), _facts("qa_browse", effect=Effect.LOOK, grant=frozenset({"qa_browse"}))
+        _action("qa_mystery"), _facts("qa_mystery", effect=Effect.LOOK, grant=frozenset({"qa_mystery"}))
     )
     assert (known_but_unscoped.permit, known_but_unscoped.rule) == (False, "scope")
 
@@ -209,7 +210,7 @@ VALUES = st.one_of(
 ARGUMENTS = st.dictionaries(
     st.sampled_from(["name", "target", "url", "function", "data", "message", "source"]), VALUES
 )
-TOOL = st.sampled_from([*TOOLS, "qa_browse", "qa_release", "", "QA_CREATE"])
+TOOL = st.sampled_from([*TOOLS, "qa_mystery", "qa_release", "", "QA_CREATE"])
 EFFECT = st.sampled_from(list(Effect))
 
 

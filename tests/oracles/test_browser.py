@@ -82,7 +82,7 @@ ATTACK = "{site}/x?p=1&q=%22%3Cb%3Eqacanary1%28name%29"
 @pytest.mark.parametrize(
     ("twin", "attack", "ran", "found"),
     [
-        (BENIGN, ATTACK, True, ["script-injection"]),
+        (BENIGN, ATTACK, True, ["script-executed"]),
         (BENIGN, ATTACK, False, []),
         (BENIGN, "{site}/y?p=1&q=qacanary1(name)", True, []),  # another page: two places differ
         (BENIGN, "{site}/x?p=2&q=qacanary1(name)", True, []),
@@ -93,7 +93,7 @@ ATTACK = "{site}/x?p=1&q=%22%3Cb%3Eqacanary1%28name%29"
             view("{site}/no/qacanary1", CANARY, canary_ran=False),
             "{site}/no/%3Cqacanary1%28%29",
             True,
-            ["script-injection"],
+            ["script-executed"],
         ),
     ],
 )

@@ -58,9 +58,9 @@ class SignedKeys(Keys):
 
     scope = ""
 
-    async def token(self, key: str, route: str) -> dict[str, Any]:
+    async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         secret = self.secrets[key]
-        token = auth_token(self.scope, secret, int(time.time()), route)
+        token = auth_token(self.scope, secret, int(time.time()) - age, route)
         return {"token": token, "address": address_of(secret)}
 
 

@@ -21,7 +21,8 @@ from fleet.oracles.statistics import ranks
 from fleet.oracles.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind
 from fleet.personas.model import Step
 
-TOOLS = ("qa_fetch",)
+FETCH = "qa_fetch"
+TOOLS = (FETCH,)
 QUICK = 20
 """Requests of a quick look."""
 LOOKS, MEASURED, STANDING_OUT = 32, 6, 4
