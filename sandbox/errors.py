@@ -27,6 +27,7 @@ CLASSES = (
     "disk_full",
     "busy",
     "cannot_start",
+    "unfunded",
     "internal",
 )
 """Every word that `error_class` of a result can hold."""
@@ -42,13 +43,14 @@ OUR_FAILURES = frozenset(
         "disk_full",
         "cannot_start",
         "bad_request",
+        "unfunded",
     }
 )
 """error_class words that say "could not look": never a statement about the platform.
 
 `unreachable` and `timeout` may be an outage, which is a separate finding (runs/outage/decide.py), not one
 about the probed subject; `busy`: this machine was too slow to tell; `cannot_start`: a program of the profile
-does not run here.
+does not run here; `unfunded`: the throwaway identity has no credit left.
 """
 
 GATEWAY = frozenset({502, 503, 504})

@@ -108,13 +108,14 @@ def _rules(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     if not _settled(last) or "violations" in last.result.get("unjudged", ()):
         return
     skipped = RENDERED | (OF_DOCUMENTS if last.result.get("fragment", True) else frozenset())
-    for one in last.result.get("violations", ()):
-        rule, impact = str(one.get("id", "")), str(one.get("impact", ""))
-        if impact in GRAVE and rule not in skipped:
-            where = f"{one.get('nodes', 0)} x {line(str(one.get('target', '')), 60)}"
-            title = f"{route(last.args)} breaks the accessibility rule {line(rule, 40)} ({impact}): {where}"
-            key = f"axe {_page(last.args)} {rule}"
-            yield Observation(Sighting(title, key, whole=True), frozenset({"violations"}))
+    grave = [one for one in last.result.get("violations", ()) if one.get("impact") in GRAVE]
+    broken = [one for one in grave if str(one.get("id", "")) not in skipped]
+    if not broken:
+        return
+    told = (f"{line(str(one.get('id', '')), 40)} ({one.get('nodes', 0)} x)" for one in broken[:8])
+    what = "the accessibility rule" if len(broken) == 1 else f"{len(broken)} accessibility rules"
+    title = f"{route(last.args)} breaks {what} {', '.join(told)}"
+    yield Observation(Sighting(title, f"axe {_page(last.args)}", whole=True), frozenset({"violations"}))
 
 
 def _exception(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

@@ -8,6 +8,7 @@ its own page, its own deadline. What it saw names the finding; the signature is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -17,6 +18,8 @@ from fleet.findings.sighting import Sighting, lead
 from fleet.personas.model import Severity, Surface
 from fleet.store.rows import SampleRow
 from sandbox.tools import TOOLS
+
+_FACE = re.compile(r"\{face:[^{}]{1,80}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,16 @@ class Facts:
             history=history or {},
             past=past or {},
         )
+
+    def folded(self, signature: str) -> str:
+        """A signature with every face in one spelling: a face may be a page of the site as well."""
+        signature = _FACE.sub("{face}", signature)
+        for place, base in (("{site}", self.site.rstrip("/")), ("{proxy}", self.proxy.rstrip("/"))):
+            before, _, after = self.face.removeprefix(base).partition("{name}")
+            if base and self.face.startswith(f"{base}/"):
+                spelled = f"{re.escape(place + before)}[a-z0-9-]{{1,63}}{re.escape(after)}"
+                signature = re.sub(spelled, "{face}", signature)
+        return signature
 
 
 @dataclass(frozen=True, slots=True)

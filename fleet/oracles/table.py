@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 
 from fleet.oracles.model import Exchange, Facts, Oracle, Violation
@@ -45,7 +46,7 @@ def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:
                 oracle.id,
                 one.severity or oracle.severity,
                 oracle.surface,
-                one.sighting,
+                replace(one.sighting, signature=facts.folded(one.sighting.signature)),
                 one.fields,
                 oracle.forgeable if one.forgeable is None else one.forgeable,
                 one.led,

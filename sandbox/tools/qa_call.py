@@ -184,7 +184,7 @@ def _skew(token: str, reply: http.HttpReply) -> float:
 def _claim(label: str, ctx: Context, deadline: Deadline) -> None:
     receipt = rpc.submit(label, ctx.diamond, abi.encode_call(CLAIM_DAILY, ()), limit(ctx, "small"), deadline)
     if receipt.status != 1:
-        raise Failure("reverted", f"claimDaily failed: {receipt.reverted or 'status 0'}")
+        raise Failure("unfunded", f"claimDaily failed: {receipt.reverted or 'status 0'}")
 
 
 def _result(

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fleet.oracles.model import Facts
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -39,3 +41,13 @@ def test_an_added_oracle_judges_proves_and_is_learned_from(tmp_path: Path) -> No
         "found": [["GET {site}/pot answers that it is a teapot", "confirmed", "low"]],
         "learned": ["teapot"],
     }
+
+
+def test_a_face_has_one_spelling_in_a_signature() -> None:
+    here = Facts(site="http://h:1", face="http://h:1/face/{name}/")
+    for spelled in ("{site}/face/claude/x", "{site}/face/docs/x", "{face:docs}x", "{face}x"):
+        assert here.folded(f"trace {spelled} 500") == "trace {face}x 500"
+    assert here.folded("trace {site}/facets/x") == "trace {site}/facets/x"
+    apart = Facts(site="http://h:1", face="http://{name}.h:1/")
+    assert apart.folded("trace {site}/face/claude/x {face:a}y") == "trace {site}/face/claude/x {face}y"
+    assert Facts().folded("trace {site}/face/a/x") == "trace {site}/face/a/x"

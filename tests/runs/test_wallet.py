@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.runs.call.wallet import Wallet
+from fleet.runs.call.wallet import STAND_INS, Wallet
 from sandbox.tools import TOOLS
 from tests.runs.table import RUN, look, persona, seated
 
@@ -38,3 +38,27 @@ async def test_a_second_identity_is_made_when_a_call_needs_it(tmp_path: Path) ->
         assert len(set(wallet.addresses().values())) == 2
         stamps = [int((await wallet.token("other", "r", age))["token"].split(":")[1]) for age in (0, 90)]
         assert stamps[0] - stamps[1] == 90
+
+
+async def test_an_identity_without_credit_is_replaced_before_the_next_question_and_not_within_one(
+    tmp_path: Path,
+) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        wallet = Wallet(table.world, RUN)
+        await wallet.ready("qa_call", {})
+        first = wallet.addresses()[CALLER]
+        wallet.wear(CALLER)
+        await wallet.ready("qa_call", {})
+        assert wallet.addresses()[CALLER] == first
+        wallet.renew()
+        await wallet.ready("qa_call", {})
+        second = wallet.addresses()[CALLER]
+        assert second != first
+        assert (await wallet.token(CALLER, "r"))["address"] == second
+        assert set(wallet.keys.labels()) == {CALLER, f"{CALLER}-1"}
+        for _ in range(STAND_INS + 5):
+            wallet.wear(CALLER)
+            wallet.renew()
+        await wallet.ready("qa_call", {})
+        assert f"{CALLER}-{STAND_INS}" in wallet.keys.labels()
+        assert f"{CALLER}-{STAND_INS + 1}" not in wallet.keys.labels()

@@ -23,6 +23,8 @@ from fleet.text import line
 from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
 
+CREDITS = 48
+"""Calls for which the credit of an identity must last, or another takes its place: those of one batch."""
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
 
 
@@ -146,6 +148,8 @@ class CallRecord:
             if target := self.strikes.count(asked.tool, asked.args, result):
                 reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
                 self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
+        if asked.spec.needs_key and _spends(result):
+            self._wallet.wear(asked.spec.lends.get(str(asked.args.get("caller")), asked.spec.needs_key))
         return Answer(result)
 
     async def pace(self) -> None:
@@ -194,6 +198,14 @@ class CallRecord:
         if verdict.ends_run:
             raise RunOver(_OVER.get(rule, "refused"), reason)
         return Answer({}, denied=rule or "unknown", reason=reason)
+
+
+def _spends(result: Mapping[str, Any]) -> bool:
+    """Whether the credit of the caller will not last for the next questions."""
+    if result.get("error_class") == "unfunded":
+        return True
+    charged, credit = result.get("charged", 0), str(result.get("credit", ""))
+    return isinstance(charged, int) and charged > 0 and credit.isdigit() and int(credit) < CREDITS * charged
 
 
 def _known(outage: str) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class RunSession(CallRecord):
         """What the broker served of this run's jails."""
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
+        self._wallet.renew()
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
 
     def _fresh(self) -> str:

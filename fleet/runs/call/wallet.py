@@ -13,6 +13,9 @@ from fleet.errors import BudgetExceeded, Refused
 from fleet.runs.context import FleetContext
 from sandbox.tools import TOOLS
 
+STAND_INS = 24
+"""Further throwaway keys of one label and run at most, each with a daily credit of its own."""
+
 
 class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
@@ -28,6 +31,8 @@ class Wallet:
         self.spent: str = ""
         self.acts = 0
         self._addresses: dict[str, str] | None = None
+        self._stand_ins: dict[str, int] = {}
+        self._worn: set[str] = set()
 
     async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
         """Create the key that a call needs; its intent is recorded first."""
@@ -35,9 +40,9 @@ class Wallet:
         if spec.mints:
             await self._key(str(args[spec.mints]), minting=True)
         if spec.needs_key:
-            await self._key(spec.needs_key, minting=False)
+            await self._key(self._actual(spec.needs_key), minting=False)
         for given in {value for value in args.values() if isinstance(value, str)} & spec.lends.keys():
-            await self._key(spec.lends[given], minting=False)
+            await self._key(self._actual(spec.lends[given]), minting=False)
 
     async def _key(self, label: str, *, minting: bool) -> None:
         if label in self.keys.labels():
@@ -45,13 +50,35 @@ class Wallet:
         key = fresh()
         copy = {"key": key.reveal().hex()} if self._world.journal.shared else {}
         await self._world.journal.intend(self._run, "key", label, copy)
-        known = self.addresses()
+        known = self._known()
         known[label] = address = self.keys.keep(label, key)
         if minting:
             await self._world.journal.intend(self._run, "name", label, {"owner": address})
 
+    def wear(self, label: str) -> None:
+        """Note that the credit of this key is spent, or nearly."""
+        self._worn.add(label)
+
+    def renew(self) -> None:
+        """Put a new throwaway key in the place of each worn one; never within a question."""
+        for label in self._worn:
+            self._stand_ins[label] = min(self._stand_ins.get(label, 0) + 1, STAND_INS)
+        self._worn.clear()
+
+    def _actual(self, label: str) -> str:
+        """The key that stands for a label now."""
+        number = self._stand_ins.get(label, 0)
+        return f"{label}-{number}" if number else label
+
     def addresses(self) -> dict[str, str]:
-        """Label to address of every key. Cached, so that calls do not read the key files again."""
+        """Label to address of every key, and of the one that stands for it."""
+        known = self._known()
+        return known | {
+            one: known[self._actual(one)] for one in self._stand_ins if self._actual(one) in known
+        }
+
+    def _known(self) -> dict[str, str]:
+        """Label to address by file. Cached, so that calls do not read the key files again."""
         if self._addresses is None:
             self._addresses = self.keys.addresses()
         return self._addresses
@@ -66,6 +93,7 @@ class Wallet:
         """Send a throwaway key's transaction, paid by a stipend; raises Refused, TxFailed, Unreachable."""
         if value:
             raise Refused("a tool may not send value", rule="value")
+        key = self._actual(key)
         if key not in self.keys.labels():
             raise Refused(f"this run has no key {key!r}", rule="key")
         request = TxRequest(
@@ -97,6 +125,7 @@ class Wallet:
     async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         """A call token of a throwaway key, dated `age` seconds back; valid only on this platform."""
         self.acts += 1
+        key = self._actual(key)
         now = int(self._world.clock.now().timestamp()) - age
         token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), now, route)
         return {"token": token, "address": self.keys.addresses()[key]}
