@@ -79,6 +79,11 @@ class Facts:
             past=past or {},
         )
 
+    def actual(self, spelled: str) -> str:
+        """The URL that a repro's form stands for."""
+        spelled = _FACE.sub(lambda hit: self.face.replace("{name}", hit[0][6:-1]), spelled)
+        return spelled.replace("{site}", self.site.rstrip("/")).replace("{proxy}", self.proxy.rstrip("/"))
+
     def folded(self, signature: str) -> str:
         """A signature with every face in one spelling: a face may be a page of the site as well."""
         signature = _FACE.sub("{face}", signature)

@@ -14,7 +14,7 @@ from fleet.oracles.variations import varied, where
 def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """The foreign host that the value names is where the answer leads; without the value it does not."""
     found = varied(seen) if len(seen) > 1 else None
-    asked = _foreign_host(found.values[-1]) if found else ""
+    asked = _foreign_host(facts.actual(found.values[-1])) if found else ""
     if found is None or not asked:
         return
     last, first = (_leads(each) for each in (seen[-1], seen[0]))

@@ -26,6 +26,7 @@ NAMES = (
     "origins",
     "responses",
     "documented",
+    "references",
     "disagreements",
     "timing",
 )

@@ -215,3 +215,13 @@ def test_a_careful_origin_check_hears_nothing(site: Site) -> None:
 def test_a_careless_origin_check_is_seen(site: Site) -> None:
     said = {said for one in origins("{site}/x", [OWN], Random(1)) for said in ask(one, site)}
     assert said == {"foreign-origin"}
+
+
+def test_a_redirect_to_a_host_that_begins_like_the_platform_is_foreign() -> None:
+    facts = Facts(site="http://h")
+    sent = ("%2Fa", "{site}.qa1.evil.test%2F")
+    answers = tuple(
+        Exchange("qa_fetch", {"url": "{site}/go?to=" + one}, {"status": 302, "location": to})
+        for one, to in zip(sent, ("/a", "http://h.qa1.evil.test/"), strict=True)
+    )
+    assert [one.oracle for one in table.judge(answers, facts)] == ["open-redirect"]

@@ -43,10 +43,15 @@ class Point:
         scheme, netloc, path, query, fragment = urlsplit(self.url)
         if self.kind == "path":
             parts = path.split("/")
-            parts[int(self.name)] = quote(value, safe="")
+            parts[int(self.name)] = _encoded(value)
             return urlunsplit((scheme, netloc, "/".join(parts), query, fragment))
         pairs = [pair.partition("=") for pair in query.split("&") if pair]
         name = quote(self.name, safe="")
         kept = [(key, text) for key, _, text in pairs if key not in (name, self.name)]
-        query = "&".join(f"{key}={text}" for key, text in [*kept, (name, quote(value, safe=""))])
+        query = "&".join(f"{key}={text}" for key, text in [*kept, (name, _encoded(value))])
         return urlunsplit((scheme, netloc, path, query, fragment))
+
+
+def _encoded(value: str) -> str:
+    """A value percent-encoded, but for the platform's own site, which a repro spells as a placeholder."""
+    return quote(value, safe="").replace("%7Bsite%7D", "{site}")

@@ -22,6 +22,7 @@ from fleet.drivers.explore.points import Kind, Point
 MISSING = "/qa-no-such-page"
 """A page that no platform has: what a site answers for every page that is not there."""
 MAX_ROUTES = 200
+MAX_FOLDERS = 12
 MAX_PARAMETERS = 12
 """Parameters taken from one URL or form."""
 
@@ -46,7 +47,8 @@ class DocumentedRoute:
 class SiteMap:
     """Pages, inputs and routes of one platform; `asked` is the number of fillings asked, by route.
 
-    `bodies` are documented JSON bodies by method and URL: the fields with their values as JSON.
+    `bodies` are documented JSON bodies by method and URL: the fields with their values as JSON. `folders` are
+    those with a known file.
     """
 
     urls: OwnUrls
@@ -56,6 +58,7 @@ class SiteMap:
     routes: dict[str, DocumentedRoute]
     asked: dict[str, int]
     bodies: dict[str, dict[str, str]] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, platform: Platform, seed: str) -> Self:
@@ -116,6 +119,16 @@ class SiteMap:
             self.known.name(url[6:].partition("}")[0])
         pairs = parse_qsl(url.partition("?")[2], keep_blank_values=True)
         self.points(url, tuple(("query", name, value) for name, value in pairs), good=True)
+        self._folder(url.partition("?")[0])
+
+    def _folder(self, url: str) -> None:
+        """A file in a folder: the folder is a page as well, and the first file's name is an input."""
+        folder, _, file = url.rpartition("/")
+        if "." not in file or "/" not in folder or folder in self.folders or len(self.folders) >= MAX_FOLDERS:
+            return
+        self.folders.add(folder)
+        self.frontier.found(f"{folder}/")
+        self.points(url, (("path", "-1", file),), good=True)
 
     def _form(self, form: object, page: str) -> None:
         """Learn of a form that reads: its page with the values that stand there, each field an input; and of
