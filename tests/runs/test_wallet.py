@@ -62,3 +62,21 @@ async def test_an_identity_without_credit_is_replaced_before_the_next_question_a
         await wallet.ready("qa_call", {})
         assert f"{CALLER}-{STAND_INS}" in wallet.keys.labels()
         assert f"{CALLER}-{STAND_INS + 1}" not in wallet.keys.labels()
+
+
+async def test_a_caller_is_replaced_when_its_credit_does_not_pay_the_next_question(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        wallet = Wallet(table.world, RUN)
+        await wallet.ready("qa_call", {})
+        first = wallet.addresses()[CALLER]
+        wallet.pays(credit=1_000, charged=72)
+        assert wallet.affords == 12
+        wallet.renew(CALLER, 12)
+        await wallet.ready("qa_call", {})
+        assert wallet.addresses()[CALLER] == first
+        wallet.pays(credit=200, charged=72)
+        wallet.renew(CALLER, 40)  # more than any identity pays: another one would not help
+        wallet.renew(CALLER, 2)
+        await wallet.ready("qa_call", {})
+        assert wallet.addresses()[CALLER] != first
+        assert wallet.affords == 13

@@ -82,10 +82,22 @@ class QuestionRound:
             call = self._waiting[0]
             if batch and not (self._batches(call) and call.tool == batch[0].tool):
                 break
+            if not call.step and self._lacks_credit(call, len(batch)):
+                break
             self._waiting.popleft()
             if call.question not in self._over:
                 batch.append(call)
         return batch
+
+    def _lacks_credit(self, call: QuestionCall, before: int) -> bool:
+        """Whether a question must wait for the next batch, which may have another identity."""
+        spec = TOOLS.get(call.tool)
+        if spec is None or not spec.needs_key:
+            return False
+        calls = sum(one.question == call.question for one in self._waiting)
+        if not before:
+            self._session.renew(spec.needs_key, calls)
+        return before > 0 and before + calls > self._session.affords
 
     @staticmethod
     def _batches(call: QuestionCall) -> bool:

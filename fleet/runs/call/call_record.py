@@ -23,8 +23,6 @@ from fleet.text import line
 from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
 
-CREDITS = 48
-"""Calls for which the credit of an identity must last, or another takes its place: those of one batch."""
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
 
 
@@ -148,9 +146,27 @@ class CallRecord:
             if target := self.strikes.count(asked.tool, asked.args, result):
                 reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
                 self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
-        if asked.spec.needs_key and _spends(result):
-            self._wallet.wear(asked.spec.lends.get(str(asked.args.get("caller")), asked.spec.needs_key))
+        if asked.spec.needs_key:
+            self._credit(asked, result)
         return Answer(result)
+
+    @property
+    def affords(self) -> int:
+        """Calls that the credit of the caller still pays, as far as is known."""
+        return self._wallet.affords
+
+    def renew(self, label: str, calls: int) -> None:
+        """Another identity, if this one's credit does not pay a question of so many calls."""
+        self._wallet.renew(label, calls)
+
+    def _credit(self, asked: AdmittedCall, result: Mapping[str, Any]) -> None:
+        """Note what is left of the credit of the identity that called."""
+        label = asked.spec.lends.get(str(asked.args.get("caller")), asked.spec.needs_key)
+        if result.get("error_class") == "unfunded":
+            self._wallet.wear(label)
+        charged, credit = result.get("charged", 0), str(result.get("credit", ""))
+        if label == asked.spec.needs_key and isinstance(charged, int) and charged > 0 and credit.isdigit():
+            self._wallet.pays(int(credit), charged)
 
     async def pace(self) -> None:
         """Wait until the gate's rate permits one more call."""
@@ -198,14 +214,6 @@ class CallRecord:
         if verdict.ends_run:
             raise RunOver(_OVER.get(rule, "refused"), reason)
         return Answer({}, denied=rule or "unknown", reason=reason)
-
-
-def _spends(result: Mapping[str, Any]) -> bool:
-    """Whether the credit of the caller will not last for the next questions."""
-    if result.get("error_class") == "unfunded":
-        return True
-    charged, credit = result.get("charged", 0), str(result.get("credit", ""))
-    return isinstance(charged, int) and charged > 0 and credit.isdigit() and int(credit) < CREDITS * charged
 
 
 def _known(outage: str) -> dict[str, Any]:

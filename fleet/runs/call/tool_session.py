@@ -24,6 +24,7 @@ from fleet.runs.context import RunContext
 from sandbox.spec import Context, Effect, ToolSpec
 from sandbox.tools import TOOLS
 
+_CALLER = next(spec.needs_key for spec in TOOLS.values() if spec.needs_key)
 GUEST_S = 20.0
 """Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
@@ -54,7 +55,7 @@ class RunSession(CallRecord):
         """What the broker served of this run's jails."""
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
-        self._wallet.renew()
+        self._wallet.renew(_CALLER)
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
 
     def _fresh(self) -> str:

@@ -13,8 +13,12 @@ from fleet.errors import BudgetExceeded, Refused
 from fleet.runs.context import FleetContext
 from sandbox.tools import TOOLS
 
-STAND_INS = 24
+STAND_INS = 80
 """Further throwaway keys of one label and run at most, each with a daily credit of its own."""
+FRESH = 8
+"""Calls that a new identity is taken to pay while no charge is known."""
+QUESTION = 4
+"""Calls of one question, as most have them."""
 
 
 class Wallet:
@@ -33,6 +37,9 @@ class Wallet:
         self._addresses: dict[str, str] | None = None
         self._stand_ins: dict[str, int] = {}
         self._worn: set[str] = set()
+        self._full = FRESH
+        self.affords = FRESH
+        """Calls that the credit of the caller still pays, as far as is known."""
 
     async def ready(self, tool: str, args: Mapping[str, Any]) -> None:
         """Create the key that a call needs; its intent is recorded first."""
@@ -56,13 +63,22 @@ class Wallet:
             await self._world.journal.intend(self._run, "name", label, {"owner": address})
 
     def wear(self, label: str) -> None:
-        """Note that the credit of this key is spent, or nearly."""
+        """Note that the credit of this key is spent."""
         self._worn.add(label)
 
-    def renew(self) -> None:
-        """Put a new throwaway key in the place of each worn one; never within a question."""
-        for label in self._worn:
-            self._stand_ins[label] = min(self._stand_ins.get(label, 0) + 1, STAND_INS)
+    def pays(self, credit: int, charged: int) -> None:
+        """Note the caller's credit before a call, and what was charged for it."""
+        self._full, self.affords = max(self._full, credit // charged), (credit - charged) // charged
+
+    def renew(self, label: str = "", calls: int = QUESTION) -> None:
+        """Put a new throwaway key in the place of each worn one, and of this one if its credit does not pay
+        so many calls; never within a question."""
+        if label and self.affords < calls <= self._full:
+            self._worn.add(label)
+        for worn in self._worn:
+            self._stand_ins[worn] = min(self._stand_ins.get(worn, 0) + 1, STAND_INS)
+            if worn == label:
+                self.affords = self._full
         self._worn.clear()
 
     def _actual(self, label: str) -> str:
