@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +49,10 @@ def demo(
     ] = False,
     defects: Annotated[str, typer.Option(help="Comma-separated ids of seeded defects, or all.")] = "all",
     rung: Annotated[Rung, typer.Option(help="Rung of the dial, for this devnet only.")] = Rung.EXERCISE,
+    explore: Annotated[
+        bool,
+        typer.Option("--explore", help="Let explorers ask new questions as well; minutes instead of one."),
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -57,17 +61,17 @@ def demo(
     started = time.monotonic()
     folder = state() / "demo"
     if dry_run:
-        plan = planned(seeded, rung, folder)
+        plan = planned(seeded, rung, folder, explore=explore)
         put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
         return
-    summary = run(lambda: _demo(folder, seeded, rung))
+    summary = run(lambda: _demo(folder, seeded, rung, explore=explore))
     result = summary.as_data(seeded, time.monotonic() - started, _left(folder))
     put(result, as_json=as_json, text=lambda: _print(result, folder))
     if (result["missed"] and rung is not Rung.OBSERVE) or result["false_findings"] or result["names_leaked"]:
         raise typer.Exit(1)
 
 
-def planned(seeded: frozenset[str], rung: Rung, folder: Path) -> dict[str, Any]:
+def planned(seeded: frozenset[str], rung: Rung, folder: Path, *, explore: bool = False) -> dict[str, Any]:
     """What a demo would do, and where; it would replace that folder's content of the last demo."""
     return {
         "folder": str(folder),
@@ -75,6 +79,7 @@ def planned(seeded: frozenset[str], rung: Rung, folder: Path) -> dict[str, Any]:
         "dial": str(rung),
         "personas": [*TOGETHER, *ALONE, "qa-triage"],
         "defects": sorted(seeded),
+        "explore": explore,
     }
 
 
@@ -128,7 +133,7 @@ class Summary:
         return frozenset(defect.id for defect in DEFECTS if defect.shown_by(steps))
 
 
-async def _demo(folder: Path, seeded: frozenset[str], rung: Rung) -> Summary:
+async def _demo(folder: Path, seeded: frozenset[str], rung: Rung, *, explore: bool) -> Summary:
     await _prepare(folder)
     note(f"demo: starting a local chain and a platform with {len(seeded)} of {len(ALL_IDS)} seeded defects")
     async with Devnet(folder / "devnet", keys=folder / "keys", defects=seeded):
@@ -137,6 +142,8 @@ async def _demo(folder: Path, seeded: frozenset[str], rung: Rung) -> Summary:
         personas, errors = roster()
         if errors:
             raise errors[0]
+        if not explore:
+            personas = {name: _with_probes_only(one) for name, one in personas.items()}
         async with open_world(
             folder, personas=personas, platform="devnet", watch=(Progress(),), alone=True
         ) as world:
@@ -160,6 +167,10 @@ async def _prepare(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     (folder / MARKER).touch()
+
+
+def _with_probes_only(one: LoadedPersona) -> LoadedPersona:
+    return replace(one, persona=one.persona.model_copy(update={"explore": ()}))
 
 
 async def _fire_all(world: FleetContext, personas: dict[str, LoadedPersona]) -> None:

@@ -15,7 +15,8 @@ def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """The foreign host that the value names is where the answer leads; without the value it does not."""
     found = varied(seen) if len(seen) > 1 else None
     asked = _foreign_host(facts.actual(found.values[-1])) if found else ""
-    if found is None or not asked:
+    own = {urlsplit(url).hostname for url in (facts.site, facts.proxy) if url}
+    if found is None or not asked or asked in own:
         return
     last, first = (_leads(each) for each in (seen[-1], seen[0]))
     if last == asked and first != asked:

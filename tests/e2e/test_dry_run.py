@@ -20,6 +20,7 @@ def test_a_demo_says_what_it_would_do_and_does_nothing(fleet: Fleet, state: Path
         "dial": "observe",
         "personas": ["qa-smoke", "qa-security", "qa-fuzz", "qa-ux", "qa-perf", "qa-triage"],
         "defects": [ONE],
+        "explore": False,
     }
     assert list(state.iterdir()) == []
 

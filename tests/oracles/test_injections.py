@@ -217,6 +217,15 @@ def test_a_careless_origin_check_is_seen(site: Site) -> None:
     assert said == {"foreign-origin"}
 
 
+@pytest.mark.parametrize("sent", ["{site}.qa1.evil.test%2F", "{site}%2Fx", "%2F%2Fh%3A1%2Fx"])
+def test_a_redirect_to_the_platform_itself_is_not_foreign(sent: str) -> None:
+    answers = tuple(
+        Exchange("qa_fetch", {"url": "{site}/go?to=" + one}, {"status": 302, "location": to})
+        for one, to in zip(("%2Fa", sent), ("/a", "http://h:1.qa1.evil.test/"), strict=True)
+    )
+    assert table.judge(answers, Facts(site="http://h:1")) == ()
+
+
 def test_a_redirect_to_a_host_that_begins_like_the_platform_is_foreign() -> None:
     facts = Facts(site="http://h")
     sent = ("%2Fa", "{site}.qa1.evil.test%2F")

@@ -114,7 +114,7 @@ def _redirect(point: Point, chance: Random) -> Iterator[Question]:
     """A foreign host as the place to go on to, in the spellings that a browser reads as one."""
     host = f"{_word(chance)}.{FOREIGN}"
     yield _beside(point, f"https://{host}/", f"//{host}/", f"/\\{host}/", f"https:{host}/", f"/\t/{host}/")
-    yield _beside(point, f"{{site}}.{host}/", f"{{site}}@{host}/", f"https://{host}/{{site}}")
+    yield _beside(point, f"{{site}}@{host}/", f"{{site}}.{host}/", f"https://{host}/{{site}}")
 
 
 def _split(point: Point, chance: Random) -> Iterator[Question]:
