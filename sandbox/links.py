@@ -23,7 +23,7 @@ SHARE = {"links": 4_000, "paths": 2_000, "routes": 4_000, "forms": 2_000}
 
 T = TypeVar("T")
 METHODS = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS"
-_PATH = r"/[^\s\"'`\\]{0,200}"
+_PATH = r"/(?:<[^<>\n\"'`\\/]{1,40}>|[^\s\"'`\\]){0,200}"
 _BASE = r"(?:https?://[^\s/\"'`<>]{1,100}|\{[A-Za-z_]{1,20}\}|\$\{?[A-Za-z_]{1,20}\}?)?"
 _ROUTE = rf"\b((?:{METHODS})(?:\s?[,/|]\s?(?:{METHODS})){{0,4}})[ \t`*_:|\"']{{1,6}}({_BASE}{_PATH})"
 _ROUTE_FIRST = rf"(?:^|[\s`|(])({_PATH})[ \t`*|(:]{{1,6}}({METHODS})\b"

@@ -22,6 +22,8 @@ _FLAW = {
     "zero": "with a token whose signature is all zeros",
     "wrong-route": "with a token for another route",
 }
+_CHECK = {"none": "presence", "stale": "age", "future": "age"}
+"""What a platform does not check when it serves such a token; for any other it is the signature."""
 _SEVERE = frozenset({"foreign", "truncated", "garbage", "zero"})
 
 
@@ -45,7 +47,7 @@ def _token(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         held = bool(refused)
     if good and held:
         title = f"{last.asked} is served {_FLAW[flaw]}: {line(heard(last), 60)!r}"
-        found = Sighting(title, f"token-accepted {flaw}", whole=True)
+        found = Sighting(title, f"token-accepted {_CHECK.get(flaw, 'signature')}", whole=True)
         severity = "critical" if flaw in _SEVERE else "high" if flaw == "none" else "medium"
         yield Observation(
             found,

@@ -116,3 +116,9 @@ def test_a_link_with_something_to_fill_in(link: str, template: bool) -> None:
 def test_whatever_a_document_says_a_filling_is_a_link(target: str) -> None:
     for one in filled(target, Examples.of(platform())):
         ONE.spelled(one.link, "{site}/")
+
+
+def test_a_number_that_a_document_asks_for_is_a_number() -> None:
+    known = Examples(names=["moss"])
+    (first, *_) = filled("/data/records?text=<words>&count=<a number from 1 to 80>", known)
+    assert first.link == "/data/records?text=help&count=1"

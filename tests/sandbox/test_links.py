@@ -142,3 +142,9 @@ async def test_a_fetch_reports_them(kind: str, found: tuple[list[str], ...]) -> 
     async with bench(lambda _: http_answer(200, body, f"content-type: {kind}")) as it:
         result = await it.run("qa_fetch", {"url": it.site.url})
     assert tuple(result[kind] for kind in ("links", "paths", "routes", "forms")) == found
+
+
+def test_a_placeholder_of_several_words_is_part_of_its_route() -> None:
+    said = "- `GET /data/records?text=<words>&count=<a number from 1 to 80>` lists them; GET /a <b> is other"
+    found = find(said, "http://h/llms.txt", prose=True)
+    assert found.routes == ("GET /data/records?text=<words>&count=<a number from 1 to 80>", "GET /a")

@@ -23,6 +23,7 @@ _PREFIX = re.compile(r"^\$?\{?\w{1,20}\}?(?=/)")
 _ADDRESS_LIKE = re.compile(r"addr|wallet|owner|account|caller|^of$|^from$|^to$|holder|0x", re.I)
 _NAME_LIKE = re.compile(r"name|agent|user|handle|label|slug|target|who|profile|member", re.I)
 _TEXT_LIKE = re.compile(r"^q$|query|search|text|message|term|word|filter|title|note|comment", re.I)
+_NUMBER_LIKE = re.compile(r"\bnumber|\binteger|\bcount\b|\bhow many|\bbytes\b|\bdigits?\b", re.I)
 _FALLBACK = ("1", "2", "10")
 
 
@@ -68,7 +69,9 @@ class Examples:
         """Values for a parameter, the likeliest first; `said` is how a document describes it."""
         kinds = f"{said} {name}" if said else name
         found = list(self.by_parameter.get(name, ()))
-        if _ADDRESS_LIKE.search(said) or (_ADDRESS_LIKE.search(name) and not _NAME_LIKE.search(kinds)):
+        if _NUMBER_LIKE.search(said):
+            found += _FALLBACK
+        elif _ADDRESS_LIKE.search(said) or (_ADDRESS_LIKE.search(name) and not _NAME_LIKE.search(kinds)):
             found += self.addresses
         elif _NAME_LIKE.search(kinds):
             found += self.names
