@@ -210,6 +210,8 @@ class FleetConfig(Section):
     """Additional addresses whose log entries count as the fleet's own, besides the identity."""
     concurrency: int = Field(default=2, ge=1, le=32)
     """Most runs at a time."""
+    explore: bool = True
+    """Let personas with explorers ask new questions after their probes."""
     never: tuple[Selector, ...] = ()
     """4-byte selectors that are never signed, besides the built-in list; additions only."""
     store: StoreSection = StoreSection()

@@ -159,7 +159,7 @@ class Drive:
     async def _explore(self, desk: RunDesk) -> str:
         """New questions after the probes, with what is left of the run's budget; the detail for its end."""
         one, world = self.persona.persona, self.world
-        makers = chosen(one.explore, await self._usable()) if one.explore else {}
+        makers = chosen(one.explore, await self._usable()) if one.explore and world.config.explore else {}
         if not makers or self.hand.name not in ("playbook", "model"):
             return ""
         acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height

@@ -41,6 +41,7 @@ def command(state: Path, **more: str) -> Fleet:
         *words: str, timeout: float = 300, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Said:
         environment = {"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)}
+        environment["QA_FLEET_EXPLORE"] = "false"
         environment |= env or {}
         environment |= more
         done = subprocess.run(

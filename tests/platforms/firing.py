@@ -52,6 +52,7 @@ class Home:
             "PATH": os.environ["PATH"],
             "HOME": str(self.state),
             "STATE_DIRECTORY": str(self.state),
+            "QA_FLEET_EXPLORE": os.environ.get("QA_FLEET_EXPLORE", "false"),
             "CONFIGURATION_DIRECTORY": str(self.config),
         }
 

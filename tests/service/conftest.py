@@ -94,6 +94,7 @@ class Up:
             "PATH": os.environ["PATH"],
             "HOME": str(self.state),
             "STATE_DIRECTORY": str(self.state),
+            "QA_FLEET_EXPLORE": "false",
             "CONFIGURATION_DIRECTORY": str(self.state.parent / "config"),
         } | more
 

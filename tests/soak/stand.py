@@ -127,6 +127,7 @@ class Stand:
             "PATH": os.environ["PATH"],
             "HOME": str(self.state),
             "STATE_DIRECTORY": str(self.state),
+            "QA_FLEET_EXPLORE": "false",
             "CONFIGURATION_DIRECTORY": str(self.config.parent),
             "PYTHONPATH": str(ROOT),
         }
