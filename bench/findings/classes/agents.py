@@ -127,7 +127,8 @@ def caller_spoofed(plan: Blueprint, chance: Random) -> Switch:
     def shows(item: Posted) -> bool:
         for one in item.calls:
             seen, own = str(one.result.get("caller", "")).lower(), str(one.result.get("address", "")).lower()
-            if one.is_call and one.status == 200 and seen and seen != own and seen in one.sent.lower():
+            sent = f"{one.sent} {one.result.get('claimed', '')}".lower()  # what a label stood for
+            if one.is_call and one.status == 200 and seen and seen != own and seen in sent:
                 return True
         return False
 

@@ -54,6 +54,11 @@ def paid_refusal(plan: Blueprint, chance: Random) -> Switch:
     )
 
 
+def _charged(one: EvidenceCall) -> float:
+    """The highest charge of one call, which may have been sent twice."""
+    return max(number(one.result.get(name)) for name in ("charged", "charged_again"))
+
+
 def overcharge(plan: Blueprint, chance: Random) -> Switch:
     kind = chance.choice(("again", "long", "stream", "foreign"))
     times, over = chance.choice((2, 3)), chance.choice((80, 300, 700, 1200))
@@ -65,7 +70,7 @@ def overcharge(plan: Blueprint, chance: Random) -> Switch:
         tool="qa_call",
         tell=f"a message costs {times} times its price ({kind})",
         rule=EffectRule(
-            said(lambda one: one.status == 200 and number(one.result.get("charged")) > plan.price_wei),
+            said(lambda one: one.status == 200 and _charged(one) > plan.price_wei),
             r"charg|price|cost|paid",
         ),
         ground=frozenset({"charge"}),
