@@ -11,7 +11,7 @@ from sandbox.errors import OUR_FAILURES, cause_of
 
 __all__ = ["OUR_FAILURES", "PASSING", "Answer", "RunOver", "Session", "cause_of"]
 
-PASSING = frozenset({"unreachable", "timeout", "busy", "internal"})
+PASSING = frozenset({"unreachable", "timeout", "busy", "internal", "unfunded"})
 """Those of OUR_FAILURES that may pass soon: worth a retry within the run."""
 
 

@@ -104,7 +104,8 @@ async def test_row_13_what_cannot_run_is_refused_before_any_transaction(house: H
 
 
 async def test_rows_14_and_16_a_publish_is_two_keys_within_the_formula(house: House, tmp_path: Path) -> None:
-    _, (_, sent) = await answers(house, tmp_path, CREATE, step("qa_publish", name="{name}", source=GOOD))
+    # its quote is too low here, which the oracles see as well: the answers after these two prove it
+    _, (_, sent, *_) = await answers(house, tmp_path, CREATE, step("qa_publish", name="{name}", source=GOOD))
     assert (sent["ok"], sent["published"], sent["app_read_back"], sent["face_read_back"]) == (True,) * 4
     assert sent["gas_limit"] == 1_200_000 + 8_500 * sent["size"]
     assert 0 < sent["gas_used"] <= sent["gas_limit"]

@@ -70,7 +70,7 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
     before = known(devnet)
     async with agent(shared) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
-        assert names == {"qa_call", "qa_fetch", "run_probe", "report_finding", "finish"}
+        assert names == {"qa_call", "qa_fetch", "qa_browse", "run_probe", "report_finding", "finish"}
         off_limits = await client.call_tool("qa_fetch", {"url": "http://169.254.169.254/latest"})
         assert text(off_limits)["error"].startswith("scope: ")
         raised = await client.call_tool("qa_publish", {"name": "claude", "source": "fn frame() {}"})
@@ -96,7 +96,9 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
     findings = devnet("findings", "list", "--json").data
     mine = {row["title"]: row["state"] for row in findings if row["run_id"] == run["run_id"]}
     posted = {title for title, state in mine.items() if state == "posted"}
-    assert [title for title in posted if "GET {site}/api/persona?name=docs: 405" in title] == list(posted)
+    assert [title for title in posted if "documents GET /api/persona; it answers 405" in title] == list(
+        posted
+    )
     assert {title: state for title, state in mine.items() if title not in posted} == {
         "GET {site}/llms.txt: 200": "unverified"
     }

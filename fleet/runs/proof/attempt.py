@@ -63,7 +63,7 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
     tries = restarts = 0
     while True:
         seen = await _once(session, probe, proof)
-        if (seen.lost or seen.cause == "unfunded") and restarts < RESTARTS:
+        if seen.lost and restarts < RESTARTS:
             restarts += 1
             continue
         if seen.lost or seen.cause not in PASSING or not seen.calls:
