@@ -89,11 +89,11 @@ class Drive:
         detail = ""
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
-                if desk.state.items or not self.persona.persona.explore:
+                if not self._only_explores(desk):
                     detail = await self._by_hand(desk)
             if driving.cancelled_caught:
                 raise desk.progress.end(RunOver("deadline_exceeded", "the rest of the time is for proofs"))
-            if desk.state.items or not self.persona.persona.explore:
+            if not self._only_explores(desk):
                 desk.progress.verdict()
             detail = ", ".join(filter(None, (detail, await self._explore(desk))))
         except RunOver as over:
@@ -155,6 +155,11 @@ class Drive:
                 watch.verdict()
                 raise
         await self.world.checks.health()  # it was only briefly unreachable
+
+    def _only_explores(self, desk: RunDesk) -> bool:
+        """Whether there is nothing to do but to ask new questions: a playbook without a probe."""
+        playbook = self.hand.name == PLAYBOOK.name
+        return playbook and not desk.state.items and bool(self.persona.persona.explore)
 
     async def _explore(self, desk: RunDesk) -> str:
         """New questions after the probes, with what is left of the run's budget; the detail for its end."""
