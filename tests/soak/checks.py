@@ -20,7 +20,9 @@ from fleet.chain.codec import Entry
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.names import Names
 from fleet.chain.tx import parse
-from fleet.errors import FleetError
+from fleet.devnet.defects import DEFECTS
+from fleet.errors import FleetError, UsageError
+from fleet.findings import evidence
 from fleet.findings.envelope import read
 from fleet.runs.settlement.outbox import CLOSING
 from fleet.store.rows import MirroredEntry
@@ -87,17 +89,27 @@ def twice(stand: Stand, entries: list[Entry]) -> Iterator[str]:
             yield f"I2: {fp} stands on the log {count} times"
 
 
+def _shows_a_defect(stand: Stand, run: str, sha256: str) -> bool:
+    """Whether the evidence of a finding shows the effect of a defect, whichever probe found it."""
+    try:
+        steps = evidence.load(stand.state / "runs" / run / "evidence", sha256)["steps"] if sha256 else ()
+    except UsageError:
+        return False
+    return any(one.shown_by(steps) for one in DEFECTS)  # all of them are switched on
+
+
 async def untrue(stand: Stand) -> list[str]:
     """Faults of node, disk or clock that were taken for findings about the platform: in the journal's word
     of what was posted, and on the log, whatever the journal says of it."""
-    query = "select run_id, probe, title, fingerprint, state from findings"
-    known = rows(stand, query)
+    query = "select run_id, probe, title, fingerprint, state, evidence from findings"
+    known = [row[:5] for row in rows(stand, query) if not _shows_a_defect(stand, row[0], row[5])]
+    seen = {row[3] for row in rows(stand, query) if _shows_a_defect(stand, row[0], row[5])}
     found = [
         f"{probe} of run {run}: {title}"
         for run, probe, title, _, state in known
         if state == "posted" and probe not in (*SEEDED, CLOSING)
     ]
-    true = {fp for _, probe, _, fp, _ in known if probe in (*SEEDED, CLOSING)}
+    true = seen | {fp for _, probe, _, fp, _ in known if probe in (*SEEDED, CLOSING)}
     try:
         entries = await log(stand)
     except FleetError as error:  # after a complaint the devnet may be gone
