@@ -22,7 +22,7 @@ MAX_REPEAT = 50
 MAX_SAMPLES = 100
 """Requests, or pairs, on a schedule."""
 MAX_RATE = 10.0
-"""Slots a second, of one request or one pair: a measurement is no load test."""
+"""Slots a second, of one request or one pair: a measurement is not a load test."""
 MAX_SECONDS = 12.0
 """Length of a schedule."""
 WARM_UPS = 2

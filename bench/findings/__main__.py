@@ -1,4 +1,4 @@
-"""The fleet's own examination: what it finds on platforms that nobody wrote probes for, beside its peers.
+"""The fleet's own examination: what it finds on platforms without probes of their own, beside its peers.
 
     make bench-findings [ARGS="--seeds 1-3 --rounds 2 --peers none --write"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-from fleet.broker.pace import Pace
+from fleet.broker.pace import HostPace
 from fleet.broker.rpc_policy import METHODS, Denied
 from fleet.config import Platform
 from fleet.errors import ConfigError
@@ -28,11 +28,7 @@ _STOPPED, _ACTING = "stop", frozenset({"exercise", "propose"})
 """Words of the dial (fleet/gate/gate.py, `rung_now`) that decide here as well."""
 _ESCAPED_DOT_OR_SLASH = re.compile(r"%2e|%2f|%5c", re.IGNORECASE)
 
-_EXTRA_BLOCKED = (
-    IPv4Address("100.100.100.200"),
-    IPv4Address("168.63.129.16"),
-    IPv6Address("fd00:ec2::254"),
-)
+_EXTRA_BLOCKED = (IPv4Address("100.100.100.200"), IPv4Address("168.63.129.16"), IPv6Address("fd00:ec2::254"))
 """Cloud metadata services that no registry lists as private (jail.md section 9)."""
 
 _UNICAST = IPv6Network("2000::/3")
@@ -97,7 +93,7 @@ class EgressPolicy:
     """Where pages may be changed: each path, and all below it."""
     rung: Callable[[], str] | None = None
     """The dial's rung, or `stop`, read anew for each request; without it, no page may be changed."""
-    pace: Pace | None = None
+    pace: HostPace | None = None
     """Turns at each host, shared by every jail of a process."""
 
     @classmethod
@@ -124,7 +120,7 @@ class EgressPolicy:
             faces=faces,
             proxy=proxy,
             act_paths=tuple(EgressTarget(_profile_origin(url), urlsplit(url).path) for url in web.acted_on),
-            pace=Pace(web.requests_per_second),
+            pace=HostPace(web.requests_per_second),
         )
         if _profile_origin(policy.rpc) in policy.hosts:
             raise ConfigError(

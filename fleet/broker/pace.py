@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 
 
-class Pace:
+class HostPace:
     """At most `rate` turns a second for each key; callers wait in order, and nothing is saved up.
 
     A caller that leaves while it waits takes no turn.

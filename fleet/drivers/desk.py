@@ -79,7 +79,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Allowance:
     """What an explorer may still ask in this run; what the proofs of its findings need is kept back."""
 
     calls: int
@@ -140,7 +140,7 @@ class Desk(Protocol):
         `max_continuations` when the limit is reached.
         """
 
-    async def room(self) -> Room:
+    async def room(self) -> Allowance:
         """What an explorer may still ask; no calls when its run should end."""
 
     async def reserve(self, *, tokens: int) -> None:

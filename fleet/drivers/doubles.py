@@ -20,11 +20,11 @@ from fleet.drivers.desk import (
     MAX_REPLY,
     REPORT_FINDING,
     RUN_PROBE,
+    Allowance,
     Brief,
     Offer,
     Question,
     Reply,
-    Room,
     Turn,
 )
 from fleet.drivers.session import RunOver
@@ -134,8 +134,8 @@ class MemoryDesk:
         self.continuations += 1
         return f"The plan is not done. Continue with the probe {left}."
 
-    async def room(self) -> Room:
-        return Room(0 if self.stop or self._over else self.calls, acts=True)
+    async def room(self) -> Allowance:
+        return Allowance(0 if self.stop or self._over else self.calls, acts=True)
 
     async def reserve(self, *, tokens: int) -> None:
         if self.tokens is None or sum(self.reserved) + tokens > self.tokens:

@@ -1,7 +1,7 @@
 """A dictionary of widely used functions by selector, and what a view's name says of its value. Pure.
 
 Standards and the platform's own surface are listed; settings and roles are made from common words, because
-`setRelayFee(uint256)` on a contract that nobody here has seen is still a setter of a fee.
+`setRelayFee(uint256)` on an unknown contract is still a setter of a fee.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _BUILDS = ("x-version", "x-app-version", "x-build", "x-release", "x-revision", "
 def samples(exchange: Exchange) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """The latencies of a page that was measured on a schedule, and its control's beside them; None: not that.
 
-    Numbers of a guest are untrusted: anything but pairs of positive ones is no measurement.
+    Numbers of a guest are untrusted: anything but pairs of positive ones is not a measurement.
     """
     result = exchange.result
     own, beside = (_numbers(result.get(name)) for name in ("samples_ms", "control_ms"))

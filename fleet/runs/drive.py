@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from fleet.runs.desk.coverage import BLIND, Coverage
 from fleet.runs.desk.desk import RunDesk, Setting
 from fleet.runs.desk.plan import Plan
 from fleet.runs.desk.state_file import StateFile
-from fleet.runs.desk.stop_conditions import PROVABLE, summary
+from fleet.runs.desk.stop_conditions import PROVABLE, limit_of, summary
 from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, DriverChoice
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
@@ -40,6 +40,8 @@ from fleet.runs.proof.retest import retest
 from fleet.text import line
 from sandbox.tools import TOOLS
 
+LEARNED = 24
+"""Learned probes of one run at most."""
 DRIVING = 0.75
 """The driver's share of a run's time; the rest is for proofs."""
 
@@ -105,7 +107,8 @@ class Drive:
             detail = over.detail
         await watch.after()
         await self.exercise.prove_raised()
-        await retest(self.exercise)
+        if self._plans:
+            await retest(self.exercise)
         watch.verdict()
         if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))
@@ -156,6 +159,11 @@ class Drive:
                 raise
         await self.world.checks.health()  # it was only briefly unreachable
 
+    @property
+    def _plans(self) -> bool:
+        """Whether a driver of ours worked through the plan, not an agent from outside or a record."""
+        return self.hand.name in (PLAYBOOK.name, "model")
+
     def _only_explores(self, desk: RunDesk) -> bool:
         """Whether there is nothing to do but to ask new questions: a playbook without a probe."""
         playbook = self.hand.name == PLAYBOOK.name
@@ -165,7 +173,7 @@ class Drive:
         """New questions after the probes, with what is left of the run's budget; the detail for its end."""
         one, world = self.persona.persona, self.world
         makers = chosen(one.explore, await self._usable()) if one.explore and world.config.explore else {}
-        if not makers or self.hand.name not in ("playbook", "model"):
+        if not makers or not self._plans:
             return ""
         acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height
         ground = Ground(platform=world.platform, tools=frozenset(one.tools), acts=acts)
@@ -173,7 +181,10 @@ class Drive:
         drive = explorer(makers, ground, notebook, self.exercise.run)
         hand = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(hand)
-        return await _driven(hand, desk)
+        left = self.started + self.budget.wall_s * DRIVING - world.clock.monotonic()
+        with anyio.move_on_after(max(left, 0.0)):  # the rest of the time is for proofs
+            return await _driven(hand, desk)
+        return "explorers stopped by the deadline"
 
     async def _usable(self) -> frozenset[str]:
         """The granted tools that can be called here; another one is skipped, with its reason."""
@@ -218,6 +229,17 @@ async def _driven(hand: DriverChoice, desk: RunDesk) -> str:
         if isinstance(error, TimeoutError):
             raise RunOver("failed", f"{hand.name} gave up after a turn timed out") from None
         raise
+
+
+def with_learned(world: FleetContext, persona: LoadedPersona) -> LoadedPersona:
+    """The persona with the learned probes that its policy leaves room for, if it explores."""
+    one = persona.persona
+    if not one.explore:
+        return persona
+    limit = limit_of(one.policy)
+    room = LEARNED if limit is None else min(LEARNED, limit - len(one.probe))
+    learned = world.learned.of(one.name, one.tools, room)
+    return replace(persona, persona=one.model_copy(update={"probe": (*one.probe, *learned)}))
 
 
 def coverage(folder: Path, run: str, outcome: str) -> dict[str, list[dict[str, str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -25,8 +25,7 @@ from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
-from fleet.runs.desk.stop_conditions import limit_of
-from fleet.runs.drive import Drive, counts, coverage
+from fleet.runs.drive import Drive, counts, coverage, with_learned
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget
 from fleet.runs.settlement.settle import settle, waits_key
@@ -39,8 +38,6 @@ from sandbox.tools import TOOLS
 Work = Callable[[], Awaitable[str | None]]
 """The work of a run; returns the detail of a completed run."""
 
-LEARNED = 24
-"""Learned probes of one run at most."""
 SETTLE_S = 120.0
 """Time limit of the shielded settle; the next start finishes the rest."""
 MESSAGE = 40_000
@@ -93,7 +90,7 @@ async def opened(
         reach=world.redactor.reach,
     )
     started = world.clock.monotonic()
-    persona = _with_learned(world, persona)
+    persona = with_learned(world, persona)
     scope = Scope.of(world.platform, VIEWS)
     ledger = Ledger(world.journal, run, budget, world.day)
     gate = Gate(
@@ -124,17 +121,6 @@ async def opened(
         exercise = Exercise(world, run, persona, stream, session, past)
         drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
-
-
-def _with_learned(world: FleetContext, persona: LoadedPersona) -> LoadedPersona:
-    """The persona with the learned probes that its policy leaves room for, if it explores."""
-    one = persona.persona
-    if not one.explore:
-        return persona
-    limit = limit_of(one.policy)
-    room = LEARNED if limit is None else min(LEARNED, limit - len(one.probe))
-    learned = world.learned.of(one.name, one.tools, room)
-    return replace(persona, persona=one.model_copy(update={"probe": (*one.probe, *learned)}))
 
 
 async def _tell(stream: Stream, why: str) -> None:

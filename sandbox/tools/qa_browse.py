@@ -111,7 +111,7 @@ def _result(visit: Visit, traffic: Traffic, start_ms: float, took_ms: float) -> 
     document, done = traffic.document, list(traffic.done)
     stopped = traffic.refused_document
     cause, _, why = stopped.partition(": ")
-    cause = "busy" if cause == "timeout" else cause  # a browser's time is no measure of a platform
+    cause = "busy" if cause == "timeout" else cause  # a browser's time says nothing of a platform
     error = why if stopped else f"HTTP {document.status}" if document.status >= 400 else ""
     links = visit.facts.get("links")
     forms = visit.facts.get("forms")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from sandbox import abi, agent_reply, call_request, http, rpc, strict_json
+from sandbox import abi, agent_reply, call_request, call_terms, http, rpc, strict_json
 from sandbox.contract import CLAIM_DAILY
 from sandbox.errors import Deadline, Failure, JailBroken, hint
 from sandbox.gas import limit
@@ -22,17 +21,6 @@ PAYMENT_REQUIRED = 402
 UNAUTHORIZED = 401
 SKEW_S = 60.0
 """Seconds; the platform may refuse a token that is off by more."""
-MAX_TERMS = 12
-MAX_WEI_DIGITS = 19
-"""A price of so many digits is left out: an expectation cannot count it."""
-
-_TERM = re.compile(r"limit|quota|retry-after|price|cost|credit|charge")
-_PRICES = frozenset(
-    f"{word}{unit}"
-    for word in ("price", "callprice", "cost", "callcost", "charge", "charged", "fee", "debited")
-    for unit in ("wei", "inwei")
-)
-"""Keys, in lower case without `_` and `-`, under which an answer says in wei what its call costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +212,8 @@ def _result(
         status_again=again.status if again else 0,
         error_again=_error_again(again),
         charged_again=after - call.credit() if again else 0,
-        advertised_wei=next(filter(None, map(_advertised, documents)), 0),
-        terms=_terms(reply),
+        advertised_wei=next(filter(None, map(call_terms.advertised, documents)), 0),
+        terms=call_terms.of(reply),
         credit=str(before),
     )
 
@@ -234,21 +222,6 @@ def _error_again(again: http.HttpReply | None) -> str:
     if again is None or again.status < 400:
         return ""
     return clean(mask(f"HTTP {again.status}: {_reason(_document(again)[0], again)}")[0], 300)
-
-
-def _advertised(document: object) -> int:
-    """What an answer says that its call costs, in wei; 0 where it does not say so."""
-    inner = list(document.values()) if isinstance(document, dict) else []
-    for table in (document, *inner[:32]):
-        for key, value in list(table.items())[:32] if isinstance(table, dict) else ():
-            if key.lower().replace("_", "").replace("-", "") in _PRICES and str(value).isdecimal():
-                return int(str(value)) if len(str(value)) < MAX_WEI_DIGITS else 0
-    return 0
-
-
-def _terms(reply: http.HttpReply) -> tuple[str, ...]:
-    told = (f"{name}: {value}" for name, value in sorted(reply.headers.items()) if _TERM.search(name))
-    return tuple(clean(mask(term)[0], 120) for term, _ in zip(told, range(MAX_TERMS), strict=False))
 
 
 def _stream(reply: http.HttpReply) -> tuple[list[object], str]:

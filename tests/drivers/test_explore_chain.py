@@ -11,7 +11,7 @@ import pytest
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore import chain
-from fleet.drivers.explore.arguments import Pool, Thing, rounds, types_of
+from fleet.drivers.explore.arguments import ArgumentPool, Thing, rounds, types_of
 from fleet.drivers.explore.port import Explorer, Ground
 from fleet.drivers.explore.publishing import grown
 from fleet.drivers.explore.table import chosen
@@ -197,7 +197,7 @@ def test_publishes_of_two_sizes_where_the_run_may_act() -> None:
     assert not any(one.acts for one in run(make(acts=True), Contract()))
 
 
-POOL = Pool((Thing(7, ALICE, "alpha"),), "app", 1 << 71, "qx-fresh")
+POOL = ArgumentPool((Thing(7, ALICE, "alpha"),), "app", 1 << 71, "qx-fresh")
 
 
 @pytest.mark.parametrize(

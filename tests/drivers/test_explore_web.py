@@ -21,8 +21,8 @@ from fleet.drivers.explore.web import (
     REVISITS,
     Comparison,
     DeadLink,
+    PageVisit,
     RouteCheck,
-    Visit,
     WebExplorer,
 )
 from fleet.personas.model import Step
@@ -39,7 +39,7 @@ def test_it_reads_every_page_before_it_asks_any_input() -> None:
     assert set(PAGES) <= paths(site.fetched)
     first = [type(one) for one in site.asked]
     inputs = first.index(Question)
-    assert set(first[:inputs]) == {Visit, RouteCheck, DeadLink, Comparison}
+    assert set(first[:inputs]) == {PageVisit, RouteCheck, DeadLink, Comparison}
     assert inputs < 70
 
 
@@ -157,7 +157,7 @@ def test_the_same_seed_asks_the_same_and_another_seed_other_values() -> None:
     third.explore(seed="t")
     assert one.asked == other.asked
     assert one.asked != third.asked
-    visited = [{it.url for it in site.asked if isinstance(it, Visit)} for site in (one, third)]
+    visited = [{it.url for it in site.asked if isinstance(it, PageVisit)} for site in (one, third)]
     assert visited[0] == visited[1]
 
 
@@ -166,9 +166,9 @@ def test_a_next_run_goes_on_where_this_one_ended() -> None:
     state = json.loads(json.dumps(first.explore(calls=120).state()))
     second = Rookery()
     explorer = second.explore(state, calls=120)
-    visits = [one for one in second.asked if isinstance(one, Visit)]
+    visits = [one for one in second.asked if isinstance(one, PageVisit)]
     assert len(visits) <= REVISITS
-    asked_before = {str(one.steps) for one in first.asked if not isinstance(one, Visit)}
+    asked_before = {str(one.steps) for one in first.asked if not isinstance(one, PageVisit)}
     assert not [one for one in second.asked if str(one.steps) in asked_before]
     assert min(one.depth for one in explorer.map.inputs.all.values()) >= 1
 
@@ -228,10 +228,10 @@ def test_a_trap_ends(trap: str) -> None:
 
     site = Rookery(endless)
     explorer = site.explore(calls=400)
-    visits = [one for one in site.asked[: FIRST + 200] if isinstance(one, Visit)]
+    visits = [one for one in site.asked[: FIRST + 200] if isinstance(one, PageVisit)]
     assert len(visits) <= FIRST + 60
     assert len(explorer.map.frontier.pages) <= MAX_PAGES
-    assert not isinstance(site.asked[-1], Visit)
+    assert not isinstance(site.asked[-1], PageVisit)
     templates = Counter(page.template for page in explorer.map.frontier.pages.values() if page.status)
     assert max(templates.values()) <= SAMPLES
     assert len(json.dumps(explorer.state())) < 1 << 20

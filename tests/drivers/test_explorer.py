@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleet.config import Platform
-from fleet.drivers.desk import Question, Room
+from fleet.drivers.desk import Allowance, Question
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
@@ -66,8 +66,8 @@ async def test_it_ends_by_itself_when_there_is_no_room(tmp_path: Path) -> None:
 
 async def test_it_says_why_the_platform_is_not_asked_any_more(tmp_path: Path) -> None:
     class Spent(MemoryDesk):
-        async def room(self) -> Room:
-            return Room(0, acts=True, why="the day is spent") if self.posed else await super().room()
+        async def room(self) -> Allowance:
+            return Allowance(0, acts=True, why="the day is spent") if self.posed else await super().room()
 
     drive = explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")
     assert await drive(Spent(answers=answering)) == "3 questions asked, the day is spent"

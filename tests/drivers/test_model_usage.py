@@ -12,7 +12,7 @@ from fleet.devnet.model import Answer, ModelPrompt, Say, ScriptedCall, serve_mod
 from fleet.devnet.model_scripts import always, good, in_order
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.model.endpoint import open_endpoint
-from fleet.drivers.model.exchange import Exchange
+from fleet.drivers.model.exchange import ModelExchange
 from tests.drivers.modelled import DONE, KEY, outcome, run, section
 
 pytestmark = pytest.mark.anyio
@@ -74,7 +74,7 @@ async def test_before_the_end_of_an_answer_nobody_knows_what_it_cost() -> None:
         open_endpoint(section(model.url), KEY, 5.0) as endpoint,
     ):
         nothing = ModelRequestParameters()
-        exchange = Exchange(
+        exchange = ModelExchange(
             model=endpoint, parameters=nothing, settings={}, prices=None, turn=turn, index=0, key=KEY
         )
         with pytest.raises(RuntimeError, match="not read to its end"):

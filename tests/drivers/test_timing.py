@@ -16,6 +16,8 @@ from fleet.drivers.explore.table import chosen
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.statistics import ranks
 from fleet.oracles.table import judge
+from fleet.personas.model import Step
+from sandbox.links import find
 
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")
 PLATFORM = Platform.model_validate(
@@ -49,10 +51,13 @@ class Modelled:
         own = [self.page(args["url"]) for _ in range(args["repeat"])]
         beside = [self.page(args["control"]) for _ in own] if "control" in args else []
         ordered = sorted(own)
+        names = find(GUIDE, "http://h:1/guide.txt", prose=True) if args["url"].endswith("guide.txt") else None
         return {
             "ok": True,
             "status": 200,
-            "text": GUIDE if args["url"].endswith("guide.txt") else "",
+            "links": list(names.links) if names else [],
+            "paths": list(names.paths) if names else [],
+            "routes": list(names.routes) if names else [],
             "p50_ms": ordered[len(own) // 2],
             "p95_ms": ordered[int(len(own) * 0.95) - 1],
             "max_ms": ordered[-1],
@@ -169,3 +174,31 @@ def test_it_asks_no_more_than_there_is_room_for() -> None:
 def test_without_the_libraries_it_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks, "missing", lambda: "not installed: scipy")
     assert made().ask(48) == ()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "{site}/" + "x" * timing.LONGEST,
+        "{site}/a\n",
+        "{name}/x",
+        "http://h/x",
+        "{site}/{run}",
+        7,
+        "{site}/a b",
+        "{site}/logout",
+        "{site}/api/delete?id=1",
+        "{site}/v1/events",
+    ],
+)
+def test_what_is_not_asked_for(page: object) -> None:
+    assert not timing.harmless(page)
+
+
+def test_an_answer_names_a_bounded_number_of_pages() -> None:
+    one = timing.make(GROUND, Random(1), {})
+    question = Question((Step(tool="qa_fetch", args={"url": "{site}/", "repeat": 2}),))
+    before = len(one.state()["measured"])
+    links = [f"/page{number}" for number in range(10 * timing.NAMED)]
+    one.tell(question, [{"status": 200, "links": links, "paths": 7, "routes": {"a": 1}, "location": None}])
+    assert len(one.state()["measured"]) == before + timing.NAMED

@@ -11,7 +11,7 @@ import pytest
 from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import EgressPolicy, parse_target
 from fleet.broker.egress_record import EgressRecord
-from fleet.broker.pace import Pace
+from fleet.broker.pace import HostPace
 from fleet.broker.rpc_policy import Denied
 from fleet.runs.context import way_out
 from sandbox.spec import OVERRIDES, SAFE, UNSAFE
@@ -132,7 +132,7 @@ async def test_turns_come_in_order_and_are_spaced_and_nothing_is_saved_up() -> N
         now[0] += seconds
         await asyncio.sleep(0)
 
-    pace, order = Pace(10.0, clock=lambda: now[0], sleep=sleep), list[str]()
+    pace, order = HostPace(10.0, clock=lambda: now[0], sleep=sleep), list[str]()
 
     async def take(name: str, key: str) -> None:
         await pace.turn(key)
@@ -154,7 +154,7 @@ async def test_who_leaves_while_waiting_takes_no_turn() -> None:
         paused.append(seconds)
         await asyncio.Event().wait()
 
-    pace = Pace(0.5, clock=lambda: 100.0, sleep=sleep)
+    pace = HostPace(0.5, clock=lambda: 100.0, sleep=sleep)
     await pace.turn("a")
     for _ in range(3):
         waiting = asyncio.create_task(pace.turn("a"))
@@ -166,7 +166,7 @@ async def test_who_leaves_while_waiting_takes_no_turn() -> None:
 
 @anyio
 async def test_jails_share_the_turns_of_a_host_and_a_late_one_is_our_trouble() -> None:
-    shared = Pace(0.01)
+    shared = HostPace(0.01)
     async with rig(pace=shared) as one, rig(pace=shared, request_s=0.4) as two:
         assert (await one.ask(one.site.url + "/x", "GET", "", b"", "connection: close")).endswith(b"hello")
         broker = Broker(policy_for(one.site.url, pace=shared, request_s=0.4))
@@ -180,7 +180,7 @@ async def test_jails_share_the_turns_of_a_host_and_a_late_one_is_our_trouble() -
 def test_all_faces_have_one_turn() -> None:
     keys: list[object] = []
 
-    class Seen(Pace):
+    class Seen(HostPace):
         async def turn(self, key: Hashable) -> float:
             keys.append(key)
             return 0.0

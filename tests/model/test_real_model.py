@@ -24,7 +24,7 @@ from fleet.config import ROOT, ModelSection
 from fleet.devnet.stack import Devnet
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.model.endpoint import open_endpoint
-from fleet.drivers.model.exchange import Exchange
+from fleet.drivers.model.exchange import ModelExchange
 from fleet.events.model import Footer, Header, TurnEnded
 from fleet.events.trajectory import read
 from fleet.runs.lifecycle import fire
@@ -129,7 +129,7 @@ async def test_it_takes_a_talk_that_holds_an_answer_of_calls_alone(endpoint: str
     talk.append(ModelRequest([back]))
     section = ModelSection(name="openai:gemma", base_url=endpoint)
     async with open_endpoint(section, "", 500.0) as model, desk.turn() as turn:
-        exchange = Exchange(
+        exchange = ModelExchange(
             model=model,
             parameters=ModelRequestParameters(),
             settings=ModelSettings(max_tokens=8),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleet.broker.broker import Broker
-from fleet.broker.pace import Pace
+from fleet.broker.pace import HostPace
 from sandbox.page_request import MAX_FIELDS, MAX_HEADERS, MAX_SENT, MAX_VALUE, OURS, effect_of
 from sandbox.spec import OVERRIDES, SAFE, UNSAFE, Effect
 from tests.sandbox.doubles import Server, bench, listener, policy_for, run_guest
@@ -106,7 +106,7 @@ def test_a_header_that_may_change_the_method_makes_an_act(headers: Any) -> None:
 @anyio
 async def test_a_wait_for_a_turn_is_not_part_of_a_latency() -> None:
     async with Server() as site:
-        broker = Broker(policy_for(site.url, pace=Pace(1 / 3)))
+        broker = Broker(policy_for(site.url, pace=HostPace(1 / 3)))
         with listener() as sock:
             async with broker.egress(sock):
                 ctx = {"run": "r", "prefix": "qa-r-", "deadline_s": 20.0}
@@ -122,7 +122,7 @@ async def test_a_wait_for_a_turn_is_not_part_of_a_latency() -> None:
 @anyio
 async def test_no_turn_in_time_is_our_trouble_and_not_the_platforms() -> None:
     async with Server() as site:
-        broker = Broker(policy_for(site.url, pace=Pace(0.01)))
+        broker = Broker(policy_for(site.url, pace=HostPace(0.01)))
         with listener() as sock:
             async with broker.egress(sock):
                 ctx = {"run": "r", "prefix": "qa-r-", "deadline_s": 1.0}

@@ -27,7 +27,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class ArgumentPool:
     """What arguments are drawn from. `canary` is an amount that no platform holds by chance."""
 
     things: Sequence[Thing] = ()
@@ -37,7 +37,7 @@ class Pool:
     fresh: str = "qx-unused"
 
     @classmethod
-    def of(cls, things: Sequence[Thing], role: str, chance: Random) -> Pool:
+    def of(cls, things: Sequence[Thing], role: str, chance: Random) -> ArgumentPool:
         """A pool with a canary and a fresh name of its own."""
         fresh = "".join(chance.choice("bcdfghjkmnpqrstvwxz") for _ in range(9))
         return cls(things, role, chance.randrange(1 << 70, 1 << 80), f"qx-{fresh}")
@@ -49,7 +49,7 @@ def types_of(signature: str) -> tuple[str, ...]:
     return tuple(inside.split(",")) if inside and "(" not in inside else ()
 
 
-def rounds(signature: str, pool: Pool) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+def rounds(signature: str, pool: ArgumentPool) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
     """Types and arguments of each round, without repeats; raw calldata for a function of unknown types."""
     if not signature:
         yield from _raw(pool)
@@ -66,14 +66,14 @@ def rounds(signature: str, pool: Pool) -> Iterator[tuple[tuple[str, ...], tuple[
             yield kinds, given
 
 
-def _raw(pool: Pool) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+def _raw(pool: ArgumentPool) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
     """Words that are valid as integers, and then as addresses too."""
     key = pool.things[0].key if pool.things else 1
     for word in (f"{key:064x}", f"{pool.canary:064x}"):
         yield ("raw",), (word * 4,)
 
 
-def _level(kinds: Sequence[str], level: int, pool: Pool) -> tuple[Any, ...]:
+def _level(kinds: Sequence[str], level: int, pool: ArgumentPool) -> tuple[Any, ...]:
     several = sum(kind == "address" for kind in kinds) > 1
     given: list[Any] = []
     for index, kind in enumerate(kinds):
@@ -82,7 +82,7 @@ def _level(kinds: Sequence[str], level: int, pool: Pool) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def _value(kind: str, level: int, pool: Pool, *, first: bool, several: bool) -> Any:
+def _value(kind: str, level: int, pool: ArgumentPool, *, first: bool, several: bool) -> Any:
     """One argument. `first` of its type; `several`: the function takes more than one address."""
     if kind.endswith("[]"):
         return [] if level == 3 else [_value(kind[:-2], level, pool, first=first, several=several)]
@@ -105,7 +105,7 @@ def _value(kind: str, level: int, pool: Pool, *, first: bool, several: bool) -> 
     return "0x" if level == 3 else "0x71a5"
 
 
-def _integer(kind: str, level: int, pool: Pool, thing: Thing, first: bool) -> str:
+def _integer(kind: str, level: int, pool: ArgumentPool, thing: Thing, first: bool) -> str:
     most = (1 << int(kind[4:])) - 1
     if level == 3:
         return str(most)

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.arguments import Pool, rounds
+from fleet.drivers.explore.arguments import ArgumentPool, rounds
 from fleet.drivers.explore.diamond_map import MAX_READ, DiamondMap, text_limits
 from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.drivers.explore.publishing import sizes
@@ -89,7 +89,7 @@ class ChainExplorer:
         yield _reads(self._map.ids(self._chance))
         together = [one for views in self._map.agreements(self._chance) for one in _reads(views)]
         yield [*together, *sizes(self._ground)]
-        pool = Pool.of(self._map.things(), self._role, self._chance)
+        pool = ArgumentPool.of(self._map.things(), self._role, self._chance)
         plans = {
             selector: list(rounds(fourbyte.signature_of(selector), pool))
             for selector in self._map.codes
@@ -135,7 +135,7 @@ class ChainExplorer:
     def _key(self, selector: str) -> str:
         return f"{selector}:{self._map.codes.get(selector, '')}"
 
-    def _edges(self, selector: str, pool: Pool) -> Iterator[Question]:
+    def _edges(self, selector: str, pool: ArgumentPool) -> Iterator[Question]:
         """A function of one text: names of any form; the length that its facet states, and one more."""
         signature, key = fourbyte.signature_of(selector), f"edges {self._key(selector)}"
         if not signature.endswith("(string)") or self._asked.get(key):

@@ -41,7 +41,7 @@ def explorer(makers: Mapping[str, MakeExplorer], ground: Ground, notebook: Noteb
 
 async def _turn(desk: Desk, asking: Explorer, questions: list[Question]) -> int:
     """One turn: pose the questions, and tell their explorer what was answered."""
-    with suppress(TimeoutError):  # recorded as such; what was answered until then is kept
+    with suppress(TimeoutError):  # recorded as such; its findings are kept, its explorer learns nothing
         async with desk.turn() as turn:
             for question, results in zip(questions, await turn.pose(questions), strict=True):
                 asking.tell(question, results)

@@ -23,13 +23,15 @@ class OwnUrls:
     """The URLs of one platform."""
 
     def __init__(self, platform: Platform) -> None:
-        web = platform.web
+        web, self._platform = platform.web, platform
         self._scope = Scope.of(platform, ())
         self._bindings = Bindings(run="", name="", site=web.site, proxy=web.proxy, face=web.face)
         bases = {"{site}": web.site, "{proxy}": web.proxy}
         self._bases = {place: _plain(url).rstrip("/") for place, url in bases.items() if url}
         before, _, after = web.face.partition("{name}")
         self._face = re.compile(re.escape(before) + _LABEL + re.escape(after)) if web.face else None
+        # names directly below the site cannot be told from its pages
+        self._told = before.rstrip("/") != web.site.rstrip("/")
         self.hosts = tuple(_plain(f"http{'s' * host.endswith(':443')}://{host}") for host in web.hosts)
         """The profile's further hosts."""
 
@@ -44,8 +46,18 @@ class OwnUrls:
         parts = [urlsplit(url) for url in (*self._bases.values(), *self.hosts)]
         return tuple(dict.fromkeys(f"{one.scheme}://{one.netloc}" for one in parts))
 
+    def named(self) -> tuple[str, ...]:
+        """The pages that the profile names: its site, the faces of its agents, its targets."""
+        targets = (*self._platform.call_targets, *self._platform.targets.values())
+        found = ("{site}/" if "{site}" in self._bases else "", *map(self.target, targets))
+        return tuple(dict.fromkeys(filter(None, found)))
+
+    def target(self, text: str) -> str:
+        """A target of the profile as a page; "" if it is not one. A name is its face."""
+        return self.face(text) or self.spelled(self.actual(text))
+
     def face(self, name: str) -> str:
-        """The face of a name; "" when there are no faces, or it is not a name."""
+        """The face of a name; "" for any other text, or where the platform has none."""
         return f"{{face:{name}}}" if self._face is not None and is_label(name) else ""
 
     def may_act(self, spelled: str) -> bool:
@@ -69,7 +81,7 @@ class OwnUrls:
             for place, base in self._bases.items()
             if url.startswith(base) and url[len(base) : len(base) + 1] in ("", "/", "?")
         ]
-        if faces and self._face is not None and (match := self._face.match(url)):
+        if faces and self._told and self._face is not None and (match := self._face.match(url)):
             rest = url[match.end() :]
             if match[0].endswith("/") or rest[:1] in ("", "/", "?"):
                 found.append((len(match[0].rstrip("/")), self.face(match[1]), rest))

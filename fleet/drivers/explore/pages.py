@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from fleet.config import Platform
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.points import Kind, Point
 from fleet.drivers.explore.port import Ground, Results
 from fleet.findings.sighting import template
@@ -61,14 +62,14 @@ class Pages:
     """Implements Explorer. `pages` and `points` hold the number of the run that last asked each, or 0."""
 
     def __init__(self, platform: Platform, chance: Random, state: Mapping[str, Any]) -> None:
-        self._platform, self._chance = platform, chance
+        self._urls, self._chance = OwnUrls(platform), chance
         self._round = _number(state.get("round")) + 1
         self.pages = dict(_pairs(state.get("pages")))
         self.points = {key: last for key, last in _pairs(state.get("points")) if _point(key)}
         self._next: list[Question] = []
         self._asked: dict[str, Point] = {}
         self._looks, self._words = LOOKS, WORDS
-        for url in entries(platform):
+        for url in self._urls.named():
             self._add_page(url)
 
     def ask(self, most: int) -> Sequence[Question]:
@@ -130,7 +131,7 @@ class Pages:
             result.get("content_type", "")
         ):
             return
-        found = [one for link in _list(result.get("links")) if (one := spelled(str(link), self._platform))]
+        found = [one for link in _list(result.get("links")) if (one := self._urls.spelled(str(link)))]
         self._chance.shuffle(found)
         for one in found:
             self._add_page(one)
@@ -148,7 +149,7 @@ class Pages:
             self._add_points(url)
 
     def _add_form(self, form: Mapping[str, Any]) -> None:
-        action = spelled(str(form.get("action", "")), self._platform)
+        action = self._urls.spelled(str(form.get("action", "")))
         pairs = [(str(one[0]), str(one[1])) for one in _list(form.get("fields")) if _list(one)[1:]]
         if action and pairs:
             query = urlencode([(name, value or "x") for name, value in pairs])
@@ -166,41 +167,6 @@ class Pages:
             alike = sum(_alike(one) == _alike(key) for one in self.points)
             if key not in self.points and alike < most and len(self.points) < KNOWN:
                 self.points[key] = 0
-
-
-def entries(platform: Platform) -> list[str]:
-    """Where to begin: the site, the faces of the profile's names, the targets that are pages."""
-    web = platform.web
-    found = ["{site}/"] if web.site else []
-    for value in (*platform.call_targets, *platform.targets.values()):
-        if "://" in value or value.startswith(("{site}", "{proxy}")):
-            found.append(spelled(value, platform))
-        elif web.face and re.fullmatch(r"[a-z0-9-]{1,63}", value):
-            found.append(f"{{face:{value}}}")
-    return list(dict.fromkeys(one for one in found if one))
-
-
-def spelled(url: str, platform: Platform) -> str:
-    """A URL of the platform with its placeholder, without its fragment; "" for any other."""
-    url, web = url.partition("#")[0], platform.web
-    if (
-        not url.isprintable()
-        or not url.isascii()
-        or "{" in url.removeprefix("{site}").removeprefix("{proxy}")
-    ):
-        return ""
-    if url.startswith(("{site}", "{proxy}")):
-        return url
-    before, _, after = web.face.partition("{name}")
-    # names directly below the site cannot be told from its pages
-    if web.face and before.rstrip("/") != web.site.rstrip("/"):
-        found = re.match(f"{re.escape(before)}([a-z0-9-]{{1,63}}){re.escape(after)}", url)
-        if found:
-            return f"{{face:{found[1]}}}{url[found.end() :]}"
-    for word, base in (("{site}", web.site.rstrip("/")), ("{proxy}", web.proxy.rstrip("/"))):
-        if base and url.startswith(base) and url[len(base) :][:1] in ("", "/", "?"):
-            return word + (url[len(base) :] or "/")
-    return ""
 
 
 def _with(point: Point, value: str, canary: str) -> Step:

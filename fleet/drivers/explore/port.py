@@ -1,7 +1,7 @@
 """The interface of every explorer: it asks questions and learns from their answers. No I/O.
 
 An explorer never judges: the oracles do, at the desk. It decides only what to ask next, from its seed and
-what it was told; so a run can be repeated, and what it knows of a platform is kept between runs.
+the answers it got; so a run can be repeated, and what it knows of a platform is kept between runs.
 """
 
 from __future__ import annotations

@@ -11,11 +11,13 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.hrefs import Spelling, harmless
+from fleet.drivers.explore.documents import Examples, filled, strings_of
+from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.oracles.statistics import ranks
 from fleet.oracles.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind
@@ -31,8 +33,19 @@ RATE, LONG, SHORT = 10.0, 50, 20
 """A measurement: slots a second, slots of the page in question, and of other pages of its kind."""
 PAGES = 200
 """Most pages that are remembered."""
+NAMED = 60
+"""Most pages taken from one answer."""
+LONGEST = 200
+"""Characters of a page's URL."""
 OUT = 3.0
 """Factor above the other pages at which a page stands out; far below what an oracle requires."""
+
+_ACTS = re.compile(
+    r"log-?out|sign-?out|delete|remove|reset|claim|burn|transfer|release|register|sign-?up|create|publish|send"
+    r"|pay|buy|subscribe|webhook|cancel|revoke|stream|events?\b|\bws\b",
+    re.I,
+)
+"""Words of routes that may act, or not end, although they are read with GET."""
 
 
 @dataclass(slots=True)
@@ -52,7 +65,8 @@ class _Look:
 class PageTimer:
     """`measured` holds, by page, the run in which it was last measured; 0: not yet."""
 
-    spelling: Spelling
+    urls: OwnUrls
+    known: Examples
     run: int = 1
     control: str = ""
     measured: dict[str, int] = field(default_factory=dict)
@@ -87,12 +101,21 @@ class PageTimer:
             figures = [result.get(name) for name in ("p50_ms", "p95_ms", "max_ms")]
             if all(isinstance(one, int | float) and one > 0 for one in figures):
                 self._looks[page] = _Look(*(float(one) for one in figures if one is not None))
-            for found in self.spelling.found(page, result):
+            for found in islice(self._named(page, result), NAMED):
                 if len(self.measured) < PAGES:
                     self.measured.setdefault(found, 0)
 
     def state(self) -> Mapping[str, Any]:
         return {"run": self.run, "control": self.control, "measured": self.measured}
+
+    def _named(self, page: str, result: Mapping[str, Any]) -> Iterator[str]:
+        """Pages of the platform that an answer names, and that GET only reads."""
+        links = [*strings_of(result.get("links")), *strings_of(result.get("paths"))]
+        links += strings_of([result.get("location")])
+        for route in strings_of(result.get("routes")):
+            method, _, target = route.partition(" ")
+            links += [way.link for way in filled(target, self.known, 1)] if method == "GET" else []
+        yield from filter(harmless, (self.urls.spelled(link, page) for link in links if link))
 
     def _due(self) -> list[str]:
         return sorted(self.measured, key=lambda page: self.measured[page])  # stable: as they were found
@@ -136,23 +159,27 @@ class PageTimer:
 def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:
     """The explorer, from the pages that the profile names and those that it found in earlier runs."""
     platform = ground.platform
-    targets = (*platform.call_targets, *platform.targets.values())
-    names = [one for one in targets if re.fullmatch(r"[a-z0-9-]{1,63}", one)]
-    spelling = Spelling.of(platform.web, names[0] if names else "")
-    named = ["{site}/"] if platform.web.site else []
-    for target in targets:
-        named += [page] if (page := spelling.target(target)) else []
+    urls = OwnUrls(platform)
     kept = state.get("measured")
     known = kept if isinstance(kept, Mapping) else {}
     runs = {page: at for page, at in known.items() if isinstance(at, int) and harmless(page)}
-    measured = {page: runs.get(page, 0) for page in (*named, *runs) if harmless(page)}
+    measured = {page: runs.get(page, 0) for page in (*urls.named(), *runs) if harmless(page)}
     run, control = state.get("run"), state.get("control")
     return PageTimer(
-        spelling,
+        urls,
+        Examples.of(platform),
         run=run + 1 if isinstance(run, int) else 1,
         control=control if isinstance(control, str) else "",
         measured=dict(list(measured.items())[:PAGES]),
     )
+
+
+def harmless(page: object) -> bool:
+    """Whether a page may be asked for repeatedly: spelled as ours are, and its words do not name an act."""
+    if not isinstance(page, str) or len(page) > LONGEST or not page.isprintable():
+        return False
+    base = re.match(r"\{(?:site|proxy|face:[a-z0-9-]{1,63})\}", page)
+    return base is not None and not re.search(r"[{}<>* ]", page[base.end() :]) and not _ACTS.search(page)
 
 
 def _question(*steps: Step) -> Question:
@@ -160,4 +187,4 @@ def _question(*steps: Step) -> Question:
 
 
 def _fetch(page: str, **more: Any) -> Step:
-    return Step(tool="qa_fetch", args={"url": page, **more})
+    return Step(tool=FETCH, args={"url": page, **more})

@@ -50,7 +50,7 @@ _LOG = logging.getLogger("fleet.explore")
 
 
 @dataclass(frozen=True, slots=True)
-class Visit(Question):
+class PageVisit(Question):
     """One page, read for what it refers to."""
 
     url: str = ""
@@ -99,13 +99,12 @@ class WebExplorer:
         """URLs that are a route of a document if they are there: it has no base, and the platform two."""
         self._acts, self._chance = ground.acts, chance
         self._comparing, self._allowance, self._level = "", QUIET, 0
-        for url in self._starts(ground):
+        for url in self._starts():
             self.map.frontier.found(url, start=True)
 
-    def _starts(self, ground: Ground) -> Iterator[str]:
-        urls, platform = self.map.urls, ground.platform
-        for target in platform.targets.values():
-            yield urls.face(target) or urls.spelled(urls.actual(target))
+    def _starts(self) -> Iterator[str]:
+        urls = self.map.urls
+        yield from urls.named()
         yield from map(urls.face, self.map.known.names)
         for place in urls.places:
             yield from (place + path for path in COMMON)
@@ -230,7 +229,7 @@ class WebExplorer:
                 given = [value for _, value in parse_qsl(url.partition("?")[2])]
                 self.map.frontier.novel(url, result, given)
         match question:
-            case Visit(url=url):
+            case PageVisit(url=url):
                 self._flying.discard(url)
                 self._visited(pages[url])
             case RouteCheck() if len(results) == len(question.steps):
@@ -270,8 +269,8 @@ def _page(url: str) -> Step:
     return Step(tool=TOOL, args={"url": url})
 
 
-def _visit(url: str) -> Visit:
-    return Visit((_page(url),), url)
+def _visit(url: str) -> PageVisit:
+    return PageVisit((_page(url),), url)
 
 
 def _dead(page: Page) -> bool:

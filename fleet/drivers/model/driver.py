@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from fleet.config import ModelSection
 from fleet.drivers.desk import FINISH, Desk, Offer, ProviderFailed, Reply, Turn
 from fleet.drivers.model.endpoint import open_endpoint
-from fleet.drivers.model.exchange import Exchange, LostAnswer, TooLong, Undone
+from fleet.drivers.model.exchange import LostAnswer, ModelExchange, TooLong, Undone
 from fleet.drivers.model.talk import BYTES_PER_TOKEN, Talk, calls, tokens
 from fleet.events.model import TurnUsage
 from fleet.personas.duration import parse_duration
@@ -108,7 +108,7 @@ class _Work:
     async def _ask_model(self, turn: Turn) -> ModelResponse:
         messages, offers = self.talk.messages(), self.desk.offers()
         await self.desk.reserve(tokens=tokens(messages, offers) + self.section.max_tokens)
-        exchange = Exchange(
+        exchange = ModelExchange(
             model=self.model,
             parameters=ModelRequestParameters(function_tools=[_tool(one) for one in offers]),
             settings=_settings(self.section),

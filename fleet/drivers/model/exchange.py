@@ -75,7 +75,7 @@ class Undone(LostAnswer):
 
 
 @dataclass(slots=True)
-class Exchange:
+class ModelExchange:
     """One request, all its attempts; `index` is the number of its first message."""
 
     model: Model

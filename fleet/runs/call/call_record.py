@@ -156,7 +156,7 @@ class CallRecord:
         return self._wallet.affords
 
     def renew(self, label: str, calls: int) -> None:
-        """Another identity, if this one's credit does not pay a question of so many calls."""
+        """Another identity, if this one's credit does not pay a question with this number of calls."""
         self._wallet.renew(label, calls)
 
     def _credit(self, asked: AdmittedCall, result: Mapping[str, Any]) -> None:

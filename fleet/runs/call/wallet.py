@@ -72,7 +72,7 @@ class Wallet:
 
     def renew(self, label: str = "", calls: int = QUESTION) -> None:
         """Put a new throwaway key in the place of each worn one, and of this one if its credit does not pay
-        so many calls; never within a question."""
+        this number of calls; never within a question."""
         if label and self.affords < calls <= self._full:
             self._worn.add(label)
         for worn in self._worn:

@@ -18,7 +18,7 @@ from typing import Any
 
 import anyio
 
-from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Brief, Offer, Question, Reply, Room, Turn
+from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Offer, Question, Reply, Turn
 from fleet.drivers.session import RunOver
 from fleet.events.model import TurnStarted, TurnUsage
 from fleet.gate.budget import Ledger
@@ -142,7 +142,7 @@ class RunDesk:
         self._check_files()
         return self.progress.more()
 
-    async def room(self) -> Room:
+    async def room(self) -> Allowance:
         setting, state = self._setting, self.state
         left = await setting.ledger.room()
         raised = await self._exercise.world.journal.findings(self._exercise.run, ["raised"])
@@ -154,8 +154,8 @@ class RunDesk:
         acts = left["writes"].left > MIN_WRITES and setting.ledger.budget.acts
         day = left.get("requests")  # the platform's own limit
         if calls and day is not None and not day.left:
-            return Room(0, acts, f"{day.limit} is spent")
-        return Room(calls if day is None else min(calls, day.left), acts)
+            return Allowance(0, acts, f"{day.limit} is spent")
+        return Allowance(calls if day is None else min(calls, day.left), acts)
 
     async def reserve(self, *, tokens: int) -> None:
         await self._purse.reserve(tokens, self.progress.hand.price)
