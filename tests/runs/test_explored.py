@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import anyio
 import pytest
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore.port import Ground, Results
 from fleet.personas.model import Step
 from fleet.runs.desk.desk import KEPT, PROOF_CALLS
 from tests.runs.table import RUN, persona, seated, well
@@ -72,3 +77,39 @@ async def test_there_is_no_room_once_everything_is_paused(tmp_path: Path) -> Non
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
         (table.world.state / "STOP").touch()
         assert (await table.desk.room()).calls == 0
+
+
+class Endless:
+    """Shows a defect with its first question, then asks what is never answered."""
+
+    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+        self.asked = 0
+
+    def ask(self, most: int) -> Sequence[Question]:
+        self.asked += 1
+        return [Question((fetch("bad" if self.asked == 1 else "never"),))]
+
+    def tell(self, question: Question, results: Results) -> None:
+        pass
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+
+async def test_an_explorer_that_does_not_end_leaves_the_time_for_proofs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def late(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        if args["url"].endswith("never"):
+            await anyio.sleep(3_600)
+        return await answer(tool, args)
+
+    one = persona()
+    one = replace(one, persona=one.persona.model_copy(update={"explore": ("web",)}))
+    monkeypatch.setattr("fleet.runs.drive.chosen", lambda names, granted: {"endless": Endless})
+    async with seated(tmp_path, one, answer=late) as table:
+        table.drive.budget = replace(table.drive.budget, wall_s=4.0)
+        with anyio.fail_after(60):
+            assert await table.drive() == "explorers stopped by the deadline"
+        (row,) = await table.world.journal.findings(RUN)
+        assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
