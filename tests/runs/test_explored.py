@@ -34,7 +34,7 @@ async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_a_question_is_judged_minimised_proven_and_learned(tmp_path: Path) -> None:
-    question = Question((fetch("a"), fetch("bad", origin="http://x"), fetch("b")))
+    question = Question((fetch("a"), fetch("bad", canary="qaword"), fetch("b")))
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
         async with table.desk.turn() as turn:
             ((one, two, three),) = await turn.pose([question])
@@ -43,7 +43,7 @@ async def test_a_question_is_judged_minimised_proven_and_learned(tmp_path: Path)
         (row,) = await table.world.journal.findings(RUN)
         assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
         assert row.repro == 'qa_fetch(url="{site}/bad")'
-        assert row.data["minimised_from"] == 'qa_fetch(origin="http://x", url="{site}/bad")'
+        assert row.data["minimised_from"] == 'qa_fetch(canary="qaword", url="{site}/bad")'
         assert "claim" not in row.data
         (learned,) = table.world.learned.all()
         assert (learned.fingerprint, learned.oracle, learned.persona) == (
@@ -52,6 +52,17 @@ async def test_a_question_is_judged_minimised_proven_and_learned(tmp_path: Path)
             "qa-paper",
         )
         assert learned.probe.steps == (fetch("bad"),)
+
+
+async def test_what_the_title_says_is_not_cut_away(tmp_path: Path) -> None:
+    question = Question((fetch("a"), fetch("bad", origin="http://x", canary="qaword")))
+    async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
+        async with table.desk.turn() as turn:
+            await turn.pose([question])
+        await table.drive.exercise.prove_raised()
+        (row,) = await table.world.journal.findings(RUN)
+    assert row.title == "GET {site}/bad from the origin http://x answers 500"
+    assert row.repro == 'qa_fetch(origin="http://x", url="{site}/bad")'
 
 
 async def test_a_question_ends_at_its_first_call_that_could_not_look(tmp_path: Path) -> None:

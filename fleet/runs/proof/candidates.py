@@ -110,11 +110,17 @@ def candidates(
     return tuple({one.fingerprint: one for one in reversed(made)}.values())[::-1]
 
 
-def shows(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> bool:
-    """Whether a look reproduces the signature, by the same judge."""
+def showing(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> Candidate | None:
+    """The candidate of a look with this finding's signature, by the same judge; None if there is none."""
     wanted = (row.data.get("oracle", ""), row.data.get("signature", ""))
     surface: Any = row.surface
-    return wanted in {(one.oracle, one.sighting.signature) for one in candidates(probe, seen, surface, facts)}
+    found = candidates(probe, seen, surface, facts)
+    return next((one for one in found if (one.oracle, one.sighting.signature) == wanted), None)
+
+
+def shows(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> bool:
+    """Whether a look reproduces the signature."""
+    return showing(row, probe, seen, facts) is not None
 
 
 def answered(

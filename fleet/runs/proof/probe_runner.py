@@ -23,7 +23,7 @@ from fleet.personas.model import Probe, Step
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import Attempt, attempt
-from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, shows
+from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, showing
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.minimise import MOST, minimise
 from fleet.runs.proof.plots import draw
@@ -114,7 +114,6 @@ class Exercise:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
         await self._minimise(proofs)
         await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
-
         for row in await self.world.journal.findings(self.run, ["confirmed"]):
             self._learn(row)
 
@@ -135,8 +134,9 @@ class Exercise:
                 proof.row, proof.probe = replace(row, repro=repro, data=data), found.probe
 
     async def _shows(self, row: FindingRow, probe: Probe) -> bool:
-        """Whether one execution of a question shows this finding."""
-        return shows(row, probe, await attempt(self.session, probe, proof=True), self.facts)
+        """Whether one execution of a question shows this finding in the words of its title."""
+        shown = showing(row, probe, await attempt(self.session, probe, proof=True), self.facts)
+        return shown is not None and self.world.redactor.text(shown.sighting.title) == row.title
 
     def _learn(self, row: FindingRow) -> None:
         """Remember the question that shows a confirmed finding, if no persona asks it."""
