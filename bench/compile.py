@@ -27,6 +27,7 @@ from fleet.config import ROOT
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line
+from sandbox.program import Program
 from sandbox.spec import Context
 from sandbox.tools import TOOLS
 
@@ -45,7 +46,9 @@ fn frame(t: i32) -> i32 {
 }
 """
 COMMAND = ("{python}", "-I", "-S", "-B", "/opt/tc/rustlite")
-CONTEXT = Context(run="bench", prefix="qa-bench-", compiler=COMMAND, loader=(*COMMAND, "--entry"))
+CONTEXT = Context(
+    run="bench", prefix="qa-bench-", program=Program(command=COMMAND, loader=(*COMMAND, "--entry"))
+)
 SPEC = TOOLS["qa_compile"]
 
 Contestant = Callable[[], Awaitable[float]]

@@ -74,7 +74,7 @@ class CompilerProcess:
 def compile_source(source: str, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
     """Source on standard input, a module on standard output (platform-facts 1.10)."""
     threading.Thread(target=_load_engine, daemon=True).start()  # beside the compiler: it is wanted after it
-    tried = _try(ctx.compiler, source.encode(), ctx.sample.encode(), deadline, cpu_s)
+    tried = _try(ctx.program.command, source.encode(), ctx.program.sample.encode(), deadline, cpu_s)
     module = tried.ended.stdout if tried.ending is Ending.ACCEPTED else b""
     diagnostic = tried.why or _diagnostic(tried.ended.stderr)
     return Compilation(
@@ -92,7 +92,7 @@ def compile_source(source: str, ctx: Context, deadline: Deadline, cpu_s: float =
 
 def load_module(module: bytes, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
     """The platform's loader on given bytes: it prints the entry it found; other words mean none."""
-    tried = _try(ctx.loader, module, EMPTY_MODULE, deadline, cpu_s)
+    tried = _try(ctx.program.loader, module, EMPTY_MODULE, deadline, cpu_s)
     accepted = tried.ending is Ending.ACCEPTED
     said = decode(tried.ended.stdout[:64]).strip()
     return Compilation(

@@ -12,6 +12,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from sandbox.program import Program
+
 PROTOCOL = 1
 """Version of the request and result lines."""
 
@@ -64,13 +66,11 @@ class Context:
     face_app: str = "app"  # value of the metadata key `face` for a name that shows its app
     codes: dict[str, str] = field(default_factory=dict)  # the platform's words for no_entry and too_large
     keys: dict[str, str] = field(default_factory=dict)  # label -> address; "caller" and one per minted name
-    compiler: tuple[str, ...] = ()  # argv inside the jail; source on stdin, wasm on stdout
-    loader: tuple[str, ...] = ()  # argv inside the jail; module on stdin, entry name on stdout
+    program: Program = field(default_factory=Program)  # the platform's compiler and loader
     gas: dict[str, int] = field(default_factory=dict)  # publish_base, publish_per_byte, register, ...
     publish_cap: int = 16_384  # bytes (platform-facts 1.10)
     deadline_s: float = 30.0
     lacks: tuple[str, ...] = ()  # functions of contract.py that this diamond is known not to offer
-    sample: str = ""  # a source that the compiler is known to accept: the control of a hang
 
 
 class Points(StrEnum):

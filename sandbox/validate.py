@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from types import GenericAlias
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -36,7 +36,7 @@ def build(model: type[T], data: object, pointer: str = "") -> T:
 
 
 def check(kind: Any, value: object, pointer: str) -> Any:
-    """`value` as `kind` (str, int, float, bool, tuple, dict or a typed form of the last two)."""
+    """`value` as `kind` (str, int, float, bool, a dataclass, tuple, dict or a typed form of the last two)."""
     origin = get_origin(kind) or kind
     if origin is tuple:
         return _tuple(kind, value, pointer)
@@ -44,6 +44,8 @@ def check(kind: Any, value: object, pointer: str) -> Any:
         return _dict(kind, value, pointer)
     if kind is Any:
         return _json(value, pointer, DEPTH)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return build(kind, value, pointer)
     return _scalar(kind, value, pointer)
 
 

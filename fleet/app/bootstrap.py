@@ -21,7 +21,6 @@ from fleet.jail.locate import browser_rules
 from fleet.jail.model import Image, Tier
 from fleet.jail.reap import reap_stale
 from fleet.jail.selfcheck import require
-from fleet.jail.toolcheck import Programs
 
 SPOOL = "jails"
 POOL = 2
@@ -44,12 +43,6 @@ class Bootstrap:
         tier = await self._proof
         require(tier)
         return tier
-
-
-def programs(platform: Platform) -> Programs:
-    """The platform's programs with their sample inputs."""
-    section = platform.compiler
-    return Programs(compiler=section.command, loader=section.loader, sample=section.sample)
 
 
 def image(platform: Platform, profile: Path) -> Image:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from fleet.app.bootstrap import SPOOL, Bootstrap, fenced, programs
+from fleet.app.bootstrap import SPOOL, Bootstrap, fenced
 from fleet.app.journal import at_work
 from fleet.broker.broker import EgressPolicy
 from fleet.chain.feedback import FeedbackLog
@@ -111,7 +111,7 @@ async def wired(
         redactor = _redactor(keys, config, state)
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
-        tried = partial(why_not_started, fence.shown, programs(profile), state / SPOOL)
+        tried = partial(why_not_started, fence.shown, profile.compiler.program, state / SPOOL)
         yield FleetContext(
             state=state,
             live=live,

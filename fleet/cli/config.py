@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.app.bootstrap import SPOOL, image, programs
+from fleet.app.bootstrap import SPOOL, image
 from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, state
 from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
@@ -88,7 +88,7 @@ async def _tried(profile: Platform, path: Path) -> dict[str, str]:
     """Result of trying the platform's programs in a jail, by name; ConfigError for one that fails."""
     spool = state() / SPOOL
     spool.mkdir(mode=0o700, exist_ok=True)
-    tried = await try_programs(image(profile, path), programs(profile), spool=spool)
+    tried = await try_programs(image(profile, path), profile.compiler.program, spool=spool)
     for one in tried:
         if not one.ok and one.jailed:
             raise ConfigError(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fleet.app.bootstrap import SPOOL, image, programs
+from fleet.app.bootstrap import SPOOL, image
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
 from fleet.chain.keys import load_key
@@ -123,7 +123,7 @@ def _spool() -> Path:
 async def _programs(platform: str | None) -> list[Row]:
     """The compiler on the profile's sample, the loader on its module; no line for a platform without them."""
     profile, path = load_platform(platform or load_fleet().platform, state())
-    tried = await try_programs(image(profile, path), programs(profile), spool=_spool())
+    tried = await try_programs(image(profile, path), profile.compiler.program, spool=_spool())
     return [(one.name, one.ok, ("could not look: " if one.ours else "") + one.seen) for one in tried]
 
 

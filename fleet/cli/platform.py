@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.app.bootstrap import image, programs
+from fleet.app.bootstrap import image
 from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, table
 from fleet.config import Platform, config_dirs, load_fleet, load_platform, state_dir
@@ -65,7 +65,7 @@ async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
     if not (platform.compiler.command or platform.compiler.loader):
         return [SurveyedPart("compiler", "absent", "the profile names no compiler")]
     with tempfile.TemporaryDirectory(prefix="qa-fleet-") as spool:
-        tried = await try_programs(image(platform, path), programs(platform), spool=Path(spool))
+        tried = await try_programs(image(platform, path), platform.compiler.program, spool=Path(spool))
     return [
         SurveyedPart(one.name, "found" if one.ok else "unreachable", line(one.seen, 300)) for one in tried
     ]

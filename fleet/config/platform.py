@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from fleet.config.compiler import CompilerSection
 from fleet.config.section import Address, HttpUrl, Section
 
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
@@ -140,26 +141,6 @@ def _filled(path: str, bases: dict[str, str]) -> str:
     for word, base in bases.items():
         path = path.replace(word, base)
     return path
-
-
-class CompilerSection(Section):
-    root: str = ""
-    """Folder bound read-only into the jail as /opt/tc; relative to the profile's own folder."""
-    command: tuple[str, ...] = ()
-    """argv inside the jail; source on stdin, wasm on stdout. `{python}` is the jail's interpreter."""
-    loader: tuple[str, ...] = ()
-    """argv inside the jail that takes a module on stdin and prints its entry point."""
-    language: str = ""
-    """What it compiles, e.g. `rustlite`: probes with programs in another language are not applicable."""
-    sample: str = ""
-    """A source that must compile to a module with an entry: tried in a jail by `doctor`, `config check` and
-    before each run. Without it the check only starts the programs."""
-    publish_cap: int = Field(default=16_384, gt=0)
-    """Largest module the platform publishes, in bytes."""
-    no_entry_code: str = Field(default="", max_length=40)
-    """The platform's word for a module that has no entry point."""
-    too_large_code: str = Field(default="", max_length=40)
-    """The platform's word for a module over the cap."""
 
 
 class MetadataSection(Section):

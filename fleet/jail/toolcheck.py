@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,13 @@ from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import End, Image
 from fleet.text import line
 from sandbox import strict_json
+from sandbox.program import Program
 
 _DEADLINE_S = 45.0
-_PROGRAMS = ("compiler", "loader")
 
 
 class _MissingFolder(JailError):
     """The jail works, but the profile names a missing folder."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Programs:
-    """The platform's programs from a profile; `sample` is a source that must compile."""
-
-    compiler: Sequence[str] = ()
-    loader: Sequence[str] = ()
-    sample: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +37,19 @@ class ToolTrial:
 
 
 async def try_programs(
-    image: Image, programs: Programs, *, spool: Path, bwrap: str = ""
+    image: Image, program: Program, *, spool: Path, bwrap: str = ""
 ) -> tuple[ToolTrial, ...]:
     """Compile the sample and load its module in one fresh jail of this image; empty without any program."""
-    if not (programs.compiler or programs.loader):
+    there = {"compiler": program.command, "loader": program.loader}
+    if not any(there.values()):
         return ()
-    request = {name: list(getattr(programs, name)) for name in _PROGRAMS} | {"sample": programs.sample}
     try:
-        answer = await _ask(replace(image, guest="sandbox.toolcheck"), request, spool, bwrap)
+        answer = await _ask(replace(image, guest="sandbox.toolcheck"), asdict(program), spool, bwrap)
     except JailError as error:
         seen = f"{error}; {error.remedy}" if error.remedy else str(error)
         jailed = isinstance(error, _MissingFolder)
-        return tuple(ToolTrial(name, False, True, seen, jailed) for name in _PROGRAMS if request[name])
-    return judged(answer, bool(programs.sample))
+        return tuple(ToolTrial(name, False, True, seen, jailed) for name in there if there[name])
+    return judged(answer, bool(program.sample))
 
 
 async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str) -> Mapping[str, Any]:
@@ -85,7 +76,9 @@ async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str
 def judged(answer: Mapping[str, Any], has_sample: bool) -> tuple[ToolTrial, ...]:
     """Judge the report; without a sample it only shows that a program starts."""
     try:
-        return tuple(_judged(name, answer[name], has_sample) for name in _PROGRAMS if name in answer)
+        return tuple(
+            _judged(name, answer[name], has_sample) for name in ("compiler", "loader") if name in answer
+        )
     except (KeyError, TypeError, AttributeError):
         return (ToolTrial("compiler", False, True, "the check of the programs returned garbage"),)
 

@@ -13,7 +13,8 @@ from fleet.config import Platform
 from fleet.errors import RpcError, Unreachable
 from fleet.jail.model import Image, Tier
 from fleet.jail.selfcheck import require
-from fleet.jail.toolcheck import Programs, try_programs
+from fleet.jail.toolcheck import try_programs
+from sandbox.program import Program
 
 
 async def unchecked() -> None:
@@ -76,7 +77,7 @@ async def ask_node(url: str, deadline_s: float) -> str:
         return ""
 
 
-async def why_not_started(shown: Image, programs: Programs, spool: Path) -> str:
+async def why_not_started(shown: Image, program: Program, spool: Path) -> str:
     """Why the platform's compiler or loader cannot be started here; "" when they can, or there are none."""
-    tried = await try_programs(shown, programs, spool=spool)
+    tried = await try_programs(shown, program, spool=spool)
     return "; ".join(f"{one.name}: {one.seen}" for one in tried if one.ours)

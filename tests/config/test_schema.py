@@ -17,7 +17,7 @@ MODELS = {"fleet": FleetConfig, "platform": Platform}
 
 def tables(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield document
-    yield from document.get("$defs", {}).values()
+    yield from (one for one in document.get("$defs", {}).values() if "enum" not in one)  # a word, not a table
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

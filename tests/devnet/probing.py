@@ -123,7 +123,8 @@ class ProbingSession:
     def _context(self) -> Context:
         keys = {label: address_of(secret) for label, secret in self.keys.secrets.items()}
         context = guest_context(self.platform, RUN, keys, GUEST_S)
-        return replace(context, compiler=self.compiler, loader=(*self.compiler, "--entry"))
+        program = replace(context.program, command=self.compiler, loader=(*self.compiler, "--entry"))
+        return replace(context, program=program)
 
 
 def _guest(spec: ToolSpec, args: dict[str, Any], ctx: Context) -> Any:

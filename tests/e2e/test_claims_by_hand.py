@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fleet.app.persona_sets import load
-from fleet.config.platform import CompilerSection
+from fleet.config.compiler import CompilerSection
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.decision_file import NAME
 from fleet.store.journal import Journal

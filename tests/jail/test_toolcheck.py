@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from fleet.jail.model import Image
-from fleet.jail.toolcheck import Programs, ToolTrial, judged, try_programs
+from fleet.jail.toolcheck import ToolTrial, judged, try_programs
+from sandbox.program import Program
 from tests.jail.toolcheck import GOOD, RUSTLITE, tried
 from tests.pythons import SUPPORTED, found, roll_call
 
@@ -67,11 +68,11 @@ def test_every_python_compiles_and_loads_the_sample_in_its_jail(version: str, tm
 
 def test_a_program_that_cannot_be_started_is_told_as_ours(tmp_path: Path) -> None:
     (tmp_path / "tc").mkdir()
-    missing = Programs(compiler=("/opt/tc/nothing",), loader=("/bin/sh", "-c", "exit 127"), sample="x")
+    missing = Program(command=("/opt/tc/nothing",), loader=("/bin/sh", "-c", "exit 127"), sample="x")
     lines = tried(missing, tmp_path / "tc")
     assert verdicts(lines) == [("compiler", False, True), ("loader", False, True)]
     assert lines[0].seen == "/opt/tc/nothing cannot be started here: No such file or directory"
-    (only,) = tried(Programs(compiler=(*RUSTLITE[:-1], "/opt/tc/nowhere"), sample="x"))
+    (only,) = tried(Program(command=(*RUSTLITE[:-1], "/opt/tc/nowhere"), sample="x"))
     assert (only.ok, only.ours) == (False, True)
     assert "can't open file '/opt/tc/nowhere'" in only.seen
 
@@ -83,21 +84,21 @@ def test_a_folder_that_is_not_there_is_told_as_ours(tmp_path: Path) -> None:
 
 
 def test_what_the_platform_refuses_is_not_ours() -> None:
-    wrong = Programs(compiler=GOOD.compiler, loader=GOOD.loader, sample="fn frame(")
+    wrong = Program(command=GOOD.command, loader=GOOD.loader, sample="fn frame(")
     lines = tried(wrong)
     assert verdicts(lines) == [("compiler", False, False), ("loader", True, False)]
     assert lines[0].seen.startswith("[compiler] sample was expected to be accepted: clean_error: LH")
 
 
 def test_without_a_sample_only_the_start_is_known() -> None:
-    lines = tried(Programs(compiler=GOOD.compiler, loader=GOOD.loader))
+    lines = tried(Program(command=GOOD.command, loader=GOOD.loader))
     assert verdicts(lines) == ACCEPTED
     assert all(one.seen.startswith("it starts") for one in lines)
 
 
 @pytest.mark.anyio
 async def test_a_platform_without_programs_needs_no_jail(tmp_path: Path) -> None:
-    assert await try_programs(Image(), Programs(sample="x"), spool=tmp_path, bwrap="/bin/false") == ()
+    assert await try_programs(Image(), Program(sample="x"), spool=tmp_path, bwrap="/bin/false") == ()
 
 
 def test_a_busy_machine_is_not_the_platform() -> None:

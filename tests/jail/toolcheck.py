@@ -15,17 +15,18 @@ from pathlib import Path
 
 from fleet.jail.locate import find_interpreter
 from fleet.jail.model import Image
-from fleet.jail.toolcheck import Programs, ToolTrial, try_programs
+from fleet.jail.toolcheck import ToolTrial, try_programs
+from sandbox.program import Program
 
 COMPILER = Path(__file__).parents[2] / "fleet" / "devnet" / "compiler"
 RUSTLITE = ("{python}", "-I", "-S", "-B", "/opt/tc/rustlite")
-GOOD = Programs(compiler=RUSTLITE, loader=(*RUSTLITE, "--entry"), sample="fn frame(t: i32) -> i32 { t + 1 }")
+GOOD = Program(command=RUSTLITE, loader=(*RUSTLITE, "--entry"), sample="fn frame(t: i32) -> i32 { t + 1 }")
 
 
-def tried(programs: Programs, root: Path = COMPILER) -> tuple[ToolTrial, ...]:
+def tried(program: Program, root: Path = COMPILER) -> tuple[ToolTrial, ...]:
     """What a check of these programs says."""
     with tempfile.TemporaryDirectory(prefix="spool-") as spool:
-        return asyncio.run(try_programs(Image(mounts=((root, "tc"),)), programs, spool=Path(spool)))
+        return asyncio.run(try_programs(Image(mounts=((root, "tc"),)), program, spool=Path(spool)))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fleet.config import ChainSection, Platform, WebSection
-from fleet.config.platform import CompilerSection, MetadataSection
+from fleet.config.compiler import CompilerSection
+from fleet.config.platform import MetadataSection
 from fleet.jail.locate import BROWSER
 from fleet.personas.model import Probe, Step
 from fleet.personas.needs import bad_need, needs_of

@@ -22,6 +22,7 @@ from sandbox import process
 from sandbox.errors import CLASSES
 from sandbox.hang import MUCH, HangVerdict, ProcessorTime, judge
 from sandbox.process import Ending
+from sandbox.program import Program
 from sandbox.spec import Context
 from sandbox.tools.qa_compile import SPEC, Args, Result, run
 from sandbox.usage import of_group
@@ -89,7 +90,7 @@ def compiled(code: str, *, source: str = "odd", deadline_s: float = 20.0, timeou
     """qa_compile with a compiler that does `code`, its source in `src`, and with the sample `good`."""
     code = f"src = sys.stdin.read()\n{code}\nsys.stdout.buffer.write(bytes.fromhex('0061736d01000000'))"
     command = ("{python}", *python(code)[1:])
-    ctx = Context(run="r", prefix="", compiler=command, sample="good", deadline_s=deadline_s)
+    ctx = Context(run="r", prefix="", program=Program(command=command, sample="good"), deadline_s=deadline_s)
     return run(Args(source=source, timeout_s=timeout_s), ctx)
 
 
@@ -160,7 +161,9 @@ async def test_in_a_real_jail(tmp_path: Path) -> None:
 
 async def _jailed(jail: BwrapJail, code: str, deadline_s: float = 15.0) -> dict[str, Any]:
     command = ("{python}", *python(f"src = sys.stdin.read()\n{code}")[1:])
-    context = Context(run="r", prefix="", compiler=command, sample="good", deadline_s=deadline_s)
+    context = Context(
+        run="r", prefix="", program=Program(command=command, sample="good"), deadline_s=deadline_s
+    )
     line = request_line(SPEC, {"source": "odd", "timeout_s": 0.5}, context)
     return answer(SPEC, await jail.call(line, deadline_s=deadline_s + 5))
 
@@ -187,7 +190,7 @@ def test_without_a_control_that_ends_nothing_is_claimed() -> None:
 
 def test_a_loader_has_the_empty_module_as_its_control() -> None:
     code = "while sys.stdin.buffer.read() != b'\\0asm\\1\\0\\0\\0': pass"
-    ctx = Context(run="r", prefix="", loader=python(code))
+    ctx = Context(run="r", prefix="", program=Program(loader=python(code)))
     result = run(Args(module_hex="00", timeout_s=0.5), ctx)
     assert result.outcome == "hang"
     assert result.control_cpu_ms > 0

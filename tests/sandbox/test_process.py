@@ -14,6 +14,7 @@ from sandbox import process
 from sandbox.compiler import compile_source, load_module, span
 from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.process import Ending
+from sandbox.program import Program
 from sandbox.spec import Context
 
 ROOT = Path(__file__).parents[2]
@@ -151,26 +152,34 @@ def test_spans(text: str, found: tuple[int, int]) -> None:
 
 
 def test_accepted_source_is_measured() -> None:
-    ctx = Context(run="r", prefix="", compiler=python(f"sys.stdout.buffer.write(bytes.fromhex('{WASM}'))"))
+    ctx = Context(
+        run="r",
+        prefix="",
+        program=Program(command=python(f"sys.stdout.buffer.write(bytes.fromhex('{WASM}'))")),
+    )
     done = compile_source("x", ctx, Deadline(10))
     assert (done.ending, done.valid, done.entry, len(done.module)) == (Ending.ACCEPTED, True, "", 8)
 
 
 def test_accepted_source_with_invalid_output_is_told() -> None:
     ctx = Context(
-        run="r", prefix="", compiler=python(f"sys.stdout.buffer.write(bytes.fromhex('{WASM}07ff'))")
+        run="r",
+        prefix="",
+        program=Program(command=python(f"sys.stdout.buffer.write(bytes.fromhex('{WASM}07ff'))")),
     )
     assert not compile_source("x", ctx, Deadline(10)).valid
 
 
 def test_the_loader_gets_the_bytes_and_names_the_entry() -> None:
     ctx = Context(
-        run="r", prefix="", loader=python("print('frame' if len(sys.stdin.buffer.read()) == 8 else '')")
+        run="r",
+        prefix="",
+        program=Program(loader=python("print('frame' if len(sys.stdin.buffer.read()) == 8 else '')")),
     )
     done = load_module(bytes.fromhex(WASM), ctx, Deadline(10))
     assert (done.ending, done.entry, done.valid) == (Ending.ACCEPTED, "frame", True)
     assert load_module(b"x", ctx, Deadline(10)).entry == ""
-    silent = Context(run="r", prefix="", loader=python("print('no entry')"))
+    silent = Context(run="r", prefix="", program=Program(loader=python("print('no entry')")))
     assert load_module(b"x", silent, Deadline(10)).entry == ""
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox.program import Program
 from sandbox.spec import Context, Mistake
 from sandbox.tools import TOOLS
 from sandbox.validate import build
@@ -95,7 +96,11 @@ def test_any_json_is_built_or_a_mistake(tool: str, data: Any) -> None:
 
 def test_a_context_survives_the_wire() -> None:
     context = Context(
-        run="r", prefix="qa-r-", keys={"caller": "0x1"}, compiler=("{python}", "-c"), gas={"small": 1}
+        run="r",
+        prefix="qa-r-",
+        keys={"caller": "0x1"},
+        program=Program(command=("{python}", "-c")),
+        gas={"small": 1},
     )
     assert build(Context, json.loads(json.dumps(asdict(context))), "/ctx") == context
 

@@ -1,0 +1,73 @@
+"""The interfaces of a campaign's parts: sources of inputs, verdicts, defects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from sandbox.program import Program
+from sandbox.runners.port import Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be said of one execution.
+
+    `kind` is `accepted`, `clean_error`, or a class of defect: `panic`, `crash`, `hang`, `memory`,
+    `internal-error`, `invalid-output`, `missing-entry`, `non-determinism`, `round-trip`, `metamorphic`,
+    `differential`. `said` is the message's template: numbers, addresses, paths and the input's own names
+    folded. `place` are the top frames of the program's own trace, or "". `features` are words for what the
+    output is made of.
+    """
+
+    kind: str
+    said: str = ""
+    place: str = ""
+    features: frozenset[str] = frozenset()
+
+    @property
+    def sound(self) -> bool:
+        return self.kind in ("accepted", "clean_error")
+
+    @property
+    def signature(self) -> str:
+        """One defect has one, whatever input shows it."""
+        return " ".join(filter(None, (self.kind, self.place or self.said)))
+
+
+Judge = Callable[[Program, bytes, Execution], Verdict]
+"""The program, the input, its execution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """A minimal input that shows a defect; `variant` is the second input of a pair, or "". `seen` counts the
+    inputs that showed it, `from_size` is the size of the first in bytes; `origin` the strategy that made it.
+    """
+
+    signature: str
+    kind: str
+    said: str
+    place: str
+    source: str
+    variant: str = ""
+    size: int = 0
+    from_size: int = 0
+    seen: int = 1
+    origin: str = ""
+
+
+class InputSource(Protocol):
+    """One strategy that makes inputs."""
+
+    def __call__(self, corpus: Sequence[bytes], chance: Random) -> bytes | None:
+        """A new input from the corpus; None when it has none to make of it. The same for the same chance."""
+
+
+class Shrink(Protocol):
+    """Cuts an input to a local minimum."""
+
+    def __call__(self, source: bytes, still: Callable[[bytes], bool]) -> bytes:
+        """The smallest input found for which `still` holds; `still` may raise to stop the search."""

@@ -1,0 +1,1 @@
+"""How a campaign executes a program many times: one file for each way to share its start."""
