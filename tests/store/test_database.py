@@ -18,6 +18,7 @@ import pytest
 from sqlalchemy import insert, select, text
 
 from fleet.errors import ConfigError, TryAgain
+from fleet.jail.locate import find_bwrap
 from fleet.store.journal import Journal
 from fleet.store.sql.database import Connection
 from fleet.store.sql.schema import META, METADATA, SCHEMA_VERSION
@@ -239,7 +240,6 @@ async def test_a_cancelled_task_does_not_cut_a_write_either(journal: Journal, qu
     assert await journal.finish("r1", "completed")
 
 
-BWRAP = shutil.which("bwrap")
 _SMALL = """
 import asyncio, sys
 from fleet.errors import FleetError
@@ -266,7 +266,7 @@ except FleetError as error:
 
 def _boxed(*options: str, path: str) -> str:
     done = subprocess.run(
-        [str(BWRAP), "--dev-bind", "/", "/", *options, sys.executable, "-c", _SMALL, path],
+        [find_bwrap(), "--dev-bind", "/", "/", *options, sys.executable, "-c", _SMALL, path],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -277,18 +277,12 @@ def _boxed(*options: str, path: str) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(
-    BWRAP is None, reason="bwrap is not installed: no small or read-only file system to test on"
-)
 def test_a_full_disk_means_try_again_and_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     out = _boxed("--size", "1000000", "--tmpfs", str(tmp_path / "small"), path=f"{tmp_path}/small/fleet.db")
     assert out == "TryAgain True free some space, then try again\n"
 
 
-@pytest.mark.skipif(
-    BWRAP is None, reason="bwrap is not installed: no small or read-only file system to test on"
-)
 @pytest.mark.parametrize("exists", [False, True])
 async def test_a_read_only_disk_is_an_error_with_a_remedy(tmp_path: Path, exists: bool) -> None:
     if exists:
