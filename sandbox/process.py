@@ -9,7 +9,7 @@ import resource
 import selectors
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,7 +20,8 @@ from sandbox.starts import library_path, not_started
 from sandbox.usage import Usage
 
 MEMORY = 512 << 20
-"""RLIMIT_DATA of the child, bytes; far above what a sound compiler of small programs uses."""
+"""RLIMIT_DATA of a child, bytes, unless its profile says otherwise; far above what a sound compiler of small
+programs uses."""
 
 STDOUT = 4 << 20
 STDERR = 64 << 10
@@ -31,7 +32,9 @@ _LOOK_S = 0.02
 """Seconds between two looks at the processor time of a child that is near its limit."""
 
 _CORES = os.cpu_count() or 1
-_ENV = {"PATH": "/usr/bin:/bin", "HOME": "/box", "LANG": "C.UTF-8"}
+ENVIRONMENT: Mapping[str, str] = {"PATH": "/usr/bin:/bin", "HOME": "/box", "LANG": "C.UTF-8"}
+"""What every child sees."""
+_NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Ending(StrEnum):
@@ -58,13 +61,24 @@ class ProcessEnd:
     spent: ProcessorTime
 
 
-def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> ProcessEnd:
+def run(
+    argv: Sequence[str],
+    stdin: bytes,
+    wall_s: float,
+    cpu_s: float = math.inf,
+    *,
+    environment: Mapping[str, str] = _NO_VARIABLES,
+    folder: str = "",
+    memory: int = MEMORY,
+) -> ProcessEnd:
     """Run `argv` in its own process group; Failure `cannot_start` when it did not even begin.
 
     It is stopped when it and its descendants have used `cpu_s` seconds of processor time, or after `wall_s`.
+    `environment` is added to ENVIRONMENT; `folder` is its working directory, "" this process's own; `memory`
+    its RLIMIT_DATA in bytes.
     """
     started = time.monotonic()
-    child = _Child(argv, stdin)
+    child = _Child(argv, stdin, environment, folder, memory)
     try:
         hung = not child.pump(wall_s, cpu_s)
     finally:
@@ -75,7 +89,7 @@ def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.in
     peak = used.ru_maxrss << 10 if used.ru_maxrss > own else 0
     if not hung and not child.flooded and (why := not_started(argv, code, bytes(child.stderr))):
         raise Failure("cannot_start", why)
-    ending = Ending.HANG if hung else _judge(code, peak, bool(child.stderr.strip()))
+    ending = Ending.HANG if hung else _judge(code, peak >= memory * 4 // 5, child.stderr)
     if child.flooded:
         ending = Ending.CRASH
     total = child.usage | Usage(used.ru_utime + used.ru_stime)
@@ -83,12 +97,12 @@ def run(argv: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.in
     return ProcessEnd(ending, code, bytes(child.stdout), bytes(child.stderr), spent)
 
 
-def _judge(code: int, peak: int, has_diagnostic: bool) -> Ending:
+def _judge(code: int, full: bool, stderr: bytes | bytearray) -> Ending:
     if code == 0:
         return Ending.ACCEPTED
-    if peak >= MEMORY * 4 // 5 or code == -signal.SIGKILL:
+    if full or code == -signal.SIGKILL:
         return Ending.MEMORY
-    if code == EXIT_DIAGNOSTIC and has_diagnostic:
+    if code == EXIT_DIAGNOSTIC and stderr.strip():
         return Ending.CLEAN_ERROR
     return Ending.CRASH if code < 0 else Ending.PANIC
 
@@ -96,7 +110,9 @@ def _judge(code: int, peak: int, has_diagnostic: bool) -> Ending:
 class _Child:
     """The process and its three pipes, served by one loop so that none of them can block the others."""
 
-    def __init__(self, argv: Sequence[str], stdin: bytes) -> None:
+    def __init__(
+        self, argv: Sequence[str], stdin: bytes, environment: Mapping[str, str], folder: str, memory: int
+    ) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
         self.flooded = False
         self.usage = Usage()
@@ -104,7 +120,10 @@ class _Child:
         self._pending = memoryview(stdin)
         (out_r, out_w), (err_r, err_w), (in_r, in_w) = os.pipe(), os.pipe(), os.pipe()
         try:
-            self.pid = _spawn(argv, in_r, out_w, err_w)
+            variables = {**ENVIRONMENT, **library_path(argv), **environment}
+            with inside(folder):
+                self.pid = _spawn(argv, (in_r, out_w, err_w), variables)
+            limit(self.pid, resource.RLIMIT_DATA, memory)
         except OSError as error:
             for fd in (out_r, err_r, in_w):
                 os.close(fd)
@@ -203,21 +222,41 @@ def _inheritable() -> list[int]:
     return found
 
 
-def _spawn(argv: Sequence[str], stdin: int, stdout: int, stderr: int) -> int:
+@contextlib.contextmanager
+def inside(folder: str) -> Iterator[None]:
+    """In this folder for a moment: `posix_spawn` cannot change it for the child."""
+    if not folder:
+        yield
+        return
+    before = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    try:
+        os.chdir(folder)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
+def _spawn(argv: Sequence[str], streams: tuple[int, int, int], environment: Mapping[str, str]) -> int:
     if not argv:
         raise FileNotFoundError(2, "no command is configured")
-    pid = os.posix_spawn(
+    return os.posix_spawn(
         argv[0],
         list(argv),
-        _ENV | library_path(argv),
+        environment,
         file_actions=[
-            *((os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((stdin, stdout, stderr))),
+            *((os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(streams)),
             *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
         ],
         setsid=True,
         setsigdef=[signal.SIGALRM, signal.SIGPIPE],
     )
-    # after the fact, since nothing may run between fork and exec; the child has done no work yet
+
+
+def limit(pid: int, which: int, most: int) -> None:
+    """Lower one of a process's limits. After the fact, since nothing may run between fork and exec; the child
+    has done no work yet."""
     with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
-        resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    return pid
+        before = resource.prlimit(pid, which)[1]
+        allowed = most if before == resource.RLIM_INFINITY else min(most, before)
+        resource.prlimit(pid, which, (allowed, allowed))

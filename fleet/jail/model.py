@@ -46,6 +46,7 @@ class Limits:
 
 RESOURCES: Mapping[str, Limits] = {
     "browser": Limits(processes=160, files=256, memory=768 << 20, stderr=16 << 10),
+    "fuzz": Limits(data=2 << 30, cpu_s=150, stdout=4 << 20, memory=2 << 30),
 }
 """Limits by the class that a tool's spec names; "" means those of the image."""
 

@@ -15,7 +15,7 @@ class Execution:
 
     HANG only says that a limit was reached: a single call outside decides (sandbox/hang.py). `covered` are
     the places that the program passed, as numbers that mean the same within one round; empty where it does
-    not say.
+    not say. `where` is the function in which an execution was stopped, "" where the runner cannot tell.
     """
 
     ending: Ending
@@ -25,6 +25,7 @@ class Execution:
     cpu_s: float = 0.0
     peak: int = 0
     covered: frozenset[int] = frozenset()
+    where: str = ""
 
 
 class Runner(Protocol):

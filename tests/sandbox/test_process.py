@@ -125,6 +125,26 @@ def test_the_child_sees_no_environment_and_no_descriptors() -> None:
     assert ended.stdout.decode().startswith("['HOME', 'LANG', 'PATH'] ['0', '1', '2', '3']")
 
 
+def test_a_profile_gives_environment_folder_and_memory(tmp_path: Path) -> None:
+    code = (
+        "import resource\n"
+        "print(os.environ['WORD'], os.environ['LANG'], os.getcwd(), resource.getrlimit(resource.RLIMIT_DATA))"
+    )
+    here = os.getcwd()
+    ended = process.run(
+        python(code), b"", 10, environment={"WORD": "x"}, folder=str(tmp_path), memory=99 << 20
+    )
+    assert ended.stdout.decode() == f"x C.UTF-8 {tmp_path} ({99 << 20}, {99 << 20})\n"
+    assert os.getcwd() == here
+
+
+def test_a_folder_that_is_not_there_is_no_answer_of_the_program(tmp_path: Path) -> None:
+    here = os.getcwd()
+    with pytest.raises(Failure, match="cannot be started here: No such file or directory"):
+        process.run(python("pass"), b"", 10, folder=str(tmp_path / "none"))
+    assert os.getcwd() == here
+
+
 def test_no_descriptors_are_lost() -> None:
     before = len(os.listdir("/proc/self/fd"))
     for code in ("pass", "sys.exit(1)", "time.sleep(9)"):

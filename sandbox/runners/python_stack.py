@@ -1,0 +1,52 @@
+"""Where a Python program is that does not end: its stack, asked for a few times by a signal.
+
+The program's process answers with faulthandler (python_warm.py) on its standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+
+from sandbox.text import clean
+
+SAMPLES = 6
+PAUSE_S = 0.006
+"""Stacks that are asked for, and seconds between two: what the loop calls differs, the loop is in all."""
+LONGEST = 200
+"""Characters of a place."""
+_HEADER = b"Stack (most recent call first):\n"
+_FRAME = re.compile(rb'^  File "([^"\n]{1,400})", line \d{1,9} in ([^\n]{1,200})$', re.M)
+_OURS = (b"python_warm.py", b"python_target.py")
+
+
+def ask(pids: list[int]) -> None:
+    """Have each of these processes write its stacks."""
+    for _ in range(SAMPLES):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGUSR2)
+        time.sleep(PAUSE_S)
+
+
+def split(stderr: bytes) -> tuple[bytes, str]:
+    """What the program itself said, and the innermost function that is in every stack, as `file:name`; ""
+    when there is none."""
+    said, *answers = stderr.split(_HEADER)
+    found = [frames for one in answers if (frames := _FRAME.findall(one)) and not _ours(frames[0])]
+    common = set(found[0]).intersection(*found) if found else set()
+    for frame in found[0] if found else ():
+        if frame in common and not _ours(frame):
+            return said, _spelled(frame)
+    return said, ""
+
+
+def _ours(frame: tuple[bytes, bytes]) -> bool:
+    return os.path.basename(frame[0]) in _OURS
+
+
+def _spelled(frame: tuple[bytes, bytes]) -> str:
+    return clean(b":".join((os.path.basename(frame[0]), frame[1])).decode("utf-8", "replace"), LONGEST)

@@ -1,0 +1,83 @@
+"""A Python program that is stopped says where it was, and later forks have what the first one imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox.process import Ending
+from sandbox.program import Program
+from sandbox.runners import server
+from sandbox.runners.choice import runner
+from sandbox.runners.python_stack import split
+
+LAZY = """import os, sys
+def spin(word):
+    while True:
+        len(word)
+def main():
+    import lazy_part
+    word = sys.stdin.read()
+    if word == "loop":
+        spin(word)
+    elif word == "work":
+        sum(range(6_000_000))
+    print(word)
+if __name__ == "__main__":
+    main()
+"""
+FRAME = '  File "/opt/tc/{0}.py", line 7 in {1}\n'
+STACK = "Stack (most recent call first):\n"
+
+
+def test_it_says_the_innermost_function_that_is_in_every_stack() -> None:
+    calls = FRAME.format("lib", "find") + FRAME.format("emit", "depth") + FRAME.format("cli", "main")
+    plain = FRAME.format("emit", "depth") + FRAME.format("cli", "main")
+    idle = '  File "/opt/sandbox/runners/python_warm.py", line 9 in _work\n'
+    said = f"warning: x\n{STACK}{calls}{STACK}{plain}{STACK}{idle}".encode()
+    assert split(said) == (b"warning: x\n", "emit.py:depth")
+    assert split(b"no stack") == (b"no stack", "")
+
+
+@pytest.fixture
+def lazy(tmp_path: Path) -> Program:
+    (tmp_path / "lazy_main.py").write_text(LAZY)
+    (tmp_path / "lazy_part.py").write_text(
+        f"with open({str(tmp_path / 'imports')!r}, 'a') as file: file.write('x')\n"
+    )
+    return Program(
+        command=(sys.executable, "-B", str(tmp_path / "lazy_main.py")),
+        environment={"PYTHONPATH": str(tmp_path)},
+        warm="python",
+        warm_entry="lazy_main:main",
+        sample="hello",
+        output="text",
+    )
+
+
+def test_a_hang_has_a_place_and_the_next_execution_imports_nothing(lazy: Program, tmp_path: Path) -> None:
+    runs = runner(lazy, "compiler")
+    try:
+        assert runs.name == "python"
+        assert runs.run(b"hello", 5.0).ending is Ending.ACCEPTED
+        before = (tmp_path / "imports").stat().st_size
+        stopped = runs.run(b"loop", 0.1)
+        assert (stopped.ending, stopped.where, stopped.stderr) == (Ending.HANG, "lazy_main.py:spin", b"")
+        assert runs.run(b"hello", 5.0).stdout == b"hello\n"
+        assert (tmp_path / "imports").stat().st_size == before
+    finally:
+        runs.close()
+
+
+def test_what_a_process_did_for_earlier_inputs_does_not_count(
+    lazy: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_CORES", 8)  # looked at long before its limit
+    runs = runner(lazy, "compiler")
+    try:
+        for _ in range(12):
+            assert runs.run(b"work", 0.4).ending is Ending.ACCEPTED
+    finally:
+        runs.close()
