@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import math
-import os
 import re
-import sys
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from sandbox import machine, process, wasm
-from sandbox.errors import Deadline, JailBroken
+from sandbox import machine, process, validators, verdict, wasm
+from sandbox.behaviour import behaviour
+from sandbox.errors import Deadline
+from sandbox.fuzz.port import ExecutionVerdict
 from sandbox.hang import AGAIN, HangVerdict, ProcessorTime, judge
 from sandbox.process import Ending
+from sandbox.program import OutputKind, Program
+from sandbox.program_call import ProgramCall
+from sandbox.runners.port import Execution
 from sandbox.spec import Context
-from sandbox.text import clean, decode
+from sandbox.text import decode
 
 CPU_PART, WALL_PART = 0.4, 0.6
 """The shares of a call's time that a first try may have: of the processor, and in all. The rest is for the
@@ -32,7 +33,8 @@ _SPAN_LAST = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]$", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """`module` is empty unless the ending is ACCEPTED; spans are byte offsets, -1 when none was given.
+    """`module` is the output, empty unless the ending is ACCEPTED; spans are byte offsets, -1 when none was
+    given. `verdict` is what is to be said of it, `behaviour` a digest of what a valid module does, or "".
 
     Processor times of the process and of the control that it was compared with, 0 when none was needed.
     `diagnostic` of an UNKNOWN ending says how busy the machine is.
@@ -47,6 +49,8 @@ class Compilation:
     span: tuple[int, int]
     cpu_ms: float = 0.0
     control_cpu_ms: float = 0.0
+    verdict: ExecutionVerdict = field(default_factory=lambda: ExecutionVerdict(""))
+    behaviour: str = ""
 
     @property
     def sha256(self) -> str:
@@ -71,63 +75,105 @@ class CompilerProcess:
         return round(self.control.cpu_s * 1000, 3) if self.control else 0.0
 
 
-def compile_source(source: str, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
-    """Source on standard input, a module on standard output (platform-facts 1.10)."""
-    threading.Thread(target=_load_engine, daemon=True).start()  # beside the compiler: it is wanted after it
-    tried = _try(ctx.program.command, source.encode(), ctx.program.sample.encode(), deadline, cpu_s)
-    module = tried.ended.stdout if tried.ending is Ending.ACCEPTED else b""
-    diagnostic = tried.why or _diagnostic(tried.ended.stderr)
+def compile_source(
+    source: str, ctx: Context, deadline: Deadline, cpu_s: float = math.inf, *, other: bool = False
+) -> Compilation:
+    """One source by the platform's compiler, or by the `other` that the profile compares it with."""
+    program = ctx.program
+    if program.output == OutputKind.WASM:  # beside the compiler: it is wanted after it
+        threading.Thread(target=_load_engine, daemon=True).start()
+    call = ProgramCall(program, program.other if other else program.command)
+    tried = _try(call, source.encode(), program.sample.encode(), deadline, cpu_s)
+    said = verdict.judge(program, source.encode(), _execution(tried))
+    return _compilation(tried, said, program)
+
+
+def _compilation(tried: CompilerProcess, said: ExecutionVerdict, program: Program) -> Compilation:
+    accepted = tried.ending is Ending.ACCEPTED
+    output = tried.ended.stdout if accepted else b""
+    is_wasm = program.output == OutputKind.WASM
+    valid = accepted and said.kind in ("accepted", "missing-entry")
+    diagnostic = tried.why or verdict.reason(program, _execution(tried), said.kind)
     return Compilation(
         ending=tried.ending,
         exit_code=tried.ended.code,
-        module=module,
-        entry=wasm.entry(module),
-        valid=bool(module) and is_valid(module),
-        diagnostic="" if tried.ending is Ending.ACCEPTED else diagnostic,
+        module=output,
+        entry=wasm.entry(output),
+        valid=valid,
+        diagnostic="" if accepted and said.kind != "internal-error" else diagnostic,
         span=span(diagnostic) if tried.ending is Ending.CLEAN_ERROR else (-1, -1),
         cpu_ms=tried.cpu_ms,
         control_cpu_ms=tried.control_cpu_ms,
+        verdict=said,
+        behaviour=behaviour(output) if is_wasm and valid else "",
     )
 
 
 def load_module(module: bytes, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
     """The platform's loader on given bytes: it prints the entry it found; other words mean none."""
-    tried = _try(ctx.program.loader, module, EMPTY_MODULE, deadline, cpu_s)
+    program = replace(ctx.program, output=OutputKind.NONE.value, entries=())
+    tried = _try(ProgramCall(program, program.loader, loads=True), module, EMPTY_MODULE, deadline, cpu_s)
     accepted = tried.ending is Ending.ACCEPTED
     said = decode(tried.ended.stdout[:64]).strip()
+    judged = verdict.judge(program, module, _execution(tried))
     return Compilation(
         ending=tried.ending,
         exit_code=tried.ended.code,
         module=module,
         entry=said if accepted and said in wasm.ENTRIES else "",
-        valid=accepted and bool(module) and is_valid(module),
-        diagnostic="" if accepted else tried.why or _diagnostic(tried.ended.stderr),
+        valid=accepted and bool(module) and not validators.refusal(module),
+        diagnostic="" if accepted else tried.why or verdict.reason(program, _execution(tried), judged.kind),
         span=(-1, -1),
         cpu_ms=tried.cpu_ms,
         control_cpu_ms=tried.control_cpu_ms,
+        verdict=judged,
     )
 
 
+def _execution(tried: CompilerProcess) -> Execution:
+    ended = tried.ended
+    return Execution(tried.ending, ended.code, ended.stdout, ended.stderr, ended.spent.cpu_s)
+
+
 def _try(
-    command: Sequence[str], stdin: bytes, control_stdin: bytes, deadline: Deadline, cpu_s: float
+    call: ProgramCall, source: bytes, control_source: bytes, deadline: Deadline, cpu_s: float
 ) -> CompilerProcess:
     """The process to its end. One that had to be stopped is compared with a control, and tried once more
     where the control shows that the program itself is slow."""
     before = machine.ticks()
     cpu_s = min(cpu_s, deadline.left() * CPU_PART)
-    ended = _run(command, stdin, deadline.left() * WALL_PART, cpu_s)
+    ended = call.run(source, deadline.left() * WALL_PART, cpu_s)
+    if ended.spent.ended and _says_memory(call.program, source, ended):
+        return _too_large(call, ended, control_source, deadline)
     if ended.spent.ended:
-        return CompilerProcess(ended, ended.ending)
-    control = _run(command, control_stdin, deadline.left() / 2).spent
-    verdict = judge(ended.spent, control, cpu_s)
-    if verdict is HangVerdict.AGAIN:
-        ended = _run(command, stdin, deadline.left(), AGAIN * control.cpu_s)
+        return CompilerProcess(ended, _ending(ended, call.program))
+    control = call.run(control_source, deadline.left() / 2).spent
+    hang = judge(ended.spent, control, cpu_s)
+    if hang is HangVerdict.AGAIN:
+        ended = call.run(source, deadline.left(), AGAIN * control.cpu_s)
         if ended.spent.ended:
-            return CompilerProcess(ended, ended.ending, control)
-        verdict = judge(ended.spent, control, cpu_s)
-    if verdict is HangVerdict.HANG:
+            return CompilerProcess(ended, _ending(ended, call.program), control)
+        hang = judge(ended.spent, control, cpu_s)
+    if hang is HangVerdict.HANG:
         return CompilerProcess(ended, Ending.HANG, control)
     return CompilerProcess(ended, Ending.UNKNOWN, control, _busy(ended.spent, control, before))
+
+
+def _says_memory(program: Program, source: bytes, ended: process.ProcessEnd) -> bool:
+    """By its end, or in its own words, as a Python program does."""
+    execution = Execution(ended.ending, ended.code, ended.stdout, ended.stderr)
+    return ended.code != 0 and verdict.judge(program, source, execution).kind == "memory"
+
+
+def _too_large(
+    call: ProgramCall, ended: process.ProcessEnd, control_source: bytes, deadline: Deadline
+) -> CompilerProcess:
+    """One that used up its memory, or that the kernel killed: a control on a good input shows why."""
+    control = call.run(control_source, deadline.left())
+    if control.spent.ended and control.ending is not Ending.MEMORY:
+        return CompilerProcess(ended, Ending.MEMORY, control.spent)
+    why = "could not tell: its control uses up the memory, or does not end, as well"
+    return CompilerProcess(ended, Ending.UNKNOWN, control.spent, why)
 
 
 def _busy(child: ProcessorTime, control: ProcessorTime, before: machine.Ticks) -> str:
@@ -139,50 +185,20 @@ def _busy(child: ProcessorTime, control: ProcessorTime, before: machine.Ticks) -
     )
 
 
-def _run(command: Sequence[str], stdin: bytes, wall_s: float, cpu_s: float = math.inf) -> process.ProcessEnd:
-    """The process to its end; OSError ENOSPC when it failed on a disk of ours that is full."""
-    ended = process.run(argv(command), stdin, wall_s, cpu_s)
-    if ended.ending is not Ending.ACCEPTED and any(map(_full, (".", "/tmp"))):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    return ended
-
-
-def _full(folder: str) -> bool:
-    disk = os.statvfs(folder)
-    return not disk.f_bavail or bool(disk.f_files and not disk.f_ffree)
-
-
-def argv(command: Sequence[str]) -> tuple[str, ...]:
-    """`{python}` stands for the jail's own interpreter."""
-    if not command:
-        raise JailBroken("this platform has no compiler configured")
-    return tuple(sys.executable if part == "{python}" else part for part in command)
+def _ending(ended: process.ProcessEnd, program: Program) -> Ending:
+    """With the program's own statuses of a clean error."""
+    if ended.ending not in (Ending.CLEAN_ERROR, Ending.PANIC):
+        return ended.ending
+    clean_exit = ended.code in program.clean_exits and (ended.stderr.strip() or ended.stdout.strip())
+    return Ending.CLEAN_ERROR if clean_exit else Ending.PANIC
 
 
 def _load_engine() -> None:
-    with contextlib.suppress(ImportError):  # is_valid says so, when it is needed
+    with contextlib.suppress(ImportError):  # validators.py says so, when it is needed
         import wasmtime  # noqa: F401
-
-
-def is_valid(module: bytes) -> bool:
-    """Whether a real engine accepts the module; Broken without the engine, since *invalid* is a finding."""
-    try:
-        import wasmtime  # 30 ms, and only an accepted module needs it
-    except ImportError as error:
-        raise JailBroken(f"no wasmtime in the jail: {error}") from None
-    try:
-        wasmtime.Module.validate(wasmtime.Engine(), module)
-    except wasmtime.WasmtimeError:
-        return False
-    return True
 
 
 def span(diagnostic: str) -> tuple[int, int]:
     """`[s..e]` at the start of a message (after a code) or at its end; (-1, -1) when there is none."""
     found = _SPAN_FIRST.match(diagnostic) or _SPAN_LAST.search(diagnostic)
     return (int(found[1]), int(found[2])) if found else (-1, -1)
-
-
-def _diagnostic(stderr: bytes) -> str:
-    lines = [line for line in decode(stderr).splitlines() if line.strip()]
-    return clean(lines[0].strip()) if lines else ""

@@ -72,6 +72,10 @@ class Failure(Exception):
         super().__init__(message)
         self.error_class, self.status = error_class, status
 
+    def __reduce__(self) -> tuple[type[Failure], tuple[str, str]]:
+        """Between processes of one jail."""
+        return Failure, (self.error_class, str(self))
+
 
 class DeadlinePassed(Failure):
     def __init__(self, message: str = "the call's deadline passed") -> None:

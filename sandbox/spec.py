@@ -84,13 +84,20 @@ class Points(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One function of a tool, selected by calls with the argument `given`; without `given`, by every
-    other call."""
+    """One function of a tool, selected by calls with the argument `given` (of this `value`, if it has one);
+    without `given`, by every other call."""
 
     label: str
     given: str = ""
+    value: str = ""
     needs: tuple[str, ...] = ()
     asks: str = ""
+
+    def selected_by(self, args: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments is one of this mode, the modes before it aside."""
+        if not self.given:
+            return True
+        return args.get(self.given) == self.value if self.value else bool(args.get(self.given))
 
 
 class Mistake(Exception):
@@ -158,6 +165,9 @@ class ToolSpec:
 
     public: frozenset[str] = frozenset()
     """Arguments and result fields that may be kept, with masked values; any other is left out."""
+    caps: Mapping[str, int] = field(default_factory=dict)
+    """Most characters of a text, and members of a list, by the name of the result's field, at any depth; what
+    is longer makes the whole result garbage."""
     volatile: frozenset[str] = frozenset()
     """Result fields that differ between two runs on a healthy platform: times, hashes, keys."""
 
@@ -172,7 +182,7 @@ class ToolSpec:
 
     def mode(self, args: Mapping[str, Any]) -> Mode | None:
         """The mode that a call selects; None for a tool without modes."""
-        return next((one for one in self.modes if not one.given or args.get(one.given)), None)
+        return next((one for one in self.modes if one.selected_by(args)), None)
 
     def argument(self, what: Points) -> str:
         """The first argument that points at `what`; "" for none."""

@@ -152,7 +152,7 @@ class Devnet:
 
     def _describe(self, deployment: Deployment) -> str:
         """The profile of this devnet, as `config/platforms/*.toml` are written."""
-        tool = '"{python}", "-I", "-S", "-B", "/opt/tc/rustlite"'
+        tool = '"{python}", "-S", "-B", "/opt/tc/rustlite"'
         defects = ",".join(sorted(self.defects & COMPILER_IDS))
         called = "\n".join(f'{key} = "{value}"' for key, value in CALLED.items())
         return f"""name = "devnet"
@@ -175,7 +175,13 @@ proxy = "{self.url}"
 root = "{COMPILER}"
 command = [{tool}, "--defects", "{defects}"]
 loader = [{tool}, "--defects", "{defects}", "--entry"]
+environment = {{ PYTHONPATH = "/opt/tc:/opt/site" }}
+warm = "python"
+warm_entry = "rustlite.cli:main"
 language = "rustlite"
+family = "rust"
+tool_chain = "python"
+entries = ["frame", "render"]
 sample = "{SAMPLE}"
 no_entry_code = "LH0302"
 too_large_code = "LH0303"

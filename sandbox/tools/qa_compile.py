@@ -15,7 +15,8 @@ MAX_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """With `module_hex` the loader is run on these bytes instead of the compiler on `source`.
+    """With `module_hex` the loader is run on these bytes instead of the compiler on `source`; with `other`
+    the source is given to the version or compiler that the profile compares the platform's with.
 
     `timeout_s` is processor time, with descendants; at most two fifths of the call's time are used.
     """
@@ -23,11 +24,14 @@ class Args:
     source: str = ""
     module_hex: str = ""
     timeout_s: float = 5.0
+    other: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`ok` is `outcome == "accepted"`; `valid` is a real engine's verdict; spans are byte offsets.
+    """`ok` is `outcome == "accepted"`; `valid` is a real engine's verdict, or that of the output kind's own
+    rules (sandbox/validators.py); spans are byte offsets. `kind`, `said` and `place` are the verdict in the
+    words of sandbox/fuzz/port.py, `behaviour` the digest of what a valid module does, "" for none.
 
     With the outcome `unknown` the `error_class` is `busy`. Processor times are those of the process and of
     the control that ran when the process had to be stopped, 0 without one.
@@ -44,6 +48,10 @@ class Result(ToolAnswer):
     span_end: int = -1
     cpu_ms: float = 0.0
     control_cpu_ms: float = 0.0
+    kind: str = ""
+    said: str = ""
+    place: str = ""
+    behaviour: str = ""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -51,6 +59,8 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake(f"/args/timeout_s: expected more than 0, at most {MAX_TIMEOUT_S:g}")
     if args.source and args.module_hex:
         raise Mistake("/args/module_hex: give source or module_hex, not both")
+    if args.other and args.module_hex:
+        raise Mistake("/args/other: compares compilers, not loaders")
     deadline = Deadline(ctx.deadline_s * 0.9)
     if args.module_hex:
         try:
@@ -58,7 +68,7 @@ def run(args: Args, ctx: Context) -> Result:
         except ValueError:
             raise Mistake("/args/module_hex: not hex") from None
         return result(load_module(module, ctx, deadline, args.timeout_s))
-    return result(compile_source(args.source, ctx, deadline, args.timeout_s))
+    return result(compile_source(args.source, ctx, deadline, args.timeout_s, other=args.other))
 
 
 def result(done: Compilation) -> Result:
@@ -77,6 +87,10 @@ def result(done: Compilation) -> Result:
         span_end=done.span[1],
         cpu_ms=done.cpu_ms,
         control_cpu_ms=done.control_cpu_ms,
+        kind=done.verdict.kind,
+        said=done.verdict.said,
+        place=done.verdict.place,
+        behaviour=done.behaviour,
     )
 
 
@@ -101,6 +115,7 @@ SPEC = ToolSpec(
         "source",
         "module_hex",
         "timeout_s",
+        "other",
         "outcome",
         "exit_code",
         "size",
@@ -109,6 +124,6 @@ SPEC = ToolSpec(
         "has_entry",
         "valid",
     }
-    | {"span_start", "span_end", "cpu_ms", "control_cpu_ms"},
+    | {"span_start", "span_end", "cpu_ms", "control_cpu_ms", "kind", "said", "place", "behaviour"},
     volatile=VOLATILE | {"cpu_ms", "control_cpu_ms"},
 )

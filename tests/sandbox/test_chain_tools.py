@@ -209,7 +209,9 @@ def quoting(got: Got) -> bytes:
 
 async def publish(it: Bench, module: bytes = MODULE, **ctx: Any) -> dict[str, Any]:
     it.chain.owners[NAME] = OWNER
-    return await it.run("qa_publish", {"name": NAME, "source": "x"}, compiler=compiler(module), **ctx)
+    return await it.run(
+        "qa_publish", {"name": NAME, "source": "x"}, program={"command": compiler(module)}, **ctx
+    )
 
 
 async def test_an_app_is_two_keys_both_read_back() -> None:
@@ -297,7 +299,7 @@ async def test_source_that_does_not_compile_is_not_published() -> None:
     async with bench() as it:
         it.chain.owners[NAME] = OWNER
         refused = python("sys.stderr.write('LH0204: no [1..2]'); sys.exit(1)")
-        result = await it.run("qa_publish", {"name": NAME, "source": "x"}, compiler=refused)
+        result = await it.run("qa_publish", {"name": NAME, "source": "x"}, program={"command": refused})
         assert (result["ok"], result["outcome"], result["error"]) == (
             False,
             "clean_error",
@@ -310,7 +312,7 @@ async def test_a_busy_machine_publishes_nothing_and_says_so() -> None:
     async with bench() as it:
         endless = python("while True: pass")
         args = {"name": NAME, "source": "x"}
-        result = await it.run("qa_publish", args, compiler=endless, deadline_s=4.0)
+        result = await it.run("qa_publish", args, program={"command": endless}, deadline_s=4.0)
         assert (result["ok"], result["outcome"], result["error_class"]) == (False, "unknown", "busy")
         assert result["error"].startswith("could not tell: this machine is busy")
         assert it.signer.submitted == []
@@ -318,5 +320,7 @@ async def test_a_busy_machine_publishes_nothing_and_says_so() -> None:
 
 async def test_a_name_that_is_not_registered_is_the_callers_mistake() -> None:
     async with bench() as it:
-        result = await it.run("qa_publish", {"name": NAME, "source": "x"}, compiler=compiler(MODULE))
+        result = await it.run(
+            "qa_publish", {"name": NAME, "source": "x"}, program={"command": compiler(MODULE)}
+        )
         assert (result["ok"], result["error_class"], it.signer.submitted) == (False, "bad_request", [])

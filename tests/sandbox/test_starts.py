@@ -137,8 +137,8 @@ def test_the_limit_on_processes_is_ours() -> None:
 async def test_the_tool_answers_could_not_look() -> None:
     async with bench() as it:
         for tool, more in (
-            ("qa_compile", {"compiler": shell("exit 127")}),
-            ("qa_compile", {"compiler": ("/no",)}),
+            ("qa_compile", {"program": {"command": shell("exit 127")}}),
+            ("qa_compile", {"program": {"command": ("/no",)}}),
         ):
             result = await it.run(tool, {"source": "x"}, **more)
             assert (result["ok"], result["outcome"], result["error_class"]) == (False, "", "cannot_start")

@@ -15,7 +15,7 @@ LOG = "log"
 
 
 @dataclass(slots=True)
-class Program:
+class CheckedProgram:
     """A checked program; `items` keeps the order of the source."""
 
     items: list[n.Item]
@@ -40,9 +40,9 @@ class Program:
         return path.owner
 
 
-def collect(items: list[n.Item]) -> Program:
+def collect(items: list[n.Item]) -> CheckedProgram:
     """The names of a program, before any body is looked at. Raises CompileError LH0201, LH0213, LH0214."""
-    program = Program(items)
+    program = CheckedProgram(items)
     for item in items:
         if isinstance(item, n.Enum):
             _define(item, item.name in program.enums or item.name in n.BUILTIN)
@@ -107,7 +107,7 @@ def fit_literal(node: n.Literal, want: str | None) -> str:
     return kind
 
 
-def exhaustive(match: n.Match, kind: str, program: Program) -> None:
+def exhaustive(match: n.Match, kind: str, program: CheckedProgram) -> None:
     """CompileError LH0209 unless the arms of `match` cover every value of `kind`."""
     if any(not arm.patterns for arm in match.arms):
         return

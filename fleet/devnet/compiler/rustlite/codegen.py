@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from . import nodes as n
-from .check import Program
+from .check import CheckedProgram
 from .emit import Emitter, wasm
 from .strings import Strings
 
@@ -13,7 +13,7 @@ MEMORY = "rustlite.memory"
 """Export name of the memory that `log` texts are in; the dot keeps it apart from every function's name."""
 
 
-def generate(program: Program, defects: frozenset[str]) -> str:
+def generate(program: CheckedProgram, defects: frozenset[str]) -> str:
     """The text of the module."""
     functions = [item for item in program.items if isinstance(item, n.Function)]
     strings = Strings()
@@ -30,14 +30,14 @@ def generate(program: Program, defects: frozenset[str]) -> str:
     return "\n".join(lines)
 
 
-def _exported(program: Program, defects: frozenset[str]) -> list[n.Function]:
+def _exported(program: CheckedProgram, defects: frozenset[str]) -> list[n.Function]:
     items = program.items
     if "missing-entry" in defects:  # seeded defect: the export table stops at the first const
         items = list(takewhile(lambda item: not isinstance(item, n.Const), items))
     return [item for item in items if isinstance(item, n.Function) and item.exported]
 
 
-def _function(item: n.Function, program: Program, strings: Strings, defects: frozenset[str]) -> str:
+def _function(item: n.Function, program: CheckedProgram, strings: Strings, defects: frozenset[str]) -> str:
     params = item.locals[: len(item.params)]
     head = [f"(func $f_{item.name}"]
     head += [f"(param {wasm(local.type) or 'i32'})" for local in params]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from . import nodes as n
-from .check import LOG, Program, collect, exhaustive, fit_literal, sized
+from .check import LOG, CheckedProgram, collect, exhaustive, fit_literal, sized
 from .consts import evaluate
 from .diagnostic import CompileError, Span
 from .operators import INTS, NUMBERS, SHIFTS, result_type
 from .scope import LocalScope
 
 
-def check(items: list[n.Item]) -> Program:
+def check(items: list[n.Item]) -> CheckedProgram:
     """The typed program. Raises CompileError LH0201-LH0218 and LH0006."""
     program = collect(items)
     known: dict[str, n.Const] = {}
@@ -30,7 +30,7 @@ def check(items: list[n.Item]) -> Program:
 class Body:
     """One body being checked. `want` is a hint for literals; `expect` is a demand."""
 
-    def __init__(self, program: Program, consts: dict[str, n.Const], returns: str) -> None:
+    def __init__(self, program: CheckedProgram, consts: dict[str, n.Const], returns: str) -> None:
         self.program, self.consts, self.returns = program, consts, returns
         self.scope = LocalScope()
         self.loops: list[n.Loop | n.While | None] = []

@@ -1,0 +1,130 @@
+"""Oracles of two compilations: the same source, or two sources that must behave alike. Pure.
+
+An earlier exchange of the same question is the other one. That two sources are related is made out here
+(sandbox/relations.py), whatever is claimed of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleet.findings.sighting import Sighting
+from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from sandbox.relations import related
+
+_SOURCE = "fn frame(t: i32) -> i32 { let step = 2; t * step }"
+_RENAMED = "fn frame(t: i32) -> i32 { let zq0 = 2; t * zq0 }"
+
+
+def _accepted(one: Exchange) -> bool:
+    return one.result.get("outcome") == "accepted" and one.result.get("kind") == "accepted"
+
+
+def _sources(seen: Sequence[Exchange]) -> Iterator[tuple[int, Exchange]]:
+    """Earlier compilations, where the last is an accepted one as well."""
+    if seen[-1].args.get("source") and _accepted(seen[-1]):
+        for at, one in enumerate(seen[:-1]):
+            if one.tool == seen[-1].tool and one.args.get("source") and _accepted(one):
+                yield at, one
+
+
+def _behave_apart(one: Exchange, other: Exchange) -> bool:
+    """Both could be run, and did not do the same."""
+    first, second = one.result.get("behaviour"), other.result.get("behaviour")
+    return bool(first) and bool(second) and first != second
+
+
+def _by_other(one: Exchange) -> bool:
+    return bool(one.args.get("other"))
+
+
+def _changing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    for at, one in _sources(seen):
+        same = one.args["source"] == last.args["source"] and _by_other(one) == _by_other(last)
+        digests = one.result.get("sha256"), last.result.get("sha256")
+        if same and all(digests) and digests[0] != digests[1]:
+            title = "the compiler makes two different outputs of one program"
+            yield Observation(
+                _named(title, "compiler-nondeterministic", facts), frozenset({"sha256"}), led=(at,)
+            )
+            return
+
+
+def _unlike(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    for at, one in _sources(seen):
+        if _by_other(one) != _by_other(last) or not _behave_apart(one, last):
+            continue
+        if relation := related(str(one.args["source"]), str(last.args["source"])):
+            title = f"two programs that differ in {relation} only compile to modules that behave differently"
+            sighting = _named(title, f"compiler-metamorphic {relation}", facts)
+            yield Observation(sighting, frozenset({"behaviour"}), led=(at,))
+            return
+
+
+def _apart(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    for at, one in _sources(seen):
+        twins = one.args["source"] == last.args["source"] and _by_other(one) != _by_other(last)
+        if twins and _behave_apart(one, last):
+            title = "two compilers of one language make modules of one program that behave differently"
+            yield Observation(
+                _named(title, "compiler-differential", facts), frozenset({"behaviour"}), led=(at,)
+            )
+            return
+
+
+def _named(title: str, signature: str, facts: Facts) -> Sighting:
+    """Not whole: which calls show it is part of what it is."""
+    return Sighting(title, " ".join(filter(None, (signature, facts.language))))
+
+
+def _pair(first: dict[str, Any], second: dict[str, Any], **results: tuple[str, str]) -> tuple[Exchange, ...]:
+    sides = (first, second)
+    return tuple(
+        Exchange(
+            "qa_compile",
+            {"source": _SOURCE} | side,
+            {"outcome": "accepted", "kind": "accepted"} | {name: two[at] for name, two in results.items()},
+        )
+        for at, side in enumerate(sides)
+    )
+
+
+ORACLES = (
+    Oracle(
+        id="compiler-nondeterministic",
+        says="a compiler makes the same output of the same program",
+        severity="medium",
+        surface="compiler",
+        reference="CWE-758",
+        judges=("program",),
+        judge=_changing,
+        example=_pair({}, {}, sha256=("aa", "bb")),
+        control=_pair({}, {}, sha256=("aa", "aa")),
+    ),
+    Oracle(
+        id="compiler-metamorphic",
+        says="programs that differ in names, dead code or the order of their functions behave alike",
+        severity="high",
+        surface="compiler",
+        reference="CWE-733",
+        judges=("program",),
+        judge=_unlike,
+        example=_pair({}, {"source": _RENAMED}, behaviour=("aa", "bb")),
+        control=_pair({}, {"source": "fn frame(t: i32) -> i32 { t }"}, behaviour=("aa", "bb")),
+    ),
+    Oracle(
+        id="compiler-differential",
+        says="two compilers of one language make modules that behave alike",
+        severity="high",
+        surface="compiler",
+        reference="CWE-733",
+        judges=("program",),
+        judge=_apart,
+        example=_pair({}, {"other": True}, behaviour=("aa", "bb")),
+        control=_pair({}, {"other": True}, behaviour=("aa", "aa")),
+    ),
+)

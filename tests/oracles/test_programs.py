@@ -1,0 +1,140 @@
+"""Oracles of compilers: one defect has one signature, and pairs are checked on the trusted side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.oracles import table
+from fleet.oracles.model import Exchange, Facts, Violation
+
+FACTS = Facts(language="rustlite")
+STEP = "fn frame(t: i32) -> i32 { let step = 2; t * step }"
+RENAMED = STEP.replace("step", "zq0")
+
+
+def judged(*calls: tuple[dict[str, Any], dict[str, Any]]) -> tuple[Violation, ...]:
+    return table.judge([Exchange("qa_compile", args, result) for args, result in calls], FACTS)
+
+
+def compiled(behaviour: str, **more: Any) -> dict[str, Any]:
+    return {"outcome": "accepted", "kind": "accepted", "valid": True, "behaviour": behaviour} | more
+
+
+@pytest.mark.parametrize(
+    ("result", "oracle", "signature", "title"),
+    [
+        (
+            {
+                "outcome": "panic",
+                "exit_code": 101,
+                "kind": "panic",
+                "place": "a.rs: byte {n}",
+                "error": "x",
+            },
+            "compiler-broken",
+            "compiler-broken the compiler panic rustlite a.rs: byte {n}",
+            "the compiler ends in a panic (status 101): x",
+        ),
+        (
+            {"outcome": "panic", "exit_code": 2, "kind": "panic", "said": "bad {n}", "error": "bad 7"},
+            "compiler-broken",
+            "compiler-broken the compiler panic rustlite bad {n}",
+            "the compiler ends in a panic (status 2): bad 7",
+        ),
+        (
+            {
+                "outcome": "clean_error",
+                "exit_code": 1,
+                "kind": "internal-error",
+                "place": "a:f",
+                "error": "E",
+            },
+            "compiler-internal-error",
+            "compiler-internal-error the compiler rustlite a:f",
+            "the compiler fails with an internal error (status 1): E",
+        ),
+        (
+            {"outcome": "accepted", "exit_code": 0, "kind": "internal-error", "valid": False, "said": "leak"},
+            "compiler-internal-error",
+            "compiler-internal-error the compiler rustlite leak",
+            "the compiler fails with an internal error (status 0): leak",
+        ),
+        (
+            {"outcome": "memory", "exit_code": -9, "kind": "memory"},
+            "compiler-memory",
+            "compiler-memory the compiler rustlite",
+            "the compiler uses up its memory on an input of 50 bytes; its control did not",
+        ),
+        (
+            {
+                "outcome": "accepted",
+                "valid": False,
+                "kind": "invalid-output",
+                "said": "bad type",
+                "size": 3,
+            },
+            "module-invalid",
+            "module-invalid rustlite bad type",
+            "the compiler accepts a program and writes an output of 3 bytes that does not validate: bad type",
+        ),
+        (
+            {"outcome": "accepted", "valid": True, "kind": "missing-entry", "said": "exports none of frame"},
+            "missing-entry",
+            "missing-entry rustlite exports none of frame",
+            "the compiler accepts a program that defines an entry function, and exports none of frame",
+        ),
+    ],
+)
+def test_a_defect_is_named_by_its_place_or_its_message(
+    result: dict[str, Any], oracle: str, signature: str, title: str
+) -> None:
+    (found,) = judged(({"source": STEP}, result))
+    assert (found.oracle, found.sighting.signature, found.sighting.title) == (oracle, signature, title)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"outcome": "unknown", "kind": "unknown", "error_class": "busy"},
+        {"outcome": "clean_error", "kind": "clean_error", "error": "Internal compiler error"},
+        {"outcome": "accepted", "kind": "accepted", "valid": True},
+        {},
+    ],
+)
+def test_other_answers_say_nothing(result: dict[str, Any]) -> None:
+    assert judged(({"source": STEP}, result)) == ()
+
+
+def test_a_large_input_may_use_up_the_memory() -> None:
+    assert judged(({"source": "x" * 65_536}, {"outcome": "memory", "kind": "memory"})) == ()
+
+
+def test_a_pair_that_is_not_related_says_nothing_whoever_says_so() -> None:
+    one, other = compiled("aa"), compiled("bb")
+    (found,) = judged(({"source": STEP}, one), ({"source": RENAMED}, other))
+    assert (found.oracle, found.led) == ("compiler-metamorphic", (0,))
+    assert found.sighting.signature == "compiler-metamorphic renamed locals rustlite"
+    assert judged(({"source": STEP}, one), ({"source": STEP.replace("2", "3")}, other)) == ()
+    assert judged(({"source": STEP}, one), ({"source": RENAMED}, one)) == ()
+    assert judged(({"source": STEP}, one), ({"source": RENAMED}, compiled(""))) == ()
+    refused = {"outcome": "clean_error", "kind": "clean_error"}
+    assert judged(({"source": STEP}, one), ({"source": RENAMED}, refused)) == ()
+
+
+def test_two_compilers_that_disagree_on_acceptance_are_no_finding() -> None:
+    refused = {"outcome": "clean_error", "kind": "clean_error", "exit_code": 1}
+    asked = {"source": STEP, "other": True}
+    assert judged(({"source": STEP}, compiled("aa")), (asked, refused)) == ()
+    (found,) = judged(({"source": STEP}, compiled("aa")), (asked, compiled("bb")))
+    assert found.oracle == "compiler-differential"
+    assert judged(({"source": STEP}, compiled("aa")), (asked | {"source": RENAMED}, compiled("bb"))) == ()
+
+
+def test_two_outputs_of_one_call_are_compared_and_of_two_compilers_are_not() -> None:
+    one, other = compiled("aa", sha256="01"), compiled("aa", sha256="02")
+    (found,) = judged(({"source": STEP}, one), ({"source": STEP}, other))
+    assert (found.oracle, found.led) == ("compiler-nondeterministic", (0,))
+    assert judged(({"source": STEP}, one), ({"source": STEP, "other": True}, other)) == ()
+    assert judged(({"source": STEP}, one), ({"source": RENAMED}, other)) == ()
