@@ -12,7 +12,7 @@ from sandbox.runners.port import Execution
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ExecutionVerdict:
     """What is to be said of one execution.
 
     `kind` is `accepted`, `clean_error`, or a class of defect: `panic`, `crash`, `hang`, `memory`,
@@ -37,14 +37,19 @@ class Verdict:
         return " ".join(filter(None, (self.kind, self.place or self.said)))
 
 
-Judge = Callable[[Program, bytes, Execution], Verdict]
+class Enough(Exception):
+    """Raised by the predicate of a shrink to end it with what it has."""
+
+
+Judge = Callable[[Program, bytes, Execution], ExecutionVerdict]
 """The program, the input, its execution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Defect:
+class Reproducer:
     """A minimal input that shows a defect; `variant` is the second input of a pair, or "". `seen` counts the
     inputs that showed it, `from_size` is the size of the first in bytes; `origin` the strategy that made it.
+    `minimal` is False for one whose shrink was cut short.
     """
 
     signature: str
@@ -57,6 +62,7 @@ class Defect:
     from_size: int = 0
     seen: int = 1
     origin: str = ""
+    minimal: bool = True
 
 
 class InputSource(Protocol):
@@ -70,4 +76,4 @@ class Shrink(Protocol):
     """Cuts an input to a local minimum."""
 
     def __call__(self, source: bytes, still: Callable[[bytes], bool]) -> bytes:
-        """The smallest input found for which `still` holds; `still` may raise to stop the search."""
+        """The smallest input found for which `still` holds; `still` may raise Enough."""

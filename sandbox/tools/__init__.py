@@ -10,7 +10,17 @@ from importlib import import_module
 
 from sandbox.spec import ToolSpec
 
-NAMES = ("qa_create", "qa_compile", "qa_publish", "qa_call", "qa_fetch", "qa_browse", "qa_chain", "qa_report")
+NAMES = (
+    "qa_create",
+    "qa_compile",
+    "qa_fuzz",
+    "qa_publish",
+    "qa_call",
+    "qa_fetch",
+    "qa_browse",
+    "qa_chain",
+    "qa_report",
+)
 """Modules of this package, each with a `SPEC`."""
 
 TOOLS: dict[str, ToolSpec]

@@ -23,6 +23,8 @@ from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_TEXT = 8_000
+LONGEST = 65_536
+"""Most characters of a text that is asked for in full, such as a description of an API."""
 MAX_HEADERS = 40
 
 _CHARSET = re.compile(r"charset=\"?([A-Za-z0-9_-]{1,20})", re.ASCII)
@@ -35,7 +37,7 @@ class Args:
     `control` is another URL of the platform; `repeat` then counts pairs. `rate`: requests, or pairs, a second
     on a schedule, with each latency counted from the intended start; 0 for one after the other. `fields` is
     sent as one JSON object, `body` as it is; a call with another `method` than GET, HEAD and OPTIONS is an
-    act, and asks once.
+    act, and asks once. `longest`: characters of the answer's text.
     """
 
     url: str
@@ -49,6 +51,7 @@ class Args:
     fields: dict[str, Any] = field(default_factory=dict)
     body: str = ""
     body_type: str = "text/plain"
+    longest: int = MAX_TEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +97,15 @@ class Result(ToolAnswer):
 
 def run(args: Args, ctx: Context) -> Result:
     check(args.repeat, args.rate)
+    if not 1 <= args.longest <= LONGEST:
+        raise Mistake(f"/args/longest: expected 1 to {LONGEST}")
     if args.origin and not (args.origin.isascii() and args.origin.isprintable()):
         raise Mistake("/args/origin: expected one printable ASCII line")
     page = _page(args)
     control = http.HttpRequest("GET", http.absolute(args.control, "/args/control")) if args.control else None
     deadline = Deadline(ctx.deadline_s * 0.9)
     samples = measure(page, control, args.repeat, deadline, args.rate)
-    return _result(samples, args.canary, page.target, scheduled=bool(args.rate))
+    return _result(samples, args, page.target)
 
 
 def _page(args: Args) -> http.HttpRequest:
@@ -119,13 +124,13 @@ def _page(args: Args) -> http.HttpRequest:
     return replace(page, headers=page.headers | {"origin": args.origin}) if args.origin else page
 
 
-def _result(measured: Measured, canary: str, url: str, *, scheduled: bool) -> Result:
+def _result(measured: Measured, args: Args, url: str) -> Result:
     reply, latencies, controls = measured.first, measured.latencies, measured.controls
     quotients = [one / max(other, 0.001) for one, other in zip(latencies, controls, strict=False)]
     charset = _CHARSET.search(reply.content_type.lower())
     body = decode(reply.body, charset.group(1) if charset else "utf-8")
     text, secrets = mask(body)
-    page, refers = _read(reply, body, canary, url)
+    page, refers = _read(reply, body, args.canary, url)
     failed = reply.status >= 400
     return Result(
         ok=not failed,
@@ -140,7 +145,7 @@ def _result(measured: Measured, canary: str, url: str, *, scheduled: bool) -> Re
         headers=_headers(reply.headers),
         allow_origin=clean(reply.headers.get("access-control-allow-origin", ""), 200),
         location=clean(reply.headers.get("location", "")),
-        text=clean(text, MAX_TEXT),
+        text=clean(text, args.longest),
         canary_executable=page.canary_executable,
         a11y=page.a11y,
         secrets=secrets,
@@ -165,8 +170,8 @@ def _result(measured: Measured, canary: str, url: str, *, scheduled: bool) -> Re
         control_p50_ms=percentile(controls, 50) if controls else 0.0,
         control_p95_ms=percentile(controls, 95) if controls else 0.0,
         ratio=round(percentile(quotients, 50), 3) if quotients else 0.0,
-        samples_ms=tuple(latencies) if scheduled else (),
-        control_ms=tuple(controls) if scheduled else (),
+        samples_ms=tuple(latencies) if args.rate else (),
+        control_ms=tuple(controls) if args.rate else (),
     )
 
 
@@ -212,7 +217,7 @@ SPEC = ToolSpec(
     judged_as=("page",),
     public=PUBLIC
     | {"url", "origin", "repeat", "canary", "control", "status", "content_type", "bytes", "sha256", "headers"}
-    | {"method", "fields", "body", "body_type"}
+    | {"method", "fields", "body", "body_type", "longest"}
     | {
         "allow_origin",
         "location",

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from random import Random
 
-from sandbox.fuzz.port import Defect
-from sandbox.tools.base import ToolAnswer
+from sandbox.errors import JailBroken
+from sandbox.fuzz.inputs.table import seeds, strategies
+from sandbox.fuzz.loop import MOST_DEFECTS, Found, Search
+from sandbox.fuzz.port import Reproducer
+from sandbox.fuzz.relate import relations
+from sandbox.fuzz.shrink import shrinker
+from sandbox.fuzz.trials import EMPTY_MODULE, Bounds, Trials
+from sandbox.runners.choice import runner
+from sandbox.spec import Context, Cost, Effect, Mistake, Mode, ToolSpec
+from sandbox.text import clean
+from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
+from sandbox.verdict import judge
 
 MOST_SECONDS = 60.0
 MOST_EXECUTIONS = 1_000_000
+WALL_S = 90.0
+"""Of a call: a round, what it must still finish, and the start of the program."""
+FINISH_S = 20.0
+"""Of the call's time, for what comes after a round."""
+CORPUS_BYTES = 64 << 10
+CORPUS_INPUTS = 512
+SOURCE_BYTES = 32 << 10
+"""Of one input of a defect; a defect whose input stays larger is left out."""
+DEFECTS_BYTES = 512 << 10
+"""Of all defects together, as JSON; the longest are left out."""
+WORDS = 300
+"""Characters of a signature, message or place."""
+GIVEN_BYTES = 128 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +43,8 @@ class Args:
     """`part` is `compiler` (inputs are text) or `loader` (inputs are hex).
 
     `corpus` are inputs to start from: what earlier rounds returned, the most valuable first. `known` are
-    signatures of defects that need no other example. `grammar` is a table of productions (see
+    signatures of defects that need no other example, `seeds_done` how many suspicious programs earlier rounds
+    have executed: this one goes on after them. `grammar` is a table of productions (see
     sandbox/fuzz), "" for none. A round with the same arguments on the same program asks the same inputs, as
     far as its time reaches.
     """
@@ -28,15 +56,17 @@ class Args:
     corpus: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     grammar: str = ""
+    seeds_done: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
     """`runner` names how executions shared the program's start, and why it is a fallback; `stopped` says why
-    the round ended: `time`, `executions`, `dry` or `broken`.
+    the round ended: `time`, `executions`, `dry`, `full` (of defects) or `broken`.
 
     `corpus` are new inputs whose behaviour was new (text, or hex), `behaviours` how many were; `shrinking`
-    are the executions spent on shrinking, part of `executions`.
+    are the executions spent on shrinking, part of `executions`; `unstable` counts anomalies that did not
+    repeat. `seeds_done` is where the next round goes on.
     """
 
     runner: str = ""
@@ -45,7 +75,145 @@ class Result(ToolAnswer):
     accepted: int = 0
     shrinking: int = 0
     behaviours: int = 0
+    unstable: int = 0
+    seeds_done: int = 0
     seconds: float = 0.0
     cpu_s: float = 0.0
-    defects: tuple[Defect, ...] = ()
+    defects: tuple[Reproducer, ...] = ()
     corpus: tuple[str, ...] = ()
+
+
+def run(args: Args, ctx: Context) -> Result:
+    given = _checked(args, ctx)
+    program = ctx.program
+    known = frozenset(args.known)
+    bounds = Bounds(min(args.seconds, max(ctx.deadline_s - FINISH_S, 1.0)), args.executions)
+    with contextlib.ExitStack() as stack:
+        runs = stack.enter_context(contextlib.closing(runner(program, args.part)))
+        other = None
+        if program.other and args.part == "compiler":
+            other = stack.enter_context(contextlib.closing(runner(program, "other")))
+        trials = Trials(program, args.part, runs, judge, bounds)
+        trials.calibrate(program.sample.encode() if args.part == "compiler" else EMPTY_MODULE)
+        search = Search(
+            trials=trials,
+            strategies=strategies(program, args.part, args.grammar),
+            relations=relations(program, args.part, other),
+            shrink=shrinker(args.part),
+            chance=Random(args.seed),
+            known=known,
+        )
+        stopped = search.run(given, seeds(program, args.part)[args.seeds_done :])
+        return _result(args, search, stopped, runs.name)
+
+
+def _checked(args: Args, ctx: Context) -> list[bytes]:
+    """The corpus as bytes; Mistake for arguments that no round can have."""
+    if args.part not in ("compiler", "loader"):
+        raise Mistake("/args/part: expected compiler or loader")
+    if not (ctx.program.command if args.part == "compiler" else ctx.program.loader):
+        raise JailBroken(f"this platform has no {args.part} configured")
+    if not 0 < args.seconds <= MOST_SECONDS:
+        raise Mistake(f"/args/seconds: expected more than 0, at most {MOST_SECONDS:g}")
+    if not 0 < args.executions <= MOST_EXECUTIONS:
+        raise Mistake(f"/args/executions: expected 1 to {MOST_EXECUTIONS}")
+    if args.seeds_done < 0:
+        raise Mistake("/args/seeds_done: expected 0 or more")
+    if sum(map(len, args.corpus)) > GIVEN_BYTES:
+        raise Mistake(f"/args/corpus: expected at most {GIVEN_BYTES} characters in all")
+    try:
+        return [one.encode() if args.part == "compiler" else bytes.fromhex(one) for one in args.corpus]
+    except ValueError:
+        raise Mistake("/args/corpus: the inputs of a loader are hex") from None
+
+
+def _result(args: Args, search: Search, stopped: str, name: str) -> Result:
+    part = args.part
+    most = CORPUS_BYTES if part == "compiler" else CORPUS_BYTES // 2
+    fresh = search.corpus.valuable(most, CORPUS_INPUTS)
+    shown = [_defect(part, one) for one in search.defects.values()]
+    return Result(
+        ok=True,
+        runner=clean(name, WORDS),
+        stopped=stopped,
+        executions=search.trials.executions,
+        accepted=search.trials.accepted,
+        shrinking=search.shrinking,
+        behaviours=search.corpus.new,
+        unstable=search.unstable,
+        seeds_done=args.seeds_done + search.seeds_done,
+        seconds=round(search.trials.seconds, 3),
+        cpu_s=round(search.trials.cpu_s, 3),
+        defects=_fitting(shown),
+        corpus=tuple(_written(part, one) for one in fresh),
+    )
+
+
+def _fitting(shown: Sequence[Reproducer]) -> tuple[Reproducer, ...]:
+    """Those that a result has room for, the shortest first where there is not enough."""
+    left, taken = DEFECTS_BYTES, set[int]()
+    sizes = {at: len(json.dumps(asdict(one))) for at, one in enumerate(shown)}
+    for at, size in sorted(sizes.items(), key=lambda item: item[1]):
+        one, left = shown[at], left - size
+        if left >= 0 and max(len(one.source), len(one.variant)) <= SOURCE_BYTES:
+            taken.add(at)
+    return tuple(one for at, one in enumerate(shown) if at in taken)
+
+
+def _defect(part: str, found: Found) -> Reproducer:
+    verdict = found.verdict
+    return Reproducer(
+        signature=clean(verdict.signature, 2 * WORDS),
+        kind=verdict.kind,
+        said=clean(verdict.said, WORDS),
+        place=clean(verdict.place, WORDS),
+        source=_written(part, found.source),
+        variant=_written(part, found.variant),
+        size=len(found.source),
+        from_size=len(found.first),
+        seen=found.seen,
+        origin=clean(found.origin, WORDS),
+        minimal=found.minimal,
+    )
+
+
+def _written(part: str, source: bytes) -> str:
+    return source.decode("utf-8", "replace") if part == "compiler" else source.hex()
+
+
+SPEC = ToolSpec(
+    "qa_fuzz",
+    Args,
+    Result,
+    Effect.COMPUTE,
+    Cost(calls=1),
+    "search for inputs that the compiler, or the loader, does not handle: many executions in one jail",
+    run,
+    group="compiler",
+    modes=(
+        Mode("loader search", given="part", value="loader", needs=("compiler.loader",), asks="the loader"),
+        Mode("search", needs=("compiler",), asks="the compiler"),
+    ),
+    points_at={},
+    resources="fuzz",
+    wall_s=WALL_S,
+    public=PUBLIC
+    | {"part", "seed", "seconds", "executions", "corpus", "known", "grammar", "seeds_done"}
+    | {"runner", "stopped", "accepted", "shrinking", "behaviours", "unstable", "cpu_s", "defects"},
+    volatile=VOLATILE
+    | {"executions", "accepted", "shrinking", "behaviours", "unstable", "seconds", "cpu_s"}
+    | {"stopped", "defects", "corpus", "runner"},
+    caps={
+        "runner": WORDS,
+        "stopped": WORDS,
+        "corpus": CORPUS_INPUTS,
+        "defects": MOST_DEFECTS,
+        "signature": 2 * WORDS,
+        "kind": WORDS,
+        "said": WORDS,
+        "place": WORDS,
+        "origin": WORDS,
+        "source": SOURCE_BYTES,
+        "variant": SOURCE_BYTES,
+    },
+)

@@ -110,7 +110,21 @@ def _result(spec: ToolSpec, line: Any) -> dict[str, Any]:
         raise ValueError("another protocol")
     result = _adapter(spec.result).validate_python(line["result"], strict=False)
     plain: dict[str, Any] = json_safe(asdict(result))
+    if spec.caps:
+        _capped(plain, spec.caps)
     return plain
+
+
+def _capped(value: Any, caps: Mapping[str, int], key: str = "") -> None:
+    """ValueError for a text or a list that is longer than its field may be."""
+    if isinstance(value, str | list) and len(value) > caps.get(key, len(value)):
+        raise ValueError(f"{key}: too long")
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _capped(inner, caps, name)
+    elif isinstance(value, list):
+        for inner in value:
+            _capped(inner, caps, "")
 
 
 def json_safe(value: Any) -> Any:

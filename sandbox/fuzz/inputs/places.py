@@ -1,0 +1,106 @@
+"""Each construct at each place of another one: programs that have a given pair of them, half the shortest.
+
+A pair is an alternative of a table of productions, a place in it, and an alternative that may stand there;
+what only hands on to another rule, with or without brackets, counts as part of the way (k-paths of length
+two: Havrikov and Zeller, "Systematically covering input structure", 2019).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from random import Random
+
+from sandbox.fuzz.inputs.edits import boundary
+from sandbox.fuzz.inputs.material import Material, choose
+from sandbox.fuzz.inputs.productions import (
+    KEPT,
+    Alternative,
+    Productions,
+    Step,
+    finished,
+    generate,
+    size,
+    some,
+)
+from sandbox.fuzz.inputs.tokens import parsed, text
+from sandbox.fuzz.port import InputSource
+
+BOUNDARIES = 0.2
+"""The part of the inputs in which a literal is one at an edge."""
+_BRACKETS = re.compile(r"[()\s]*")
+_MOST_WAYS = 400
+
+Pair = tuple[str, Step, str]
+"""The rule, its alternative with the place, and the rule that stands there."""
+
+
+def _hands_on(one: Alternative, rules: Mapping[str, object]) -> int:
+    """The place of the only rule in an alternative that is nothing else; -1 for a construct."""
+    inner = [at for at, symbol in enumerate(one) if symbol in rules]
+    plain = all(_BRACKETS.fullmatch(symbol) for at, symbol in enumerate(one) if at not in inner)
+    return inner[0] if len(inner) == 1 and plain else -1
+
+
+def constructs(productions: Productions, rule: str) -> list[tuple[Step, ...]]:
+    """The ways from a rule to each construct that may stand for it, shortest first, each construct once."""
+    found: dict[Alternative, tuple[Step, ...]] = {}
+    seen, waiting = {rule}, [(rule, tuple[Step, ...]())]
+    for name, way in waiting:
+        for one in productions.rules[name]:
+            at = _hands_on(one, productions.rules)
+            if at < 0:
+                found.setdefault(one, (*way, (one, -1)))
+            elif one[at] not in seen:
+                seen.add(one[at])
+                waiting.append((one[at], (*way, (one, at))))
+    return list(found.values())[:_MOST_WAYS]
+
+
+def contexts(productions: Productions) -> tuple[dict[str, list[Pair]], list[Pair]]:
+    """How each rule is reached from the start by the fewest steps, in every such way, and every place."""
+    rules = productions.rules
+    depth, waiting = {productions.start: 0}, [productions.start]
+    ways: dict[str, list[Pair]] = {}
+    every: list[Pair] = []
+    for name in waiting:
+        for one in rules[name]:
+            for at, symbol in enumerate(one):
+                if symbol not in rules:
+                    continue
+                if symbol not in depth:
+                    depth[symbol] = depth[name] + 1
+                    waiting.append(symbol)
+                pair = (name, (one, at), symbol)
+                if depth[symbol] > depth[name]:
+                    ways.setdefault(symbol, []).append(pair)
+                if _hands_on(one, rules) < 0:
+                    every.append(pair)
+    return ways, every
+
+
+def places(productions: Productions, family: str) -> InputSource:
+    """Programs with one pair each, every pair as likely as the others."""
+    ways, every = contexts(productions)
+    inner = {name: constructs(productions, name) for name in {pair[2] for pair in every}}
+    sizes = list(accumulate(len(inner[pair[2]]) for pair in every))
+
+    def placed(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+        name, step, rule = chance.choices(every, cum_weights=sizes)[0]
+        path = [step, *choose(chance, inner[rule])]
+        while name != productions.start:
+            name, step, _ = choose(chance, ways[name])
+            path.insert(0, step)
+        table, deepest, longest = productions, 0, 0
+        if chance.random() < 0.5:
+            table = some(productions, chance, choose(chance, KEPT))
+            deepest, longest = len(path) + int(chance.random() ** 2 * 10), size(chance)
+        made = finished(generate(table, chance, 0, deepest, longest, path), productions, chance)
+        if made is None or chance.random() > BOUNDARIES:
+            return made
+        parts = list(parsed(made, family).tokens)
+        boundary(parts, Material((made,), family), chance)
+        return text(parts)
+
+    return placed

@@ -1,0 +1,290 @@
+"""The search of one round: seeds first, then strategies by their yield, and what was wrong made minimal."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from sandbox.errors import Failure
+from sandbox.fuzz.bandit import DEFECT, Bandit
+from sandbox.fuzz.corpus import LARGEST, Corpus, CorpusInput, InputPool, behaviours
+from sandbox.fuzz.growth import grown
+from sandbox.fuzz.port import Enough, ExecutionVerdict, InputSource, Shrink
+from sandbox.fuzz.relate import Relation
+from sandbox.fuzz.trials import HANG_SHARE, SLOW, RoundOver, Trials
+from sandbox.process import Ending
+from sandbox.runners.port import Execution
+
+AGAIN = 2
+"""Executions that must show an anomaly once more before it is a defect."""
+DRY = 20_000
+"""Executions without new behaviour after which a round is over."""
+IDLE = 500
+"""Inputs in a row that could not be made, or had been tried before, after which it is over too."""
+SHRINK_EXECUTIONS = 2_000
+SLOW_EXECUTIONS = 60
+"""Of those, executions that end at a limit while a hang, or too much memory, is shrunk."""
+SHRINK_SHARE = 0.25
+"""Of the time that is left, for shrinking one defect."""
+FINISH_SHARE = 0.8
+"""The same after the round's end, over all that are left."""
+GRACE_S = 5.0
+"""After the round's end, for shrinking what was found last; as much again for what hangs."""
+MOST_DEFECTS = 16
+MOST_HANGS = 6
+"""Places in which inputs may hang, that one round looks at."""
+KNOWN, HUNG = -3.0, -20.0
+"""What an input gives that shows what is known, and one that ends at a limit."""
+SHAKY = 3
+"""Anomalies of one signature that may fail to repeat before no other is executed again."""
+MOST_TRIED = 300_000
+"""Inputs that are remembered, so that none is executed twice."""
+GROWTH_RATE = 1 / 20
+"""The share of accepted inputs whose repeats are made longer."""
+FRESH_RATE = 10
+"""How many times more often an input with new behaviour is compared, and made longer."""
+REFRESH = 128
+"""Inputs made from one pool."""
+
+
+@dataclass(slots=True)
+class Found:
+    """One defect: the first input that showed it, the smallest one, and how it was seen."""
+
+    verdict: ExecutionVerdict
+    first: bytes
+    origin: str
+    relation: Relation | None = None
+    source: bytes = b""
+    variant: bytes = b""
+    cpu_s: float = 0.0
+    seen: int = 1
+    shrunk: bool = False
+    minimal: bool = False
+
+    @property
+    def hangs(self) -> bool:
+        return self.verdict.kind == Ending.HANG.value
+
+    @property
+    def slow(self) -> bool:
+        """One whose executions take long: it is shrunk last."""
+        return self.hangs or self.verdict.kind == Ending.MEMORY.value
+
+
+@dataclass(slots=True)
+class Search:
+    """One round. `unstable` counts anomalies that did not repeat, `seeds_done` seeds that were executed."""
+
+    trials: Trials
+    strategies: Mapping[str, InputSource]
+    relations: Sequence[Relation]
+    shrink: Shrink
+    chance: Random
+    known: frozenset[str] = frozenset()
+    corpus: Corpus = field(default_factory=Corpus)
+    defects: dict[str, Found] = field(default_factory=dict)
+    shrinking: int = 0
+    unstable: int = 0
+    seeds_done: int = 0
+    _hanging: dict[str, Found] = field(default_factory=dict)
+    _waiting: dict[str, tuple[bytes, ExecutionVerdict, Execution, str]] = field(default_factory=dict)
+    _tried: set[bytes] = field(default_factory=set)
+    _shaky: dict[str, int] = field(default_factory=dict)
+    _news_at: int = 0
+
+    def run(self, given: Sequence[bytes], seeds: Sequence[bytes]) -> str:
+        """Search to a bound; why it ended. `given` are known to the caller, and are not its news; with them,
+        each second input is a seed until all have had their turn, else the first ones are."""
+        self.trials.hangs |= self.known
+        try:
+            for source in given:
+                self._look(source, "corpus", given=True)
+            why = self._explore(deque(seeds), 2 if given else 1)
+        except RoundOver as over:
+            why = str(over)
+        except Failure:
+            if not self.trials.accepted:
+                raise
+            why = "broken"
+        with contextlib.suppress(Failure, RoundOver):
+            self._finish()
+        return why
+
+    def _explore(self, seeds: deque[bytes], turns: int) -> str:
+        bandit, idle = Bandit(sorted(self.strategies)), 0
+        pool = InputPool([])
+        made = 0
+        while len(self.defects) < MOST_DEFECTS:
+            if self._hanging and self.trials.left_s < HANG_SHARE * self.trials.seconds:
+                return "time"
+            made += 1
+            if seeds and made % turns == 0:
+                self._seed(seeds.popleft())
+                continue
+            if not pool or made % REFRESH == 0:
+                pool = self.corpus.pool(self.chance)
+            name = bandit.choose(self.chance)
+            source = self.strategies[name](pool, self.chance)
+            parents = pool.parents()
+            found = self._look(source, name) if source is not None else None
+            bandit.reward(name, found or 0.0)
+            _credit(parents, found or 0.0)
+            idle = idle + 1 if found is None else 0
+            if idle >= IDLE or self.trials.executions - self._news_at >= DRY:
+                return "dry"
+        return "full"
+
+    def _seed(self, source: bytes) -> None:
+        """One that the round's end cuts short is not done: the next round begins with it."""
+        self.seeds_done += 1
+        begun = self.trials.executions
+        try:
+            self._look(source, "seed")
+        except RoundOver:
+            self.seeds_done -= self.trials.executions <= begun + 1
+            raise
+
+    def _look(self, source: bytes, origin: str, *, given: bool = False) -> float | None:
+        """Execute one input; new behaviours that it gave, or KNOWN or HUNG; None when it was not executed."""
+        mark = hashlib.blake2b(source, digest_size=8).digest()
+        if len(source) > LARGEST or mark in self._tried:
+            return None
+        if len(self._tried) < MOST_TRIED:
+            self._tried.add(mark)
+        verdict, done = self.trials.run(source)
+        before, fresh = len(self.defects) + len(self._hanging), 0
+        if verdict.sound:
+            fresh = self.corpus.add(source, behaviours(verdict, done), given=given)
+            if verdict.kind == "accepted":
+                more = FRESH_RATE if fresh else 1
+                self._relate(source, done, origin, more)
+                if self.chance.random() < GROWTH_RATE * more:
+                    for longer, what, how in grown(self.trials, source):
+                        self._anomaly(longer, what, how, "growth")
+        else:
+            self._anomaly(source, verdict, done, origin)
+        self._settle()
+        found = float(bool(fresh)) + DEFECT * (len(self.defects) + len(self._hanging) - before)
+        if found:
+            self._news_at = self.trials.executions
+        elif not verdict.sound:
+            found = HUNG if done.ending is Ending.HANG else KNOWN
+        return found
+
+    def _settle(self) -> None:
+        """Look at what came to light while something else was looked at."""
+        while self._waiting:
+            self._anomaly(*self._waiting.pop(next(iter(self._waiting))))
+
+    def _relate(self, source: bytes, done: Execution, origin: str, more: int) -> None:
+        for relation in self.relations:
+            if self.chance.random() < relation.rate * more:
+                for verdict, _ in relation.look(self.trials, source, done):
+                    self._anomaly(source, verdict, done, origin, relation)
+
+    def _anomaly(
+        self,
+        source: bytes,
+        verdict: ExecutionVerdict,
+        done: Execution,
+        origin: str,
+        relation: Relation | None = None,
+    ) -> None:
+        """Count it, or make it a defect if it repeats; a hang waits for the end of the round."""
+        signature = verdict.signature
+        if signature in self.defects:
+            self.defects[signature].seen += 1
+            return
+        if not _wrong(verdict) or signature in self.known or len(self.defects) >= MOST_DEFECTS:
+            return
+        found = Found(verdict, source, origin, relation, source=source, cpu_s=done.cpu_s)
+        if found.hangs:
+            self._hangs(signature, found)
+            return
+        shaky = self._shaky.get(signature, 0)
+        if shaky >= SHAKY or not all(self._shows(source, found) for _ in range(AGAIN)):
+            self._shaky[signature] = shaky + 1
+            self.unstable += 1
+            return
+        self.defects[signature] = found
+        if not found.slow:
+            self._shrink(found)
+
+    def _hangs(self, signature: str, found: Found) -> None:
+        """Keep the smallest for the end of the round; inputs that hang there are from now on cut early."""
+        self.trials.hangs.add(signature)
+        before = self._hanging.get(signature)
+        if before is None and len(self._hanging) < MOST_HANGS:
+            self._hanging[signature] = found
+        elif before is not None:
+            smaller = found if len(found.first) < len(before.first) else before
+            smaller.seen = before.seen + 1
+            self._hanging[signature] = smaller
+
+    def _shows(self, source: bytes, found: Found, cpu_s: float = 0.0) -> bool:
+        """Whether an input shows this defect; another one that comes to light is looked at later."""
+        signature = found.verdict.signature
+        if found.relation is not None:
+            for verdict, variant in found.relation.broken(self.trials, source):
+                if verdict.signature == signature:
+                    found.variant = variant
+                    return True
+            return False
+        verdict, done = self.trials.run(source, cpu_s)
+        cut = cpu_s and done.ending is Ending.HANG
+        if _wrong(verdict) and not cut and verdict.signature not in (signature, *self.defects, *self.known):
+            self._waiting[verdict.signature] = (source, verdict, done, "shrinking")
+        return verdict.signature == signature
+
+    def _shrink(self, found: Found, share: float = SHRINK_SHARE) -> None:
+        trials, slow = self.trials, 0
+        began, stop_at = trials.executions, max(trials.left_s, 0.0) * (1 - share)
+        needed = 0.0 if found.hangs else SLOW * found.cpu_s  # a smaller input needs no more
+
+        def still(candidate: bytes) -> bool:
+            nonlocal slow
+            spent = trials.executions - began >= SHRINK_EXECUTIONS or slow >= SLOW_EXECUTIONS
+            if spent or trials.left_s <= stop_at:
+                found.minimal = False
+                raise Enough
+            shown = self._shows(candidate, found, max(trials.short_s(len(candidate)), needed))
+            slow += shown and found.slow
+            return shown
+
+        found.minimal = True
+        found.source = self.shrink(found.first, still)
+        found.shrunk = True
+        self.shrinking += trials.executions - began
+
+    def _finish(self) -> None:
+        """Make sure of what seems to hang, then shrink what the round's end left as it was found."""
+        self.trials.grant(GRACE_S * (2 if self._hanging else 1) + max(self.trials.left_s, 0.0))
+        for signature, found in self._hanging.items():
+            if self._sure(found.first, found):
+                self.defects[signature] = found
+        self._settle()
+        left = [found for found in self.defects.values() if not found.shrunk]
+        for at, found in enumerate(sorted(left, key=lambda one: one.slow)):
+            self._shrink(found, FINISH_SHARE / (len(left) - at))
+            if found.hangs and not self._sure(found.source, found):
+                found.source = found.first  # cut to what is slow in a search, and not in a single call
+
+    def _sure(self, source: bytes, found: Found) -> bool:
+        return self._shows(source, found, self.trials.sure_s(len(source)))
+
+
+def _wrong(verdict: ExecutionVerdict) -> bool:
+    """A verdict `unknown` says nothing: the machine was busy."""
+    return not verdict.sound and verdict.kind != Ending.UNKNOWN.value
+
+
+def _credit(parents: Sequence[CorpusInput], found: float) -> None:
+    """A parent whose children give only what is known is drawn less."""
+    for one in parents:
+        one.used += 1 - int(min(found, 0.0))
+        one.gave += found > 0

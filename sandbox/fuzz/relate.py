@@ -1,0 +1,79 @@
+"""What only several executions show: an output that varies, that depends on names, or that grows too fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sandbox.behaviour import behaviour
+from sandbox.fuzz.port import ExecutionVerdict
+from sandbox.fuzz.trials import Trials
+from sandbox.process import Ending
+from sandbox.program import OutputKind, Program
+from sandbox.relations import variants
+from sandbox.runners.port import Execution, Runner
+
+RATE = 1 / 50
+"""The share of accepted inputs for which a comparison is made."""
+
+Broken = tuple[ExecutionVerdict, bytes]
+"""A verdict on a pair of executions, and the pair's second input; b"" when it is the first once more."""
+Look = Callable[[Trials, bytes, Execution], Sequence[Broken]]
+"""What is wrong when an accepted input, with its execution, is compared with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One comparison, made for `rate` of all accepted inputs."""
+
+    name: str
+    rate: float
+    look: Look
+
+    def broken(self, trials: Trials, source: bytes) -> Sequence[Broken]:
+        """What the comparison shows of an input, executed anew; nothing of one that is not accepted."""
+        verdict, done = trials.run(source)
+        return self.look(trials, source, done) if verdict.kind == "accepted" else ()
+
+
+def unsteady(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
+    """The same input once more."""
+    verdict, again = trials.run(source)
+    if verdict.kind == "accepted" and again.stdout != done.stdout:
+        return ((ExecutionVerdict("non-determinism", "two runs of one input differ"), b""),)
+    return ()
+
+
+def unlike(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
+    """Each program that must behave alike, whatever the compiler (sandbox/relations.py)."""
+    own, found = behaviour(done.stdout), list[Broken]()
+    for one in variants(source.decode("utf-8", "replace")) if own else ():
+        verdict, other = trials.run(one.source.encode())
+        theirs = behaviour(other.stdout) if verdict.kind == "accepted" else ""
+        if theirs and theirs != own:
+            found.append((ExecutionVerdict("metamorphic", one.relation), one.source.encode()))
+    return found
+
+
+def apart(other: Runner) -> Look:
+    """The same program by another compiler of the language."""
+
+    def look(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
+        own = behaviour(done.stdout)
+        theirs = trials.by(other, source) if own else None
+        said = behaviour(theirs.stdout) if theirs and theirs.ending is Ending.ACCEPTED else ""
+        return ((ExecutionVerdict("differential", "two compilers"), b""),) if said and said != own else ()
+
+    return look
+
+
+def relations(program: Program, part: str, other: Runner | None) -> tuple[Relation, ...]:
+    """The comparisons that fit a program: those of behaviour where its output can be run."""
+    if part != "compiler":
+        return ()
+    found = [Relation("again", RATE, unsteady)]
+    if program.output == OutputKind.WASM.value:
+        found.append(Relation("variants", RATE, unlike))
+        if other is not None:
+            found.append(Relation("other", RATE, apart(other)))
+    return tuple(found)

@@ -1,0 +1,151 @@
+"""The executions of one round: counted, bounded, and judged."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from sandbox.fuzz.port import Enough, ExecutionVerdict, Judge
+from sandbox.process import Ending
+from sandbox.program import OutputKind, Program
+from sandbox.runners.port import Execution, Runner
+
+SLOW = 5
+"""How many times the processor time of the slowest sound execution of its size an execution may have."""
+LEAST_CPU_S, MOST_CPU_S = 0.15, 5.0
+"""Bounds of that time; the upper one is what a single call gives by default."""
+HURRY_CPU_S = 0.03
+"""The lower bound once hangs have taken their share, and while something else is shrunk."""
+PATIENCE = 4
+"""How many times its limit an execution that reached it may have when it is repeated."""
+SURE, LEAST_SURE_S = 40, 1.0
+"""What it must have used at last for a hang: this many times the slowest sound one of its size, and this many
+seconds, MOST_CPU_S at most."""
+HANG_SHARE = 0.2
+"""Of the round's time, for executions that end at a limit."""
+EMPTY_MODULE = b"\0asm\x01\0\0\0"
+"""What every loader can read."""
+WALL_PER_CPU = 3.0
+"""Seconds that a runner gives an execution for each second of processor time."""
+LEAST_LEFT_S = 0.2
+CORES = 2
+"""Processors that a round may keep busy."""
+
+
+class RoundOver(Enough):
+    """A bound of the round was reached: `time` or `executions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of one round. Processor time is bounded by the seconds, on CORES processors."""
+
+    seconds: float
+    executions: int
+
+
+class Trials:
+    """Executes inputs one after another, until a bound; then RoundOver.
+
+    Failure when the program cannot be executed (any more).
+    """
+
+    def __init__(self, program: Program, part: str, runner: Runner, judge: Judge, bounds: Bounds) -> None:
+        self.program = seen_as(program, part)
+        self._runner, self._judge, self._bounds = runner, judge, bounds
+        self._began = time.monotonic()
+        self._end = self._began + bounds.seconds
+        self.executions = self.accepted = 0
+        self.cpu_s = self.hang_s = 0.0
+        self.hangs: set[str] = set()
+        """Signatures of hangs that need no second look."""
+        self._slowest = [0.0] * 64
+
+    @property
+    def seconds(self) -> float:
+        """Since the round began."""
+        return time.monotonic() - self._began
+
+    @property
+    def left_s(self) -> float:
+        return self._end - time.monotonic()
+
+    def grant(self, seconds: float) -> None:
+        """Give the round this many seconds from now, for what it must still finish."""
+        self._end = time.monotonic() + seconds
+        self._bounds = replace(self._bounds, seconds=self._bounds.seconds + seconds)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether hangs have taken their share of the time so far."""
+        return self.hang_s > HANG_SHARE * max(self.seconds, 1.0)
+
+    def calibrate(self, sample: bytes) -> None:
+        """Learn what a good input costs."""
+        for _ in range(3):
+            self.run(sample, MOST_CPU_S)
+
+    def limit_s(self, size: int) -> float:
+        """Processor time of an execution on `size` bytes: what sound ones of at most that size need."""
+        short = self.short_s(size)
+        return short if self.hurried else max(short, LEAST_CPU_S)
+
+    def short_s(self, size: int) -> float:
+        """The same in a hurry."""
+        return min(max(SLOW * self._slow(size), HURRY_CPU_S), MOST_CPU_S)
+
+    def sure_s(self, size: int) -> float:
+        """The processor time after which nothing but a hang is likely, as far as the round's time reaches."""
+        enough = min(max(SURE * self._slow(size), LEAST_SURE_S), MOST_CPU_S)
+        return max(min(enough, self.left_s / WALL_PER_CPU), LEAST_LEFT_S)
+
+    def _slow(self, size: int) -> float:
+        return max(self._slowest[: size.bit_length() + 1])
+
+    def run(self, source: bytes, cpu_s: float = 0.0) -> tuple[ExecutionVerdict, Execution]:
+        """One execution with its verdict; `cpu_s` replaces its limit. One that reaches the round's own limit
+        is repeated with PATIENCE, unless it hangs where others do."""
+        verdict, done = self._once(source, cpu_s)
+        if done.ending is Ending.HANG and not cpu_s and self._doubts(verdict):
+            verdict, done = self._once(source, min(PATIENCE * self.limit_s(len(source)), MOST_CPU_S))
+        self.accepted += verdict.kind == "accepted"
+        return verdict, done
+
+    def _doubts(self, verdict: ExecutionVerdict) -> bool:
+        return verdict.signature not in self.hangs or not (verdict.place or self.hurried)
+
+    def _once(self, source: bytes, cpu_s: float) -> tuple[ExecutionVerdict, Execution]:
+        done = self.by(self._runner, source, cpu_s)
+        verdict = self._judge(self.program, source, done)
+        if done.ending is Ending.HANG:
+            verdict = replace(verdict, place=done.where)
+        elif verdict.sound:
+            at = len(source).bit_length()
+            self._slowest[at] = max(self._slowest[at], done.cpu_s)
+        return verdict, done
+
+    def by(self, runner: Runner, source: bytes, cpu_s: float = 0.0) -> Execution:
+        """One execution of this runner, within the same bounds."""
+        if self.left_s <= 0 or self.cpu_s >= CORES * self._bounds.seconds:
+            raise RoundOver("time")
+        if self.executions >= self._bounds.executions:
+            raise RoundOver("executions")
+        self.executions += 1
+        limit, left = cpu_s or self.limit_s(len(source)), max(self.left_s / WALL_PER_CPU, LEAST_LEFT_S)
+        began = time.monotonic()
+        done = runner.run(source, min(limit, left))
+        self.cpu_s += done.cpu_s
+        if done.ending is Ending.HANG:
+            self.hang_s += time.monotonic() - began
+            if left < limit:
+                raise RoundOver("time")
+        return done
+
+
+def seen_as(program: Program, part: str) -> Program:
+    """What a judge goes by: a loader is a program that makes nothing of its input."""
+    if part == "compiler":
+        return program
+    return replace(
+        program, command=program.loader, other=(), entries=(), output=OutputKind.NONE.value, sample=""
+    )

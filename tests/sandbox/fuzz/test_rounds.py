@@ -1,0 +1,116 @@
+"""What a round does besides mutation: its seeds, growth, comparisons, and how much it may say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+import wasmtime
+
+from sandbox.fuzz.growth import grown
+from sandbox.fuzz.port import Reproducer
+from sandbox.fuzz.relate import Relation, relations
+from sandbox.runners.port import Execution
+from sandbox.tools.qa_fuzz import DEFECTS_BYTES, SOURCE_BYTES, _fitting
+from tests.sandbox.fuzz.scripted import PROGRAM, ScriptedRunner, ended, endless, search
+
+SEEDS = [b"seed %d" % one for one in range(30)]
+SAMPLE = b"fn frame(t: i32) -> i32 { let a = t + 1; a }"
+WASM = replace(PROGRAM, output="wasm", sample=SAMPLE.decode(), family="rust")
+
+
+def constant(number: int) -> bytes:
+    """A module whose entry returns it."""
+    return bytes(
+        wasmtime.wat2wasm(f'(module (func (export "frame") (param i32) (result i32) i32.const {number}))')
+    )
+
+
+def always(other: ScriptedRunner | None) -> list[Relation]:
+    """Every comparison, of every input."""
+    return [replace(one, rate=1.0) for one in relations(WASM, "compiler", other)]
+
+
+def test_seeds_that_a_round_does_not_reach_are_the_next_one_s() -> None:
+    first, second = ScriptedRunner(lambda _: ended()), ScriptedRunner(lambda _: ended())
+    one = search(first, executions=13)
+    assert one.run([], SEEDS) == "executions"
+    assert one.seeds_done == 10  # three were the sample
+    two = search(second)
+    two.run([], SEEDS[one.seeds_done :])
+    assert [source for source, _ in (*first.limits, *second.limits) if source in SEEDS] == SEEDS
+    assert two.seeds_done == 20
+
+
+def test_with_a_corpus_every_second_input_is_a_seed() -> None:
+    runner, names = ScriptedRunner(lambda _: ended()), iter(range(1_000))
+    found = search(runner, strategy=lambda corpus, chance: b"made %d" % next(names), executions=14)
+    found.run([b"given"], SEEDS)
+    assert [source for source, _ in runner.limits][3:] == [
+        b"given",
+        *(word for one in range(5) for word in (b"made %d" % one, SEEDS[one])),
+    ]
+
+
+def test_a_seed_on_which_the_program_hangs_is_done() -> None:
+    found = search(ScriptedRunner(lambda source: endless("") if source in SEEDS else ended()))
+    found.run([], SEEDS[:3])
+    assert found.seeds_done == 3
+
+
+@pytest.mark.parametrize(("power", "kinds"), [(1, []), (2, ["hang"])])
+def test_time_that_grows_faster_than_the_input_is_followed_until_it_does_not_end(
+    power: int, kinds: list[str]
+) -> None:
+    trials = search(ScriptedRunner(lambda source: ended(0.002 * (len(source) / 16) ** power))).trials
+    assert [verdict.kind for _, verdict, _ in grown(trials, b"x " * 16)] == kinds
+
+
+def test_memory_that_grows_faster_than_the_input_is_followed_to_its_end() -> None:
+    def greedy(source: bytes) -> Execution:
+        peak = len(source) ** 2 << 10
+        return ended(peak=peak) if peak < 512 << 20 else ended(code=101, err=b"MemoryError", peak=peak)
+
+    trials = search(ScriptedRunner(greedy)).trials
+    assert [verdict.kind for _, verdict, _ in grown(trials, b"(" * 64)] == ["memory"]
+
+
+def test_a_program_that_must_behave_alike_and_does_not_is_a_defect_with_its_pair() -> None:
+    runner = ScriptedRunner(lambda source: ended(out=constant(2 if b"zq" in source else 1)))
+    found = search(runner, relations=always(None), program=WASM)
+    found.run([], [SAMPLE + b" "])
+    kinds = {one.verdict.kind for one in found.defects.values()}
+    assert kinds == {"metamorphic"}
+    for one in found.defects.values():
+        assert b"zq" in one.variant
+        assert b"zq" not in one.source
+
+
+def test_two_compilers_that_differ_are_a_defect() -> None:
+    own = ScriptedRunner(lambda _: ended(out=constant(1)))
+    other = ScriptedRunner(lambda _: ended(out=constant(2)))
+    alike = ScriptedRunner(lambda _: ended(out=constant(1)))
+    for one, expected in ((other, {"differential two compilers"}), (alike, set())):
+        found = search(own, relations=always(one), program=WASM)
+        found.run([], [SAMPLE + b" "])
+        assert set(found.defects) == expected
+
+
+def test_a_result_has_room_for_so_much_and_the_shortest_go_first() -> None:
+    def defect(size: int, text: str = "a") -> Reproducer:
+        return Reproducer(
+            signature=f"panic {size}",
+            kind="panic",
+            said="",
+            place="",
+            source=text * size,
+            variant=text * size,
+        )
+
+    small, control = defect(5), defect(SOURCE_BYTES // 4, "\0")
+    large = [defect(SOURCE_BYTES - one) for one in range(15)]
+    kept = _fitting([*large, control, small, defect(SOURCE_BYTES + 1)])
+    assert sum(len(json.dumps(asdict(one))) for one in kept) <= DEFECTS_BYTES
+    assert small in kept
+    assert kept[:-1] == tuple(large[-len(kept) + 1 :])

@@ -1,0 +1,81 @@
+"""Every pair of constructs has programs, and every form of spelling."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from sandbox.fuzz.inputs import spelling, tokens
+from sandbox.fuzz.inputs.material import Edit, Material
+from sandbox.fuzz.inputs.mutation import mutation
+from sandbox.fuzz.inputs.places import constructs, contexts, places
+from sandbox.fuzz.inputs.productions import read
+from sandbox.fuzz.inputs.tokens import text
+
+TABLE = read("start: f <e>\ne: (<e>)\n    | <s>\ns: a\n    | - <e>\n    | <e> <op> <e>\nop: +\n    | *\n")
+
+
+def test_what_hands_on_is_part_of_the_way() -> None:
+    assert [way[-1][0] for way in constructs(TABLE, "<e>")] == [
+        ("a",),
+        ("- ", "<e>"),
+        ("<e>", " ", "+", " ", "<e>"),
+        ("<e>", " ", "*", " ", "<e>"),
+    ]
+    assert len(contexts(TABLE)[1]) == 6  # after f, after -, and on both sides of each operator
+
+
+def test_every_pair_is_made() -> None:
+    source, chance = places(TABLE, "generic"), Random(1)
+    made = {(source((), chance) or b"").decode() for _ in range(2000)}
+    plain = {re.sub(r"[()]", "", one) for one in made}
+    short = {"f a", "f - a", "f a + a", "f a * a", "f - - a", "f - a + a", "f - a * a"}
+    left = {f"f {inner} {sign} a" for inner in ("- a", "a + a", "a * a") for sign in "+*"}
+    right = {f"f a {sign} {inner}" for inner in ("- a", "a + a", "a * a") for sign in "+*"}
+    assert short | left | right <= plain
+
+
+def after(edit: Edit, source: str, family: str = "rust") -> set[str]:
+    made = set()
+    for seed in range(1500):
+        parts = list(tokens.tokens(source.encode(), family))
+        edit(parts, Material((source.encode(),), family), Random(seed))
+        made.add(text(parts).decode())
+    return made
+
+
+def test_a_name_is_another_one_everywhere() -> None:
+    found = after(spelling.renamed, "let abc = abc + 1;")
+    names = {one.split()[1] for one in found}
+    assert found == {f"let {name} = {name} + 1;" for name in names}
+    assert max(map(len, names)) > 128
+    assert any(
+        not name.isascii() for name in (one.split()[1] for one in after(spelling.renamed, "let a", "c"))
+    )
+    assert all("($" in one for one in after(spelling.renamed, "($abc)", "wat"))
+
+
+def test_numbers_strings_and_blanks_take_their_forms() -> None:
+    assert {"0xff", "0xFF", "0b11111111", "00255", "2_55", "255i64"} <= after(spelling.respelled, "255")
+    lengths = {len(one) - 2 for one in after(spelling.stretched, '"abc"')}
+    assert {0, 1, 64, 65, 257, 4096} <= lengths | {1}
+    found = after(spelling.blanks, "a b")
+    assert {"a/**/ b", "a /**/b", "a b // é漢", "a \r\nb", "a //\nb"} & found >= {"a b // é漢", "a //\nb"}
+    assert {"f(a,)", "f(a;)"} <= after(spelling.commas, "f(a)")
+
+
+def test_a_mutation_is_another_program() -> None:
+    source = mutation((spelling.respelled, spelling.commas), "rust")
+    made = {source((b"f 1",), Random(seed)) for seed in range(200)}
+    assert b"f 1" not in made
+    assert b"f 0x1" in made
+
+
+def test_large_sources_are_remembered_within_a_bound() -> None:
+    sources = [b" " * 100_000 + str(number).encode() for number in range(12)]
+    first = tokens.parsed(sources[0], "rust")
+    assert tokens.parsed(sources[0], "rust") is first
+    for one in sources:
+        tokens.parsed(one, "rust")
+    assert tokens.parsed(sources[-1], "rust") is tokens.parsed(sources[-1], "rust")
+    assert tokens.parsed(sources[0], "rust") is not first
