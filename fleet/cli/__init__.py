@@ -28,6 +28,7 @@ COMMANDS = {
     "runs": "List, show, follow, replay, cancel or prune runs.",
     "hook": "List webhooks, create a secret, send a delivery.",
     "personas": "List, check, scaffold or publish personas.",
+    "fuzz": "Search one compiler or decoder for inputs that break it.",
     "worklist": "Show the ranked worklist.",
     "findings": "Show findings and their evidence; adopt or dismiss a claim.",
     "log": "Read the on-chain feedback log.",

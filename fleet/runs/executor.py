@@ -207,7 +207,8 @@ class Executor:
         if row.state == "ended" and not peers:
             await self._world.source.done(run)
             findings = await self._world.journal.findings(run)
-            self._ended(row, found=any(finding.state in NEWS for finding in findings))
+            news = any(finding.state in NEWS for finding in findings)
+            self._ended(row, found=news or bool(row.discovered))
         else:
             self._signals.leftovers.set()
 

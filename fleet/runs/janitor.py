@@ -104,8 +104,9 @@ class Janitor:
             raise _Waits(report.detail)
         await self._world.source.done(row.run_id)
         self._feed.tell(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
-        found = any(finding.state in NEWS for finding in report.findings)
-        self._ended(await self._world.journal.run(row.run_id), found=found)
+        news = any(finding.state in NEWS for finding in report.findings)
+        ended = await self._world.journal.run(row.run_id)
+        self._ended(ended, found=news or bool(ended.discovered))
 
     async def _release(self, run: str) -> None:
         """Emit to the daemon's stream: the run's own file is closed."""

@@ -55,7 +55,8 @@ class RunRow:
     """One firing of one persona. `pid_start` is the process start time, which detects a reused pid.
 
     `due` is when it was due (ISO with microseconds), `cancel` who requested its end, and why. `daemon`
-    identifies the process on a shared journal; "" where only one uses it.
+    identifies the process on a shared journal; "" where only one uses it. `discovered` is 1 once its
+    explorers met new behaviour of the platform, although nothing may be wrong.
     """
 
     run_id: str
@@ -77,6 +78,7 @@ class RunRow:
     due: str = ""
     cancel: str = ""
     daemon: str = ""
+    discovered: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

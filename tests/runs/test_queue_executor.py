@@ -198,6 +198,19 @@ async def test_what_a_run_found_is_told_and_a_gone_persona_is_cancelled(shop: Sh
     assert sorted(shop.ended) == [("qa-a@manual:1", "done", True), ("qa-b@manual:1", "cancelled", False)]
 
 
+async def test_a_run_that_met_new_behaviour_is_told_as_one_that_found_something(shop: Shop) -> None:
+    async def work(row: RunRow) -> None:
+        await shop.journal.discover(row.run_id)
+
+    shop.work = work
+    await shop.queue.fire(firing("qa-a"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        await until(lambda: len(shop.ended) == 1)
+        shop.executor.drain(0)
+    assert shop.ended == [("qa-a@manual:1", "done", True)]
+
+
 async def test_a_run_that_is_not_settled_is_left_and_told(shop: Shop) -> None:
     async def unsettled(row: RunRow, _persona: object) -> None:
         await shop.journal.start_settling(row.run_id)

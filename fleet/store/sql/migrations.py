@@ -109,6 +109,11 @@ def _samples(connection: Connection) -> None:
     SAMPLES.create(connection)
 
 
+def _discovered(connection: Connection) -> None:
+    """Version 7: whether a run discovered new behaviour."""
+    _add(connection, RUNS.c.discovered)
+
+
 def _add(connection: Connection, column: Column[Any]) -> None:
     words = CreateColumn(column).compile(dialect=connection.dialect)
     connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
@@ -120,5 +125,6 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     4: _daemon,
     5: _kinds,
     6: _samples,
+    7: _discovered,
 }
 """The steps that migrate a journal from the previous version."""

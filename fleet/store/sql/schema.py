@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
 
 
@@ -81,6 +81,7 @@ RUNS = Table(
     _text("due", ""),
     _text("cancel", ""),
     _text("daemon", ""),
+    _int("discovered", "0"),
     Index("runs_by_state", "state"),
     Index("runs_by_persona", "persona", "state"),
     sqlite_strict=True,

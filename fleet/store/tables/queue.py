@@ -194,7 +194,7 @@ class QueueTables(TableGroup):
         count = (await self._db.rows(select(func.count()).select_from(RUNS).where(*ended)))[0][0]
         found = exists().where(FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS))
         statement = (
-            select(RUNS.c.ended, cast(found, Integer), RUNS.c.outcome)
+            select(RUNS.c.ended, cast(found, Integer) + RUNS.c.discovered, RUNS.c.outcome)
             .where(*ended)
             .order_by(RUNS.c.ended.desc(), RUNS.c.due.desc())
             .limit(LOOK_BACK)

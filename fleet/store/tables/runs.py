@@ -142,6 +142,15 @@ class Runs(TableGroup):
 
         return await self._db.write("run.settle", work)
 
+    async def discover(self, run_id: str) -> None:
+        """Record that a run met new behaviour; LostRun when a peer owns it."""
+
+        async def work(c: Connection) -> None:
+            await self._fence(c, run_id)
+            await c.execute(update(RUNS).where(RUNS.c.run_id == run_id).values(discovered=1))
+
+        await self._db.write("run.discover", work)
+
     async def finish(self, run_id: str, outcome: str, detail: str = "") -> bool:
         """Record the one outcome of a run.
 

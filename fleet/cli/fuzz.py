@@ -1,0 +1,226 @@
+"""`fleet fuzz TARGET`: search one program for inputs that break it, and prove what is found."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from fleet.app.lock import only_one
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, table
+from fleet.cli.console import state as state_folder
+from fleet.config import state_dir
+from fleet.config.target import FuzzTarget, load_target, target_names
+from fleet.drivers.explore.notebook import Notebook
+from fleet.errors import Refused
+from fleet.fuzzing.campaign import Campaign
+from fleet.gate.stop import stopped
+from fleet.jail.bwrap import BwrapJail
+from fleet.jail.model import Image
+from fleet.jail.reap import reap_stale
+from fleet.jail.selfcheck import require
+from fleet.runs.fuzz import FuzzSearch, read_corpus, read_grammar, target_image, works
+from fleet.text import clean
+
+app = make_app()
+
+INTERRUPTED = 130
+LOOK_S = 0.5
+"""Seconds between two looks at STOP."""
+NOTES = "campaign"
+_COLUMNS = ("class", "size", "confirmed", "title", "repro")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuzzOptions:
+    """What one invocation was asked for; `folder` is the state directory."""
+
+    target: FuzzTarget
+    file: Path
+    folder: Path
+    minutes: float
+    seed: int
+    jobs: int
+    fresh: bool
+
+    @property
+    def own(self) -> Path:
+        """Where the search on this target keeps what it knows."""
+        return self.folder / "fuzz" / self.target.name
+
+    def plan(self) -> dict[str, Any]:
+        """What would be done."""
+        program = self.target.compiler.program
+        return {
+            "target": self.target.name,
+            "file": str(self.file),
+            "compiler": " ".join(program.command),
+            "loader": " ".join(program.loader),
+            "warm": program.warm,
+            "minutes": self.minutes,
+            "seed": self.seed,
+            "jobs": self.jobs,
+            "corpus": str(self.own),
+        }
+
+
+def completed(incomplete: str) -> list[str]:
+    """Targets and platforms for shell completion."""
+    return [name for name in target_names(state_dir()) if name.startswith(incomplete)]
+
+
+@app.command()
+def fuzz(
+    target: Annotated[
+        str, typer.Argument(help="A target, a target's file, or a platform.", autocompletion=completed)
+    ],
+    minutes: Annotated[float, typer.Option(min=0.05, max=1440, help="How long to search.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="The same inputs for the same seed.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, max=16, help="Jails at once, each with its own seed.")] = 1,
+    state: Annotated[
+        Path | None, typer.Option(help="Keep what was learned here; default: the state directory.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin without what earlier searches learned.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Search a compiler or decoder for inputs that break it; each defect is confirmed in fresh jails.
+
+    Posts nothing and touches no chain. Exits 1 when it found something.
+    """
+    folder = state.absolute() if state else state_folder()
+    chosen, file = load_target(target, folder)
+    options = FuzzOptions(
+        target=chosen, file=file, folder=folder, minutes=minutes, seed=seed, jobs=jobs, fresh=fresh
+    )
+    image = target_image(chosen, file)
+    if dry_run:
+        plan = options.plan()
+        put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
+        return
+    options.own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _refuse_if_stopped(folder)
+    with only_one(options.own):
+        search, why = run(lambda: _searched(options, image))
+    data = _data(search, options)
+    put(data, as_json=as_json, text=lambda: _print(data))
+    if why == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+    _refuse_if_stopped(folder)
+    if data["defects"]:
+        raise typer.Exit(1)
+
+
+def _refuse_if_stopped(folder: Path) -> None:
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
+
+
+async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str]:
+    """Search until the time is over or a person stops it; what was found, and why it ended."""
+    spool = options.own / "jails"
+    spool.mkdir(mode=0o700, exist_ok=True)
+    reap_stale(spool)
+    notebook = Notebook(options.own)
+    campaign = Campaign.of({} if options.fresh else notebook.read(NOTES))
+    campaign.start_from("compiler", read_corpus(options.target, options.file))
+    jail = BwrapJail(image, pool=0, spool=spool)
+    progress = _Progress(anyio.current_time())
+    search = FuzzSearch(
+        program=options.target.compiler.program,
+        jail=jail,
+        campaign=campaign,
+        seed=options.seed,
+        grammar=read_grammar(options.target, options.file),
+    )
+    search.told = lambda: progress(search)
+    ended = ["time"]
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_watch, options.folder, group.cancel_scope, ended)
+            require(await jail.probe())
+            await works(options.target, image, spool)
+            await search.run(options.minutes * 60, options.jobs)
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await jail.aclose()
+            notebook.write(NOTES, campaign.state())
+    return search, ended[0]
+
+
+async def _watch(folder: Path, scope: anyio.CancelScope, ended: list[str]) -> None:
+    """Cancel the search when a person stops it: Ctrl-C, SIGTERM, or the STOP file."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_wait_for_stop, folder, scope, ended)
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                ended[0] = "interrupted"
+                scope.cancel()
+                return
+
+
+async def _wait_for_stop(folder: Path, scope: anyio.CancelScope, ended: list[str]) -> None:
+    while not stopped(folder):  # noqa: ASYNC110 -- a file has no event
+        await anyio.sleep(LOOK_S)
+    ended[0] = "stopped"
+    scope.cancel()
+
+
+@dataclass(slots=True)
+class _Progress:
+    """One line for each round, on stderr."""
+
+    started: float
+    rounds: int = 0
+    trouble: str = ""
+
+    def __call__(self, search: FuzzSearch) -> None:
+        if search.trouble != self.trouble:
+            self.trouble = search.trouble
+            note(f"a round did not work: {self.trouble}")
+        if search.rounds == self.rounds:
+            return
+        self.rounds = search.rounds
+        elapsed = anyio.current_time() - self.started
+        share = 100 * search.accepted / search.executions if search.executions else 0.0
+        rate = search.executions / search.seconds if search.seconds else 0.0
+        note(
+            f"{elapsed:.0f} s: {search.executions} executions, {rate:.0f}/s, {share:.0f} % accepted,"
+            f" {search.behaviours} behaviours, {len(search.defects)} defects"
+        )
+
+
+def _data(search: FuzzSearch, options: FuzzOptions) -> dict[str, Any]:
+    return {
+        "target": options.target.name,
+        "seed": options.seed,
+        "rounds": search.rounds,
+        "executions": search.executions,
+        "accepted": search.accepted,
+        "behaviours": search.behaviours,
+        "seconds": round(search.seconds, 1),
+        "runner": sorted(search.ways),
+        "unshown": search.unshown,
+        "defects": [one.as_data() for one in search.defects],
+    }
+
+
+def _print(data: dict[str, Any]) -> None:
+    rows = [
+        (one["class"], one["size"], f"{one['confirmed']}/{one['tries']}", one["title"], one["repro"])
+        for one in data["defects"]
+    ]
+    table(_COLUMNS, rows, empty="no defects")
+    sys.stdout.flush()
+    note(
+        f"{data['target']}: {data['executions']} executions in {data['seconds']} s,"
+        f" {data['accepted']} accepted, {len(rows)} defects, {data['unshown']} claims that no look showed"
+    )

@@ -1,0 +1,129 @@
+"""The explorer of a platform's programs: rounds of qa_fuzz, and single calls that show what they claim.
+
+It asks in turns: suspects first, by qa_compile in fresh jails, where the oracles judge them; then the next
+round, of the compiler and the loader alternately. The notebook keeps the campaign, so that each run goes
+deeper than the one before. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from fleet.config.compiler import CompilerSection
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.port import Ground, Results
+from fleet.fuzzing.campaign import Campaign
+from fleet.fuzzing.suspects import Suspect
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+from fleet.personas.model import Step
+
+FUZZ = "qa_fuzz"
+COMPILE = "qa_compile"
+TOOLS = (FUZZ, COMPILE)
+ROUND_S = 20.0
+SHORTEST_S = 4.0
+"""A shorter round would mostly start the program and repeat its corpus."""
+ROUNDS = 10
+"""Rounds of one run at most."""
+DRY = 3
+"""Rounds of each part without new behaviour, after which a run asks for no more."""
+ASKED = 0.75
+"""The share of a run's time for questions that rounds may have; the rest is for suspects."""
+SUSPECTS = 8
+"""Suspects of one turn: each takes up to twenty seconds, when it does not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class FuzzRound(Question):
+    """A round of the campaign."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectLook(Question):
+    """Single calls that show a suspect, or do not."""
+
+    suspect: Suspect
+
+
+def planned(seconds: float, parts: int) -> tuple[int, float]:
+    """How many rounds of how many seconds fit into a run's time for questions; 0 seconds: it is not known."""
+    room = seconds * ASKED if seconds else ROUNDS * ROUND_S
+    each = min(ROUND_S, max(SHORTEST_S, room / max(2 * parts, 1)))
+    return min(int(room / each), ROUNDS), round(each, 1)
+
+
+class Programs:
+    """Implements the explorers' port for a compiler and a loader."""
+
+    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+        compiler = ground.platform.compiler
+        self._facts = Facts.of(ground.platform)
+        self._parts = [one for one in ("compiler", "loader") if compiler_has(compiler, one)]
+        self._left, self._seconds = planned(ground.seconds, len(self._parts))
+        self._campaign = Campaign.of(state)
+        self._seed = chance.getrandbits(31)
+        self._quiet = 0
+        self._asked = False
+        self._looked_at = set[tuple[str, str]]()
+
+    @property
+    def discovered(self) -> bool:
+        """Whether the last round of a part still met new behaviour."""
+        return self._asked and not self._campaign.dry
+
+    def ask(self, most: int) -> Sequence[Question]:
+        if looks := self._looks(most):
+            return looks
+        if most < 1 or self._left <= 0 or not self._parts or self._quiet >= DRY * len(self._parts):
+            return ()
+        self._left -= 1
+        self._parts.append(part := self._parts.pop(0))
+        args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds)
+        return (FuzzRound((Step(tool=FUZZ, args=args),)),)
+
+    def _looks(self, most: int) -> list[SuspectLook]:
+        found: list[SuspectLook] = []
+        for one in self._campaign.waiting:
+            steps, key = one.steps(), (one.part, one.signature)
+            if len(steps) <= most and len(found) < SUSPECTS and key not in self._looked_at:
+                most -= len(steps)
+                self._looked_at.add(key)
+                found.append(SuspectLook(steps, one, minimal=True))
+        return found
+
+    def tell(self, question: Question, results: Results) -> None:
+        if isinstance(question, SuspectLook):
+            self._looked(question, results)
+        elif results and results[0].get("ok"):
+            args = question.steps[0].args
+            self._campaign.merge(args, results[0])
+            self._quiet = self._quiet + 1 if self._campaign.of_part[args["part"]].dry else 0
+            self._asked = True
+        else:  # it cannot be searched here now: not again in this run
+            self._parts = [one for one in self._parts if one != question.steps[0].args["part"]]
+
+    def _looked(self, question: SuspectLook, results: Results) -> None:
+        """Calls that could not look say nothing of a suspect: a later run asks again."""
+        seen = [
+            Exchange(step.tool, step.args, result)
+            for step, result in zip(question.steps, results, strict=False)
+        ]
+        shown = any(judge(seen[: at + 1], self._facts) for at in range(len(seen)))
+        could = len(results) == len(question.steps) and not any(one.get("error_class") for one in results)
+        if shown or could:
+            self._campaign.looked(question.suspect, shown=shown)
+
+    def state(self) -> Mapping[str, Any]:
+        return self._campaign.state()
+
+
+def compiler_has(compiler: CompilerSection, part: str) -> bool:
+    """Whether a profile has this part."""
+    return bool(compiler.command if part == "compiler" else compiler.loader)
+
+
+make = Programs

@@ -1,0 +1,1 @@
+"""A search for inputs that break a compiler or a decoder, over many rounds."""

@@ -1,0 +1,284 @@
+"""A search on one program by hand: rounds in several jails, and each suspect confirmed in fresh ones.
+
+Nothing is posted and no chain is touched. What jails answer are claims: only what single calls show to the
+oracles, three times in fresh jails, is a defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from fleet.clock import Clock, SystemClock
+from fleet.config import read_text
+from fleet.config.target import FuzzTarget
+from fleet.drivers.session import OUR_FAILURES, cause_of
+from fleet.errors import ConfigError, JailError, Unreachable
+from fleet.findings.repro import ReproCall, write_repro
+from fleet.fuzzing.campaign import Campaign
+from fleet.fuzzing.claims import PARTS
+from fleet.fuzzing.grammar import examples, productions
+from fleet.fuzzing.suspects import LOOKS, Suspect
+from fleet.jail.model import Image, Jail
+from fleet.jail.toolcheck import try_programs
+from fleet.oracles.model import Exchange, Facts, Violation
+from fleet.oracles.table import judge
+from fleet.personas.model import Step
+from fleet.runs.call.guest_protocol import answer, request_line
+from fleet.text import line
+from sandbox.program import Program
+from sandbox.spec import Context
+from sandbox.tools import TOOLS
+
+ROUND_S = 20.0
+SHORTEST_S = 3.0
+FEWEST_ROUNDS = 2
+"""Rounds of each part that a short search makes: what one finds is known to the next."""
+LOADER = 0.5
+"""A round of the loader, in rounds of the compiler: fewer defects are to be found there."""
+CALL_S = 45.0
+"""Seconds of a single call: enough for a hang on a machine that this search keeps busy itself."""
+SPOILED = 3
+"""Looks that may fail for reasons of ours before fewer than LOOKS count."""
+MARGIN_S = 2.0
+BROKEN = 3
+"""Rounds in a row without an answer, after which the search gives up."""
+RUN = "fuzz"
+GRAMMAR_PROGRAMS = 60
+"""Programs of a grammar that a search begins with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvenDefect:
+    """A suspect that the oracles saw. `confirmed` of `tries` looks showed `signature`."""
+
+    part: str
+    signature: str
+    kind: str
+    title: str
+    repro: str
+    size: int
+    confirmed: int
+    tries: int = LOOKS
+
+    def as_data(self) -> dict[str, Any]:
+        """As `fleet fuzz --json` prints it."""
+        return {
+            "signature": self.signature,
+            "class": self.kind,
+            "title": self.title,
+            "repro": self.repro,
+            "size": self.size,
+            "confirmed": self.confirmed,
+            "tries": self.tries,
+        }
+
+
+def target_image(target: FuzzTarget, file: Path) -> Image:
+    """The mounts of a target's jails; Unreachable, with a remedy, for what is not there."""
+    root = target.compiler.root
+    mounts = [(file.parent / root, "tc")] if root else []
+    mounts += [(file.parent / path, name) for name, path in target.mounts.items()]
+    remedy = "make targets" if target.install.pip or target.install.npm else f"correct {file}"
+    for path, name in mounts:
+        if not path.is_dir():
+            raise Unreachable(f"{target.name}: {path.resolve()} (/opt/{name}) is not there", remedy=remedy)
+    for program in target.needs:
+        if not Path(program).exists():
+            raise Unreachable(f"{target.name}: {program} is not installed", remedy=f"install {program}")
+    return Image(mounts=tuple((path.resolve(), name) for path, name in mounts))
+
+
+async def works(target: FuzzTarget, image: Image, spool: Path) -> None:
+    """Try the programs on the target's sample; ConfigError or Unreachable with what was seen."""
+    program = target.compiler.program
+    if not (program.command or program.loader):
+        raise ConfigError(f"{target.name}: it names no compiler", remedy="set [compiler] command")
+    for one in await try_programs(image, program, spool=spool):
+        if one.ours:
+            raise Unreachable(
+                f"{target.name}: could not try its {one.name}: {one.seen}", remedy="fleet doctor"
+            )
+        if not one.ok:
+            raise ConfigError(f"{target.name}: its {one.name} does not work: {one.seen}", remedy="correct it")
+
+
+@dataclass(slots=True, kw_only=True)
+class FuzzSearch:
+    """One invocation. `told` is called after each round and each defect."""
+
+    program: Program
+    jail: Jail
+    campaign: Campaign
+    seed: int
+    grammar: str = ""
+    told: Callable[[], None] = lambda: None
+    clock: Clock = field(default_factory=SystemClock)
+    executions: int = 0
+    accepted: int = 0
+    behaviours: int = 0
+    seconds: float = 0.0
+    rounds: int = 0
+    unshown: int = 0
+    """Suspects that no look showed."""
+    ways: set[str] = field(default_factory=set)
+    """How executions shared the program's start."""
+    _proven: dict[tuple[str, str], ProvenDefect] = field(default_factory=dict)
+    _busy: set[tuple[str, str]] = field(default_factory=set)
+    trouble: str = ""
+    """Why the last round that did not work did not."""
+    _fails: dict[str, int] = field(default_factory=dict)
+    _turn: int = 0
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that the program has, and that can be searched."""
+        there = {"compiler": self.program.command, "loader": self.program.loader}
+        return tuple(part for part in PARTS if there[part] and self._fails.get(part, 0) < BROKEN)
+
+    @property
+    def defects(self) -> tuple[ProvenDefect, ...]:
+        """What was shown so far, the smallest first."""
+        return tuple(sorted(self._proven.values(), key=lambda one: (one.size, one.signature)))
+
+    async def run(self, seconds: float, jobs: int) -> None:
+        """Search for this long in each of several jails at once; suspects take their time besides."""
+        old = [(one.part, one.signature) for one in self.campaign.suspects]
+        self.campaign.ask_again()
+        async with anyio.create_task_group() as group:
+            for _ in range(jobs):
+                group.start_soon(self._work, seconds, frozenset(old))
+
+    async def _work(self, seconds: float, old: frozenset[tuple[str, str]]) -> None:
+        await self._confirm(old)
+        whole = seconds / (1 + LOADER * (len(self.parts) - 1))
+        each = min(ROUND_S, max(SHORTEST_S, whole / FEWEST_ROUNDS))
+        left = seconds
+        while left >= SHORTEST_S / 2 or self._turn < len(self.parts):  # each part has a round at least
+            if not self.parts:
+                raise Unreachable(f"{BROKEN} rounds in a row did not work: {self.trouble}")
+            started = self.clock.monotonic()
+            await self._round(max(min(each, left), SHORTEST_S / 2))
+            left -= self.clock.monotonic() - started
+            await self._confirm(old)
+
+    async def _round(self, seconds: float) -> None:
+        part = self.parts[self._turn % len(self.parts)]
+        self._turn += 1
+        seconds *= LOADER if part == "loader" and len(self.parts) > 1 else 1.0
+        asked = self.campaign.begin_round(
+            part, seed=self.seed, seconds=round(seconds, 1), grammar=self.grammar
+        )
+        result = await self.call("qa_fuzz", asked)
+        if not result.get("ok"):
+            self._fails[part] = self._fails.get(part, 0) + 1
+            self.trouble = f"{part}: {line(str(result.get('error')), 300)}"
+            self.told()
+            return
+        self._fails[part] = 0
+        claim = self.campaign.merge(asked, result)
+        self.rounds += 1
+        self.executions += claim.executions
+        self.accepted += claim.accepted
+        self.behaviours += claim.behaviours
+        self.seconds += claim.seconds
+        self.ways.add(f"{part}: {claim.runner}")
+        self.told()
+
+    async def _confirm(self, old: frozenset[tuple[str, str]]) -> None:
+        """Look at every suspect that waits and that no other jail is at."""
+        while True:
+            waiting = [one for one in self.campaign.waiting if (one.part, one.signature) not in self._busy]
+            if not waiting:
+                return
+            suspect, key = waiting[0], (waiting[0].part, waiting[0].signature)
+            self._busy.add(key)
+            steps = suspect.steps()
+            seen: list[tuple[Violation, ...]] = []
+            for _ in range(LOOKS + SPOILED):
+                if len(seen) < LOOKS and (one := await self._look(steps)) is not None:
+                    seen.append(one)
+            for found in seen:
+                self.campaign.looked(suspect, shown=bool(found))
+            if seen and not suspect.shown:
+                self.unshown += 1
+                if key in old:
+                    self.campaign.forget(suspect)
+            self._prove(suspect, steps, seen)
+
+    def _prove(self, suspect: Suspect, steps: Sequence[Step], seen: Sequence[Sequence[Violation]]) -> None:
+        """Count how often each violation was seen; one defect is listed once, with its smallest input."""
+        for one in {v.sighting.signature: v for found in seen for v in found}.values():
+            often = sum(any(v.sighting.signature == one.sighting.signature for v in found) for found in seen)
+            name = one.sighting.signature if one.sighting.whole else suspect.signature
+            made = ProvenDefect(
+                part=suspect.part,
+                signature=name,
+                kind=suspect.kind,
+                title=one.sighting.title,
+                repro=write_repro(ReproCall(step.tool, dict(step.args)) for step in steps),
+                size=suspect.size,
+                confirmed=often,
+            )
+            before = self._proven.get((suspect.part, name))
+            if before is None or (-before.confirmed, before.size) > (-made.confirmed, made.size):
+                self._proven[suspect.part, name] = made
+        self.told()
+
+    async def _look(self, steps: Sequence[Step]) -> tuple[Violation, ...] | None:
+        """What the oracles see in the answers to single calls, each in a fresh jail; None: could not look."""
+        seen: list[Exchange] = []
+        found: list[Violation] = []
+        for step in steps:
+            result = await self.call(step.tool, step.args)
+            if cause_of(result) in OUR_FAILURES:
+                return tuple(found) or None
+            seen.append(Exchange(step.tool, step.args, result))
+            found += judge(seen, Facts())
+        return tuple(found)
+
+    async def call(self, tool: str, args: Any) -> dict[str, Any]:
+        """One call in a fresh jail, without a way out; its answer, or why there is none."""
+        spec = TOOLS[tool]
+        guest_s = spec.wall_s or CALL_S
+        context = Context(run=RUN, prefix=f"qa-{RUN}-", program=self.program, deadline_s=guest_s)
+        try:
+            outcome = await self.jail.call(
+                request_line(spec, args, context), deadline_s=guest_s + MARGIN_S, resources=spec.resources
+            )
+            return answer(spec, outcome)
+        except JailError as error:
+            return {"ok": False, "error": str(error), "error_class": "internal"}
+
+
+def read_grammar(target: FuzzTarget, file: Path) -> str:
+    """The target's grammar as a table of productions; "" without one. ConfigError, BadGrammar."""
+    if not target.compiler.grammar:
+        return ""
+    return productions(read_text(file.parent / target.compiler.grammar))
+
+
+def read_corpus(target: FuzzTarget, file: Path) -> tuple[str, ...]:
+    """The sources in the target's corpus folder that are text, by name, then programs of its
+    grammar. ConfigError, BadGrammar."""
+    section, made = target.compiler, tuple[str, ...]()
+    if section.grammar:
+        made = examples(read_text(file.parent / section.grammar), GRAMMAR_PROGRAMS, seed=0)
+    return (*_sources(file.parent / section.corpus, file), *made) if section.corpus else made
+
+
+def _sources(folder: Path, file: Path) -> tuple[str, ...]:
+    if not folder.is_dir():
+        raise ConfigError(f"{file}: [compiler] corpus {folder} is not a folder", remedy=f"correct {file}")
+    found = []
+    for path in sorted(folder.iterdir())[:1_000]:
+        if path.is_file() and path.stat().st_size <= 16 << 10:
+            try:
+                found.append(path.read_text("utf-8"))
+            except UnicodeDecodeError:
+                continue
+    return tuple(found)
