@@ -4,8 +4,8 @@
     compile panics on an enum with no variants; a clean error was expected
     repro: qa_compile(source="enum E{}")
 
-The last line is always the repro: calls, `ev` when they did not fit (the evidence bundle has them), or
-`none`. Earlier lines may therefore contain `repro:`.
+The last line is always the repro: calls, long runs in them as repetitions, `ev` when they did not fit (the
+evidence bundle has them in full), or `none`. Earlier lines may therefore contain `repro:`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from fleet.findings.reader import EV, FP, PREFIX, RUN, SOURCE, SURFACE, TITLE_BYTES, Severity
+from fleet.findings.reader import EV, FP, MAX_CHARS, PREFIX, RUN, SOURCE, SURFACE, TITLE_BYTES, Severity
 from fleet.findings.reader import ParsedEntry as ParsedEntry
 from fleet.findings.reader import read as read
 from fleet.findings.redact import Redactor
@@ -117,7 +117,7 @@ def _repro(envelope: Envelope, room: int) -> str:
     if not envelope.repro:
         return "none"
     try:
-        calls = write_repro(envelope.repro)
+        calls = write_repro(envelope.repro, MAX_CHARS)
     except ReproError:  # too long for any reader; do not lose the finding over it
         calls = " " * (room + 1)
     if len(calls) <= room:  # ASCII: characters are bytes

@@ -20,6 +20,7 @@ import rfc8785
 from fleet.errors import FleetError, UsageError
 from fleet.files import disk_errors, read_bounded, write_atomic
 from fleet.findings.redact import Redactor
+from fleet.findings.repro import ReproCall, ReproError, parse_repro, write_repro
 
 SCHEMA = 1
 MAX_BYTES = 16 * 1024 * 1024
@@ -74,6 +75,7 @@ def seal(bundle: Bundle, redactor: Redactor) -> SealedEvidence:
     """Masks, canonicalises and hashes; the same bundle gives the same bytes on any machine."""
     record = {name: getattr(bundle, name) for name in Bundle.__dataclass_fields__ if name != "steps"}
     masked = redactor.value(_plain(record))
+    masked["repro"] = _masked(bundle.repro, redactor)
     masked["schema"] = SCHEMA
     masked["persona_sha256"] = bundle.persona_sha256
     masked["steps"] = [
@@ -88,6 +90,15 @@ def seal(bundle: Bundle, redactor: Redactor) -> SealedEvidence:
     if len(data) > MAX_BYTES:
         raise FleetError(f"an evidence bundle of {len(data)} bytes is larger than {MAX_BYTES}")
     return SealedEvidence(data, hashlib.sha256(data).hexdigest())
+
+
+def _masked(repro: str, redactor: Redactor) -> str:
+    """A repro masked as calls: as text, a repetition could split what is to be masked."""
+    try:
+        calls = parse_repro(repro)
+        return write_repro(ReproCall(call.tool, redactor.value(dict(call.args))) for call in calls)
+    except ReproError:  # not one of ours
+        return redactor.text(repro)
 
 
 def _plain(value: Any) -> Any:

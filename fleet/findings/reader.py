@@ -25,7 +25,8 @@ Grammar = Literal["canonical", "design", "shipped", "sop", "free"]
 ReproState = Literal["calls", "evidence", "none", "invalid"]
 
 MAX_CHARS = 16_384
-"""Most characters read of an entry; the log takes 2,048 bytes, a lying node sends more."""
+"""Most characters read of an entry; the log takes 2,048 bytes, a lying node sends more. Also the most that
+the repetitions of its repro make: triage holds every entry in memory, and anyone may write one."""
 
 HEADER_CHARS = 1_024
 """Limit of the shipped grammar's header, whose own parser has none; values bound the other headers."""
@@ -158,7 +159,7 @@ def _repro(text: str) -> tuple[tuple[ReproCall, ...], ReproState]:
     if text == "ev":
         return (), "evidence"
     try:
-        return parse_repro(text), "calls"
+        return parse_repro(text, MAX_CHARS), "calls"
     except ReproError:
         return (), "invalid"
 

@@ -3,20 +3,29 @@
     qa_compile(source="enum E{}")
     qa_publish(name="{name}", source="fn frame(t: i32) {}"); qa_fetch(url="{face:{name}}")
 
-Argument values are JSON, read by the JSON parser; names are plain identifiers; nothing else is accepted.
-The canonical form sorts arguments and escapes all but printable ASCII, so that a repro has one
-spelling, fits on one line and is shown unchanged by any terminal.
+    qa_compile(source="fn f(){" + "("*5300 + "1" + ")"*5300 + "}")
+
+Argument values are JSON, read by the JSON parser; names are plain identifiers; nothing else is accepted, but
+that a string which is an argument may be a sum of strings, each with how often it stands there. The canonical
+form sorts arguments, escapes all but printable ASCII, and repeats where that is much shorter (repetition.py),
+so that a repro has one spelling, fits on one line and is shown unchanged by any terminal.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet.findings.repetition import Part, parts
+
 MAX_CHARS = 262_144
+"""Of the text, and of all that its repetitions and sums make."""
+MAX_TIMES = 1_000_000
+MAX_PARTS = 64
+"""Strings in one sum."""
 MAX_CALLS = 16
 MAX_ARGS = 16
 MAX_DEPTH = 8
@@ -25,6 +34,8 @@ _CALL = re.compile(r"[ \t]*([a-z][a-z0-9_]{0,47})\(", re.ASCII)
 _NAME = re.compile(r"[ \t]*([a-z_][a-z0-9_]{0,47})[ \t]*=[ \t]*", re.ASCII)
 _NEXT = re.compile(r"[ \t]*([,)])", re.ASCII)
 _EMPTY = re.compile(r"[ \t]*\)", re.ASCII)
+_TIMES = re.compile(r"\*([1-9][0-9]{0,6})(?![0-9])", re.ASCII)
+_PLUS = re.compile(r"[ \t]*\+[ \t]*", re.ASCII)
 _SEPARATOR = re.compile(r"[ \t]*(;|\Z)[ \t]*", re.ASCII)
 
 
@@ -40,14 +51,25 @@ class ReproCall:
     args: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse_repro(text: str) -> tuple[ReproCall, ...]:
-    """The calls of a `repro:` line; raises ReproError for anything else."""
-    if len(text) > MAX_CHARS:
-        raise ReproError(f"longer than {MAX_CHARS} characters")
+@dataclass(slots=True)
+class _Reading:
+    """The text of a repro, and how many characters its sums may still make."""
+
+    text: str
+    left: int
+
+
+def parse_repro(text: str, most: int = MAX_CHARS) -> tuple[ReproCall, ...]:
+    """The calls of a `repro:` line; raises ReproError for anything else.
+
+    `most` bounds the text, and what its repetitions make, in characters; it is checked before they are made.
+    """
+    if len(text) > most:
+        raise ReproError(f"longer than {most} characters")
     calls: list[ReproCall] = []
-    at = 0
+    reading, at = _Reading(text, most), 0
     while True:
-        call, at = _call(text, at)
+        call, at = _call(reading, at)
         calls.append(call)
         separator = _SEPARATOR.match(text, at)
         if separator is None:
@@ -59,20 +81,32 @@ def parse_repro(text: str) -> tuple[ReproCall, ...]:
             raise ReproError(f"more than {MAX_CALLS} calls")
 
 
-def write_repro(calls: Iterable[ReproCall]) -> str:
+def write_repro(calls: Iterable[ReproCall], most: int = MAX_CHARS) -> str:
     """The canonical one-line, printable-ASCII form; raises ReproError for what could not be parsed again."""
-    text = spell(calls)
-    parse_repro(text)
+    text = _write(calls, _write_argument)
+    parse_repro(text, most)
     return text
 
 
 def spell(calls: Iterable[ReproCall]) -> str:
-    """The canonical form without the check that it parses again: for keys, not for the log."""
-    return "; ".join(f"{call.tool}({_write_args(call.args)})" for call in calls)
+    """Every argument in full, and no check that it parses again: for keys and searches, not for the log."""
+    return _write(calls, _write_value)
 
 
-def _write_args(args: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_write_value(args[name])}" for name in sorted(args))
+def _write(calls: Iterable[ReproCall], write: Callable[[Any], str]) -> str:
+    return "; ".join(f"{call.tool}({_write_args(call.args, write)})" for call in calls)
+
+
+def _write_args(args: Mapping[str, Any], write: Callable[[Any], str]) -> str:
+    return ", ".join(f"{name}={write(args[name])}" for name in sorted(args))
+
+
+def _write_argument(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_CHARS:  # a longer one does not parse again anyway
+        return _write_value(value)
+    return " + ".join(
+        json.dumps(part.unit) + (f"*{part.times}" if part.times > 1 else "") for part in parts(value)
+    )
 
 
 def _write_value(value: Any) -> str:
@@ -82,7 +116,8 @@ def _write_value(value: Any) -> str:
         raise ReproError(f"not a literal: {type(error).__name__}") from None
 
 
-def _call(text: str, at: int) -> tuple[ReproCall, int]:
+def _call(reading: _Reading, at: int) -> tuple[ReproCall, int]:
+    text = reading.text
     head = _CALL.match(text, at)
     if head is None:
         raise ReproError(f"expected a tool call at character {at}")
@@ -96,13 +131,39 @@ def _call(text: str, at: int) -> tuple[ReproCall, int]:
             raise ReproError(f"expected name=value at character {at}")
         if name[1] in args or len(args) == MAX_ARGS:
             raise ReproError(f"duplicate or excess argument at character {at}")
-        args[name[1]], at = _value(text, name.end())
+        args[name[1]], at = _argument(reading, name.end())
         following = _NEXT.match(text, at)
         if following is None:
             raise ReproError(f"expected ',' or ')' at character {at}")
         at = following.end()
         if following[1] == ")":
             return ReproCall(head[1], args), at
+
+
+def _argument(reading: _Reading, at: int) -> tuple[Any, int]:
+    """A literal, or a sum of strings; counted before anything is repeated."""
+    start = at
+    value, at = _value(reading.text, at)
+    if not isinstance(value, str):
+        return value, at
+    found: list[Part] = []
+    while True:
+        times = _TIMES.match(reading.text, at)
+        found.append(Part(value, int(times[1]) if times else 1))
+        at = times.end() if times else at
+        plus = _PLUS.match(reading.text, at)
+        if plus is None:
+            break
+        if len(found) == MAX_PARTS or not reading.text.startswith('"', plus.end()):
+            raise ReproError(f"expected at most {MAX_PARTS} strings in the sum at character {start}")
+        value, at = _value(reading.text, plus.end())
+    if max(part.times for part in found) > MAX_TIMES:
+        raise ReproError(f"more than {MAX_TIMES} times at character {start}")
+    if len(found) > 1 or found[0].times > 1:
+        reading.left -= sum(len(part.unit) * part.times for part in found)
+        if reading.left < 0:
+            raise ReproError(f"too long when written out at character {start}")
+    return "".join(part.unit * part.times for part in found), at
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:

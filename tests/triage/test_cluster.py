@@ -8,7 +8,7 @@ from fleet.findings.fingerprint import fingerprint
 from fleet.store.rows import MirroredEntry
 from fleet.triage.cluster import Cluster, cluster, read_log
 from fleet.triage.rank import recurrence
-from tests.triage.triage_log import FALSE_PREMISES, FLEET, HUMAN, NOT_DEFECTS, TRUSTED, finding, log
+from tests.triage.triage_log import FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, TRUSTED, finding, log
 
 
 def clusters(entries: list[MirroredEntry]) -> list[Cluster]:
@@ -39,10 +39,10 @@ def test_row_49_twenty_times_in_one_run_counts_once() -> None:
 
 
 def test_a_repro_kept_in_the_evidence_joins_by_its_fingerprint() -> None:
-    long = finding("x" * 4_000, run="r1")
+    long = finding(LONG, run="r1")
     assert long.endswith("repro: ev")
-    other = finding("y" * 4_000, run="r2")
-    assert counts(log(long, finding("x" * 4_000, run="r3"), other)) == [2, 1]
+    other = finding(LONG + "y", run="r2")
+    assert counts(log(long, finding(LONG, run="r3"), other)) == [2, 1]
 
 
 def test_row_51_one_sender_or_a_thousand_add_nothing() -> None:

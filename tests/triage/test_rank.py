@@ -12,7 +12,7 @@ from fleet.triage.cluster import cluster, read_log
 from fleet.triage.meta import key
 from fleet.triage.rank import SEVERITIES, SURFACES, rank
 from fleet.triage.worklist import WorklistItem, to_json, to_markdown
-from tests.triage.triage_log import EV, FALSE_PREMISES, FLEET, HUMAN, NOT_DEFECTS, TRUSTED, finding, log
+from tests.triage.triage_log import EV, FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, TRUSTED, finding, log
 
 
 def worklist(entries: list[MirroredEntry]) -> tuple[WorklistItem, ...]:
@@ -164,13 +164,13 @@ def test_a_strangers_evidence_is_withheld_with_the_repro() -> None:
 
 
 def test_a_repro_in_the_evidence_counts_as_proof_and_names_the_bundle() -> None:
-    item = worklist(log(finding("x" * 4_000)))[0]
+    item = worklist(log(finding(LONG)))[0]
     assert (item.state, item.repro, item.evidence) == ("verified", "", EV)
 
 
 def test_a_repro_that_is_said_to_be_in_no_evidence_is_no_proof() -> None:
     """`repro: ev` in an entry that names no bundle: nobody could run it."""
-    text = finding("x" * 4_000).replace(f" ev=sha256:{EV}", "")
+    text = finding(LONG).replace(f" ev=sha256:{EV}", "")
     assert text.endswith("repro: ev")
     assert worklist(log(text))[0].state == "needs-repro"
 

@@ -16,6 +16,9 @@ TRUSTED = frozenset({FLEET})
 START = 1_781_259_648
 EV = "5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592"
 
+LONG = " ".join(map(str, range(1_000)))
+"""Too long for an entry, and without a repetition that would make it short."""
+
 FALSE_PREMISES = {
     31: "[BUG] uint256 parsed as JS Number -> NaN",
     32: "[BUG] the call trigger is an un-tabbable div",

@@ -1,0 +1,200 @@
+"""The explorer of APIs, on a real HTTP API with three defects and on its clean twin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+from fleet.config import Platform
+from fleet.drivers.doubles import MemoryDesk
+from fleet.drivers.explore import api, api_cases
+from fleet.drivers.explore.api_description import ApiDescription, read_description
+from fleet.drivers.explore.driver import explorer
+from fleet.drivers.explore.notebook import Notebook
+from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.table import chosen
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+from tests.drivers.orchard import DEFECTS, DESCRIPTION, orchard
+
+pytestmark = pytest.mark.anyio
+NEEDS = pytest.mark.skipif(bool(api_cases.lacking()), reason=api_cases.lacking() or "-")
+
+
+class OrchardDesk:
+    """Answers an explorer's questions over HTTP and has them judged, as the desk of a run does."""
+
+    def __init__(self, site: str, *, acts: bool = True) -> None:
+        web = {"site": site, "act_paths": ["{site}/v1/trees"]}
+        chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
+        self.platform = Platform.model_validate({"name": "orchard", "chain": chain, "web": web})
+        self.ground = Ground(platform=self.platform, tools=frozenset({"qa_fetch"}), acts=acts)
+        self.urls, self.facts = OwnUrls(self.platform), Facts.of(self.platform)
+        self.sent: list[str] = []
+        self.found: dict[str, str] = {}
+        """Oracle and signature of each defect, with a title."""
+        self._client = httpx.Client()
+
+    def fetch(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """One result, as qa_fetch gives it."""
+        method, body = args.get("method", "GET"), args.get("body", "")
+        headers = dict(args.get("headers", {})) | ({"content-type": args["body_type"]} if body else {})
+        reply = self._client.request(
+            method, self.urls.actual(args["url"]), headers=headers, content=body.encode()
+        )
+        self.sent.append(f"{method} {args['url']}")
+        text = reply.text[: args.get("longest", 8_000)]
+        kind = reply.headers.get("content-type", "")
+        return {
+            "ok": reply.status_code < 400,
+            "status": reply.status_code,
+            "content_type": kind,
+            "text": text,
+        }
+
+    async def explore(self, folder: Path, seed: str = "s") -> str:
+        def answered(tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+            assert tool == "qa_fetch"
+            return self.fetch(args)
+
+        desk = MemoryDesk(answers=answered, calls=600)
+        done = await explorer({"api": self._judging}, self.ground, Notebook(folder), seed)(desk)
+        self._client.close()
+        return done
+
+    def _judging(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> api.ApiExplorer:
+        made, judged = api.make(ground, chance, state), self._judge
+        tell = made.tell
+
+        def told(question: Any, results: Any) -> None:
+            judged(question, results)
+            tell(question, results)
+
+        made.tell = told  # type: ignore[method-assign]
+        return made
+
+    def _judge(self, question: Any, results: Any) -> None:
+        seen = [
+            Exchange(step.tool, step.args, result)
+            for step, result in zip(question.steps, results, strict=True)
+        ]
+        for index in range(len(seen)):
+            for one in judge(seen[: index + 1], self.facts):
+                self.found[f"{one.oracle}: {one.sighting.signature}"] = one.sighting.title
+
+
+@NEEDS
+async def test_three_defects_are_five_items_and_each_once(tmp_path: Path) -> None:
+    with orchard(DEFECTS) as site:
+        desk = OrchardDesk(site)
+        assert "questions asked" in await desk.explore(tmp_path)
+    assert set(desk.found) == {
+        "server-error: server-error {site}/v1/search 500",
+        "server-error: server-error {site}/v1/trees 500",
+        "described-answer: described-value GET /trees/{id}",
+        "described-required: described-required GET /search",
+        "described-required: described-required POST /trees",
+    }
+
+
+@NEEDS
+async def test_the_clean_twin_yields_nothing(tmp_path: Path) -> None:
+    with orchard(frozenset()) as site:
+        for seed in ("s", "t"):
+            desk = OrchardDesk(site)
+            await desk.explore(tmp_path / seed, seed)
+            assert desk.found == {}
+            assert {"GET {site}/v1/search", "POST {site}/v1/trees"} <= {
+                one.partition("?")[0] for one in desk.sent
+            }
+
+
+@NEEDS
+async def test_nothing_is_sent_where_acts_are_not_permitted(tmp_path: Path) -> None:
+    with orchard(DEFECTS) as site:
+        desk = OrchardDesk(site, acts=False)
+        await desk.explore(tmp_path)
+        assert {one.partition(" ")[0] for one in desk.sent} == {"GET"}
+
+
+@NEEDS
+async def test_the_next_run_asks_with_other_values_and_the_same_run_with_the_same(tmp_path: Path) -> None:
+    with orchard(frozenset()) as site:
+        runs = []
+        for folder, seed in (("one", "s"), ("two", "s"), ("two", "s")):
+            desk = OrchardDesk(site)
+            await desk.explore(tmp_path / folder, seed)
+            runs.append([one for one in desk.sent if "/v1/" in one])
+    assert runs[0] == runs[1]
+    assert set(runs[2]) - set(runs[1])
+
+
+async def test_without_the_library_it_asks_nothing_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "fleet.explore")
+    monkeypatch.setattr(api_cases, "find_spec", lambda name: None)
+    with orchard(frozenset()) as site:
+        made = api.make(OrchardDesk(site).ground, Random(1), {})
+    assert list(made.ask(48)) == []
+    assert "not installed: schemathesis (pip install 'qa-fleet[api]')" in caplog.text
+
+
+def test_its_line_in_the_table() -> None:
+    assert list(chosen(["api"], frozenset({"qa_fetch"}))) == ["api"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("<html>", "not a description in JSON: "),
+        ('{"openapi": "3.1.0"}', "a description without paths"),
+        ('{"swagger": "2.0", "paths": {}}', "not an OpenAPI 3 description"),
+        (json.dumps(DESCRIPTION | {"x": [0] * 20_001}), "not a description in JSON: more than 20000 values"),
+        (json.dumps(DESCRIPTION | {"x": {"$ref": "http://a.test/x"}}), "a description with a reference to"),
+        (json.dumps(DESCRIPTION)[:-1] + ',"x":' + "[" * 60 + "]" * 60 + "}", "a description nested deeper"),
+        ("[" * 100_000, "not a description in JSON: nested too deeply"),
+    ],
+)
+def test_a_description_that_cannot_be_used(text: str, why: str) -> None:
+    said = read_description(text)
+    assert isinstance(said, str)
+    assert said.startswith(why)
+
+
+def test_what_costs_a_generator_much_is_left_out_but_not_a_field_of_that_name() -> None:
+    fields = {"pattern": {"type": "string", "pattern": "(a+)+$", "minLength": 10**9}}
+    schemas = {"A": {"type": "object", "properties": fields}}
+    read = read_description(json.dumps(DESCRIPTION | {"components": {"schemas": schemas}}))
+    assert isinstance(read, ApiDescription)
+    kept = read.document["components"]["schemas"]["A"]["properties"]
+    assert kept == {"pattern": {"type": "string"}}
+
+
+@NEEDS
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/components/schemas/Gone"},
+        {"$ref": "#/components/schemas/Self"},
+        {"type": "string", "enum": []},
+        {"type": 7},
+        {"minimum": "x", "multipleOf": 0},
+        {"allOf": [{"type": "string"}, {"type": "integer"}]},
+    ],
+)
+def test_a_description_that_breaks_its_reader_costs_no_run(schema: dict[str, Any]) -> None:
+    operation = {"parameters": [{"name": "q", "in": "query", "schema": schema}], "responses": {}}
+    document = {"openapi": "3.1.0", "paths": {"/a": {"get": operation}}}
+    document["components"] = {"schemas": {"Self": {"$ref": "#/components/schemas/Self"}}}
+    read = read_description(json.dumps(document))
+    assert isinstance(read, ApiDescription)
+    for one in api_cases.requests(read.document, "GET /a", 1):
+        assert one.path.partition("?")[0] == "/a"
