@@ -55,6 +55,10 @@ HIDING = ("script", "map", "status", "llms", "guide", "about", "gallery")
 ORIGINS = ("prefix", "suffix", "substring", "null", "any")
 
 
+_USER = re.compile(r"//[^/@]*@")
+"""The user of a URL: redaction puts brackets there, and the host is what counts."""
+
+
 def server_error(plan: Blueprint, chance: Random) -> Switch:
     place = chance.choice(tuple(EDGES))
     role, kinds = EDGES[place]
@@ -158,7 +162,7 @@ def open_redirect(plan: Blueprint, chance: Random) -> Switch:
     def leaves(one: EvidenceCall) -> bool:
         url, to = str(one.args.get("url", "")), str(one.result.get("location", ""))
         try:
-            target = urlsplit(urljoin(url, to.replace("\\", "/")))
+            target = urlsplit(urljoin(url, _USER.sub("//", to.replace("\\", "/"))))
         except ValueError:
             return False
         return 300 <= one.status < 400 and target.netloc != urlsplit(url).netloc

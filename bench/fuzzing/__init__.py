@@ -1,0 +1,1 @@
+"""What the search finds in compilers with generated defects: `python -m bench.fuzzing`."""

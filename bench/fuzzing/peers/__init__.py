@@ -1,0 +1,1 @@
+"""Other searches on the same programs: `python -m bench.fuzzing.peers`."""
