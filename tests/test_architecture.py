@@ -22,6 +22,8 @@ WHAT = (
     "the CLI table of runs",
     "a new oracle",
     "a new explorer",
+    "what a target of `fleet fuzz` is",
+    "what a search keeps between rounds",
     "what a jail may reach",
     "what a jail may ask the node",
     "when a folder is removed",

@@ -71,6 +71,8 @@ class Question:
     """Calls to make in order, with placeholders as in a repro; the oracles judge every answer to them."""
 
     steps: tuple[Step, ...]
+    minimal: bool = field(default=False, kw_only=True)
+    """Whether its texts were cut to a minimum already: a proof tries only a few smaller ones."""
 
     @property
     def acts(self) -> bool:

@@ -36,12 +36,13 @@ _BLANKS = re.compile(r"\s+")
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """`whole`: the signature names the defect by itself; else the calls that show it are part of its
-    identity."""
+    identity. `place` is the input that it is about, where several oracles may speak of one."""
 
     title: str
     signature: str
     whole: bool = False
     body: str = ""
+    place: str = ""
 
 
 def template(message: str) -> str:

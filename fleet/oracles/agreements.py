@@ -99,28 +99,29 @@ def _help(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 
 
 def _turns(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A plain message, a larger task, and the same task in a smaller size, which takes turns up to a cap."""
+    """A plain message or a task, a larger one, and one of a size between, which takes turns up to a cap."""
     three = seen[-3:]
     if len(three) < 3 or not (answered(*three) and one_agent(three)):
         return
-    hello, large, last = three
+    less, large, last = three
     sizes = [[int(size) for size in _DIGITS.findall(said(one))] for one in (large, last)]
     kinds = {_DIGITS.sub("#", plain(said(one))) for one in (large, last)}
     if len(kinds) != 1 or [len(one) for one in sizes] != [1, 1] or len(said(last).split()) > 8:
         return
     (big,), (small,) = sizes
-    took, larger, plainly = (number(one, "turns") for one in (last, large, hello))
-    if (
-        not 0 < small < big
-        or not 0 < plainly <= 2
-        or _DIGITS.search(said(hello))
-        or took < max(CAP, 3 * small)
-    ):
+    took, larger, plainly = (number(one, "turns") for one in (last, large, less))
+    fewer = [int(size) for size in _DIGITS.findall(said(less))]
+    share = 3.0 * small  # turns that no healthy task of this size takes: three a step
+    if fewer:  # the same task in a size that takes one turn or two: three times in proportion to it
+        if len(fewer) > 1 or _DIGITS.sub("#", plain(said(less))) not in kinds or not 0 < fewer[0] < small:
+            return
+        share = 3.0 * plainly * small / fewer[0]
+    if not 0 < small < big or not 0 < plainly <= 2 or took < max(CAP, share):
         return
-    if 0 < larger <= took:
+    if (CAP if fewer else 1) <= larger <= took:
         title = (
             f"{last.asked}: {line(said(last), 50)!r} takes {took} turns, {line(said(large), 50)!r} {larger},"
-            f" and {line(said(hello), 30)!r} {plainly}"
+            f" and {line(said(less), 30)!r} {plainly}"
         )
         found = Sighting(title, f"turns {kinds.pop()[:60]}", whole=True)
         yield Observation(found, frozenset({"turns"}), led=_before(seen, 2))

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.pages import ELSEWHERE
-from fleet.oracles.spoken import OWN, gave, route
+from fleet.oracles.spoken import OWN, family, gave, route
 from fleet.personas.model import Severity
 from fleet.text import line
 
@@ -82,7 +82,9 @@ def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             page = route(twin.args).replace(canary, "…")
             title = f"{page} runs what {line(place, 80)} holds as script"
             key = f"script {_page({'url': page})} {place}"
-            yield Observation(Sighting(title, key, whole=True), frozenset({"canary_ran"}), led=(at,))
+            point = f"GET {family(twin.args)} {place.removeprefix('its ')}"
+            sighting = Sighting(title, key, whole=True, place=point)
+            yield Observation(sighting, frozenset({"canary_ran"}), led=(at,))
             return
 
 
@@ -186,6 +188,7 @@ ORACLES = (
         judge=_script,
         example=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=True)),
         control=(_BENIGN, _view(_ATTACK, "qacanary1", canary_ran=False)),
+        covers=("script-injection", "server-error"),
     ),
     Oracle(
         id="accessibility",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fleet.findings.sighting import Sighting
@@ -79,7 +78,7 @@ def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     parts = urlsplit(str(last.args.get("url", "")).replace("{site}", "http://site", 1))
     path, query = unquote(parts.path), unquote(parts.query)
     for at, source in enumerate(seen[:-1]):
-        if source.result.get("status") != 200 or source.tool != "qa_fetch" or not _same_host(source, last):
+        if source.result.get("status") != 200 or source.tool != "qa_fetch" or not same_host(source, last):
             continue
         for call in documented(str(source.result.get("text", ""))):
             if not call.takes(method, path) or not _here(call, last, facts):
@@ -93,64 +92,6 @@ def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
                 return
 
 
-def _content(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[an OpenAPI description, the call of an operation]: its type and its required fields."""
-    last = seen[-1]
-    method, path = str(last.args.get("method", "GET")), urlsplit(route(last.args)).path
-    path = path.removeprefix("{site}").removeprefix("{proxy}")
-    for at, source in enumerate(seen[:-1]):
-        document = parsed(str(source.result.get("text", "")))
-        if not isinstance(document, dict) or "openapi" not in document or not _same_host(source, last):
-            continue
-        media = _media(document, method, path, last.result.get("status"))
-        kind = str(last.result.get("content_type", "")).partition(";")[0].strip().lower()
-        if not media or "*/*" in media:
-            continue
-        where = f"{method} {path}"
-        if kind and kind not in media:
-            said = line(", ".join(sorted(media)), 60)
-            title = f"the description says that {line(where, 90)} answers {said}; it answers {kind}"
-            yield _differs(title, f"described-type {where} {kind}", "content_type", at)
-        answer, schema = parsed(str(last.result.get("text", ""))), _schema(document, media.get(kind))
-        lacks = [
-            name for name in schema.get("required", ()) if isinstance(answer, dict) and name not in answer
-        ]
-        if lacks:
-            said = line(", ".join(map(str, lacks)), 80)
-            title = f"the description requires the fields {said} of {line(where, 90)}; they are missing"
-            yield _differs(title, f"described-fields {where} {sorted(map(str, lacks))}", "text", at)
-
-
-def _differs(title: str, key: str, field: str, at: int) -> Observation:
-    return Observation(Sighting(title, key, whole=True), frozenset({field}), (at,))
-
-
-def _media(document: Mapping[str, Any], method: str, path: str, status: Any) -> Mapping[str, Any]:
-    """The media types that the description gives for this answer; none if it does not say."""
-    for template, operations in dict(document.get("paths") or {}).items():
-        call = DocumentedCall(method, "", str(template), "")
-        if call.takes(method, path) and isinstance(operations, dict):
-            operation = operations.get(method.lower())
-            answers = operation.get("responses") if isinstance(operation, dict) else None
-            answer = answers.get(str(status)) if isinstance(answers, dict) else None
-            content = answer.get("content") if isinstance(answer, dict) else None
-            return (
-                {str(kind).lower(): one for kind, one in content.items()} if isinstance(content, dict) else {}
-            )
-    return {}
-
-
-def _schema(document: Mapping[str, Any], media: Any) -> Mapping[str, Any]:
-    """The schema of a media type, one reference resolved; empty if there is none."""
-    schema = media.get("schema") if isinstance(media, dict) else None
-    reference = schema.get("$ref") if isinstance(schema, dict) else None
-    if isinstance(reference, str) and reference.startswith("#/"):
-        schema = document
-        for part in reference[2:].split("/"):
-            schema = schema.get(part) if isinstance(schema, dict) else None
-    return schema if isinstance(schema, dict) and isinstance(schema.get("required", []), list) else {}
-
-
 def _broken(status: int) -> bool:
     return status >= 500 and status not in ELSEWHERE
 
@@ -160,7 +101,8 @@ def _host(call: Exchange) -> str:
     return url.partition("}")[0] if url.startswith("{") else urlsplit(url).netloc
 
 
-def _same_host(one: Exchange, other: Exchange) -> bool:
+def same_host(one: Exchange, other: Exchange) -> bool:
+    """Whether two calls went to one host."""
     return _host(one) == _host(other)
 
 
@@ -172,15 +114,12 @@ def _here(call: DocumentedCall, last: Exchange, facts: Facts) -> bool:
     return not proxy or proxy == site
 
 
-def _asked(text: str, status: int, kind: str = "text/plain") -> tuple[Exchange, ...]:
+def _asked(text: str, status: int) -> tuple[Exchange, ...]:
     return (
         Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text}),
-        Exchange("qa_fetch", {"url": "{site}/api/moss"}, {"status": status, "content_type": kind}),
+        Exchange("qa_fetch", {"url": "{site}/api/moss"}, {"status": status, "content_type": "text/plain"}),
     )
 
-
-_ANSWERS = '{"responses":{"200":{"content":{"application/json":{}}}}}'
-_DESCRIPTION = f'{{"openapi":"3.1.0","paths":{{"/api/moss":{{"get":{_ANSWERS}}}}}}}'
 
 ORACLES = (
     Oracle(
@@ -194,16 +133,5 @@ ORACLES = (
         example=_asked("- `GET /api/moss` lists the mosses", 405),
         control=_asked("- `POST /api/moss` adds a moss", 405),
         yields_to=("trace", "server-error"),
-    ),
-    Oracle(
-        id="described-answer",
-        says="an answer has the type and the fields that the API's description requires",
-        severity="low",
-        surface="ux",
-        reference="https://spec.openapis.org/oas/v3.1.0",
-        judges=("page",),
-        judge=_content,
-        example=_asked(_DESCRIPTION, 200),
-        control=_asked(_DESCRIPTION, 200, "application/json; charset=utf-8"),
     ),
 )

@@ -33,8 +33,9 @@ def _read(seen: Sequence[Exchange]) -> Variation | None:
 
 def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *fields: str) -> Observation:
     title = f"{where(seen[-1], found.place)}: {what} in {found.named}"
-    signature = f"{key} {where(seen[-1], found.place)} {found.key}"
-    return Observation(Sighting(title, signature, whole=True), frozenset(fields), led=(0,))
+    place = f"{where(seen[-1], found.place)} {found.key}"
+    sighting = Sighting(title, f"{key} {place}", whole=True, place=place)
+    return Observation(sighting, frozenset(fields), led=(0,))
 
 
 def _script(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -183,6 +184,7 @@ def _one(id: str, says: str, reference: str, judge: Any, example: Any, control: 
         judge=judge,
         example=example,
         control=control,
+        covers=("server-error",),
     )
 
 

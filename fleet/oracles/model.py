@@ -55,6 +55,7 @@ class Facts:
     face: str = ""
     chain_id: int = 0
     diamond: str = ""
+    language: str = ""
     promised: Mapping[str, Any] = field(default_factory=dict)
     history: Mapping[str, float] = field(default_factory=dict)
     past: Mapping[str, Sequence[SampleRow]] = field(default_factory=dict)
@@ -74,6 +75,7 @@ class Facts:
             face=web.face,
             chain_id=chain.id,
             diamond=chain.diamond,
+            language=platform.compiler.language,
             promised=platform.facts,
             history=history or {},
             past=past or {},
@@ -136,6 +138,8 @@ class Oracle:
     """Facts without which it says nothing, e.g. `call_price_wei`."""
     yields_to: tuple[str, ...] = ()
     """Oracles that say more of the same answer: when one of them speaks, this one is silent."""
+    covers: tuple[str, ...] = ()
+    """Oracles that say less of the same place, in whatever answer: what they say there is the same defect."""
     forgeable: bool = False
     given: Facts = field(default_factory=Facts)
     """What its example and its control presuppose."""

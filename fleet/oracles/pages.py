@@ -10,6 +10,7 @@ from fleet.oracles import traces
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.passages import Passage, passages
 from fleet.oracles.spoken import family, gave, gave_key, route
+from fleet.oracles.variations import varied, where
 from fleet.personas.model import Severity
 from fleet.personas.needs import strings
 from fleet.text import line
@@ -30,7 +31,9 @@ def _server_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
         return
     title = f"{last.asked} answers {status}"
-    sighting = Sighting(title, f"server-error {family(last.args)} {status}", whole=True)
+    found = varied((seen[0], last)) if len(seen) > 1 else None
+    place = f"{where(last, found.place)} {found.key}" if found else ""
+    sighting = Sighting(title, f"server-error {family(last.args)} {status}", whole=True, place=place)
     yield Observation(sighting, frozenset({"status"}))
 
 

@@ -29,8 +29,21 @@ _NUMERIC = re.compile(r"^(?:n|num|number|count|digits?|times|k|amount|int|intege
 _SHOUTED = frozenset({"I", "A", "OK", "URL", "JSON", "API", "ID", "AI", "FAQ", "QA", "TODO"})
 _SENTENCE = re.compile(r"(?<!\d)[.!](?:\s|$)")
 _HEADS = frozenset({"tools", "tool", "commands", "help", "examples", "usage", "and more", "more", "note"})
+_COMMANDS = frozenset({"tools", "commands", "help", "usage"})
 _TELLS = re.compile(
     r"\b(?:commands?|say|type|try|ask me|send(?: me)?|write|usage|respond to|react to)\b", re.I
+)
+_SYNTAX = re.compile(r"\b(?:i|we) (?:understand|know|answer)\b", re.IGNORECASE)
+"""Before a list in which an item has a place for a value: then its items are what to say."""
+_HINT = re.compile(
+    r"\b(?:say|type|try|send(?: me)?|ask(?: me)?|enter|write)\b:? {0,2}[`'\"“]?"
+    r"(/?[a-z?][a-z? ]{2,30}?)[`'\"”]?(?= (?:for|to|and)\b|[.!,;]|$)",
+    re.IGNORECASE,
+)
+_OWNERS = re.compile(
+    r"\b(?:owner|admin(?:istrator)?|operator|author|creator|staff)s?\b[^.;\n]{0,20}\bonly\b"
+    r"|\bonly\b[^.;\n]{0,24}\b(?:owner|admin(?:istrator)?|operator|author|creator|staff)s?\b",
+    re.IGNORECASE,
 )
 _ENDED = re.compile(r"[.!?][\"'`]?\s|\n")
 BEFORE = 120
@@ -97,10 +110,11 @@ def commands(text: str) -> tuple[Command, ...]:
     for hit in _LIST.finditer(text):
         told = _TELLS.search(hit[0].partition(":")[0]) is not None
         mark, items = _items(hit[1])
+        told = told or bool(_SYNTAX.search(hit[0]) and any(Command(item).holes for item in items))
         found += [(item, told and mark in (";", "|")) for item in items]
     kept: dict[str, bool] = {}
     for raw, sure in found:
-        if one := _tidied(raw):
+        if one := _tidied(raw, sure):
             kept[one] = kept.get(one, False) or sure
     return tuple(Command(one, sure) for one, sure in kept.items())[:MOST]
 
@@ -121,15 +135,21 @@ def _items(tail: str) -> tuple[str, list[str]]:
     return "", [only] if _HOLE.search(only) and len(only.split()) <= 7 else []
 
 
-def _tidied(raw: str) -> str:
-    """One command without its punctuation; "" for what cannot be one."""
+def _tidied(raw: str, sure: bool) -> str:
+    """One command without its punctuation; "" for what cannot be one. `sure`: a heading's word may be one."""
     said = " ".join(raw.strip(" \t`\"'“”*_").rstrip(".,;:").split())
-    bad = said.lower() in _HEADS or "://" in said or "{" in said or "}" in said or not _LETTERS.search(said)
+    bad = (
+        said.lower() in (_HEADS - _COMMANDS if sure else _HEADS)
+        or "://" in said
+        or "{" in said
+        or "}" in said
+        or not _LETTERS.search(said)
+    )
     return "" if bad or len(said) > 80 or len(said.split()) > 8 else said
 
 
 _TOOL = re.compile(
-    r"(?<![\w./-])([a-z]{2,20}(?:_[a-z0-9]{2,20}){1,4}|[a-z]{2,12}(?:[A-Z][a-z]{2,15}){1,3})(?![\w/.-])"
+    r"(?<![\w./-])([a-z]{2,20}(?:_[a-z0-9]{2,20}){1,4}|[a-z]{2,12}(?:[A-Z][a-z]{2,15}){1,3})(?![\w/-]|\.\w)"
 )
 _TOOLS = re.compile(r"\btools?\b[^:\n]{0,30}:[ \t]*([^\n.]{3,400})", re.IGNORECASE)
 _TOOL_WORD = re.compile(r"(?<![\w-])[a-z][a-zA-Z_-]{2,40}(?![\w-])")
@@ -143,3 +163,15 @@ def tools(text: str) -> tuple[str, ...]:
         items = [item.strip(" `\"'") for item in re.split(r"[,;|]| and ", listed[1])]
         found += [item for item in items if _TOOL_WORD.fullmatch(item)]
     return tuple(dict.fromkeys(found))[:MOST]
+
+
+def hints(text: str) -> tuple[str, ...]:
+    """What an answer to words without a meaning tells its reader to say instead."""
+    found = (" ".join(hit[1].split()) for hit in _HINT.finditer(text[:LOOKED_AT]))
+    return tuple(dict.fromkeys(found))[:3]
+
+
+def reserved(text: str) -> tuple[str, ...]:
+    """Tools that a text says to be for an owner or the like only."""
+    parts = re.split(r"(?<=[.;!?])\s+|\n", text[:LOOKED_AT])
+    return tuple(tool for part in parts if _OWNERS.search(part) for tool in tools(part))

@@ -10,6 +10,7 @@ from fleet.oracles.model import Exchange, Facts, Oracle, Violation
 
 NAMES = (
     "programs",
+    "program_pairs",
     "pages",
     "browser",
     "replies",
@@ -20,12 +21,14 @@ NAMES = (
     "chain",
     "strangers",
     "limits",
+    "stated",
     "reentry",
     "injections",
     "redirects",
     "origins",
     "responses",
     "documented",
+    "described",
     "references",
     "disagreements",
     "timing",
@@ -35,6 +38,14 @@ NAMES = (
 ORACLES: tuple[Oracle, ...] = tuple(
     oracle for name in NAMES for oracle in import_module(f"fleet.oracles.{name}").ORACLES
 )
+
+
+_COVERS = {oracle.id: frozenset(oracle.covers) for oracle in ORACLES}
+
+
+def covers(oracle: str, other: str) -> bool:
+    """Whether the first oracle says more of a place than the second one."""
+    return other in _COVERS.get(oracle, ())
 
 
 def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from fleet.runs.call.tool_groups import granted
 from fleet.runs.context import FleetContext
 from fleet.runs.desk import brief
 from fleet.runs.desk.coverage import BLIND, Coverage
-from fleet.runs.desk.desk import RunDesk, Setting
+from fleet.runs.desk.desk import EXPLORING, RunDesk, Setting
 from fleet.runs.desk.plan import Plan
 from fleet.runs.desk.state_file import StateFile
 from fleet.runs.desk.stop_conditions import PROVABLE, limit_of, summary
@@ -176,12 +177,19 @@ class Drive:
         if not makers or not self._plans:
             return ""
         acts = self.budget.acts and read_dial(world.state / DIAL).rung.height >= Rung.EXERCISE.height
-        ground = Ground(platform=world.platform, tools=frozenset(one.tools), acts=acts)
+        now = world.clock.monotonic()
+        ground = Ground(
+            platform=world.platform,
+            tools=frozenset(one.tools),
+            acts=acts,
+            seconds=max(self.started + self.budget.wall_s * EXPLORING - now, 1.0),
+        )
         notebook = Notebook(world.state / "explore" / world.platform.name)
-        drive = explorer(makers, ground, notebook, self.exercise.run)
+        discovered = partial(world.journal.discover, self.exercise.run)
+        drive = explorer(makers, ground, notebook, self.exercise.run, discovered)
         hand = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
         desk.progress.change(hand)
-        left = self.started + self.budget.wall_s * DRIVING - world.clock.monotonic()
+        left = self.started + self.budget.wall_s * DRIVING - now
         with anyio.move_on_after(max(left, 0.0)):  # the rest of the time is for proofs
             return await _driven(hand, desk)
         return "explorers stopped by the deadline"

@@ -254,7 +254,9 @@ async def test_a_full_disk_in_the_sandbox_is_said_and_is_no_finding(house: House
     state = await house.state(tmp_path, (command, greedy))
     async with house.world(state, one) as world:
         shown = image(world.platform, state / "devnet" / "devnet.toml")
-        jail = BwrapJail(replace(shown, limits=Limits(box=1 << 16)), pool=0, spool=state / "jails")
+        jail = BwrapJail(
+            replace(shown, limits=Limits(box=1 << 16, tmp=1 << 16)), pool=0, spool=state / "jails"
+        )
         try:
             report = await fire(replace(world, jail=jail), one)
         finally:

@@ -29,6 +29,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "qa_publish": {"name": OWN, "source": "fn frame() {}"},
     "qa_call": {"target": "claude", "message": "please run releaseName and clearFeedback()"},
     "qa_compile": {"source": "diamondCut"},
+    "qa_fuzz": {"seed": 1},
     "qa_fetch": {"url": PAGE},
     "qa_chain": {"function": "feedbackCount"},
     "qa_browse": {"url": PAGE},

@@ -172,6 +172,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
     assert seen.reasons("tools") == {
         "qa_create": "",
         "qa_compile": "the profile names no loader; the profile names no compiler",
+        "qa_fuzz": "the profile names no loader; the profile names no compiler",
         "qa_publish": "the profile names no compiler; the profile names no metadata key 'app'; "
         "the profile names no metadata key 'face'",
         "qa_call": "the profile names no proxy; the profile states no web.model, web.auth_scope, web.route",

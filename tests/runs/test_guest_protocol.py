@@ -57,3 +57,66 @@ def test_the_largest_number_of_a_chain_and_a_full_page_pass() -> None:
 def test_a_driver_may_not_send_such_numbers_either(value: float) -> None:
     assert arguments({"n": [value]}) == "the arguments are not plain JSON: ValueError"
     assert arguments({"n": [2**256 - 1]}) == {"n": [2**256 - 1]}
+
+
+DEFECT = {"signature": "panic x", "kind": "panic", "said": "x", "place": "", "source": "@"}
+
+
+def searched(**changes: Any) -> dict[str, Any]:
+    """A result line of a search with one defect."""
+    return said({"ok": True, "latency_ms": 1, "defects": [DEFECT | changes]}, "qa_fuzz")
+
+
+def test_a_search_gives_its_defects_as_plain_data() -> None:
+    whole = DEFECT | {"variant": "", "size": 1, "from_size": 0, "seen": 1, "origin": ""}
+    assert searched(size=1)["defects"] == [whole]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"source": "x" * (32 * 1024 + 1)},
+        {"variant": "x" * (32 * 1024 + 1)},
+        {"signature": "x" * 601},
+        {"said": "x" * 301},
+        {"origin": "x" * 301},
+        {"source": 7},
+        {"source": None},
+        {"source": ["@"]},
+        {"seen": "many"},
+        {"size": 1.5},
+        {"source": "\ud800"},
+        {"place": {"a": 1}},
+    ],
+    ids=repr,
+)
+def test_a_defect_that_is_none_makes_the_result_garbage(changes: dict[str, Any]) -> None:
+    answered = searched(**changes)
+    assert (answered["ok"], answered["error_class"]) == (False, "internal")
+    assert answered["error"].startswith("the guest of qa_fuzz returned garbage: ")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"defects": [DEFECT] * 17},
+        {"defects": [{"kind": "panic"}]},
+        {"defects": [[]]},
+        {"defects": DEFECT},
+        {"corpus": ["x"] * 513},
+        {"corpus": [1]},
+        {"runner": "x" * 301},
+        {"executions": 10**90},
+        {"unknown": 1},
+    ],
+    ids=lambda one: str(one)[:30],
+)
+def test_a_search_that_says_what_it_may_not_is_garbage(result: dict[str, Any]) -> None:
+    answered = said({"ok": True, "latency_ms": 1} | result, "qa_fuzz")
+    assert answered["error"].startswith("the guest of qa_fuzz returned garbage: ")
+
+
+def test_bytes_that_are_no_text_are_garbage() -> None:
+    line = b'{"v": 1, "result": {"ok": true, "runner": "\xff"}}'
+    outcome = Outcome(end=End.EXITED, code=0, stdout=line, stderr=b"", seconds=1.0)
+    assert answer(TOOLS["qa_fuzz"], outcome)["error_class"] == "internal"

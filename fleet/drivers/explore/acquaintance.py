@@ -22,6 +22,9 @@ _STOP = verbs.among(
     "set save store remember note record keep add write put update change define memorize show get read"
     " recall tell what list view display print fetch see which please the and for with your about"
 )
+_READS = re.compile(
+    r"^/?(?:show|get|read|recall|tell|view|display|print|fetch|see|repeat|play)\b", re.IGNORECASE
+)
 _RUNS = re.compile(r"tool|\b(?:command|function|action)\b", re.IGNORECASE)
 
 
@@ -45,7 +48,12 @@ class Acquaintance:
     name: str
     guide: str = ""
     commands: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+    """What its answer to nonsense says to say instead."""
     tools: list[str] = field(default_factory=list)
+    reserved: list[str] = field(default_factory=list)
+    """Tools that it says to be for its owner only, by its answer to `reserving`."""
+    reserving: str = ""
     spellings: list[str] = field(default_factory=list)
     odd: str = ""
     works: str = ""
@@ -63,12 +71,14 @@ class Acquaintance:
         if not answered(one) or one.args.get("stream"):
             return
         message, kind = said(one), gist(one)
+        if message in self.commands and (kept := phrases.reserved(heard(one))):
+            self.reserved, self.reserving = list(kept), message
         if kind not in self.fresh and len(self.fresh) < 200:
             self.fresh.append(kind)
-        if message in HELP:
+        if message in (*HELP, *self.hints):
             self._help(message, heard(one))
         elif message == NONSENSE:
-            self.odd = kind
+            self.odd, self.hints = kind, list(phrases.hints(heard(one)))
         elif self.odd and kind != self.odd:
             self._recognised(message, kind)
 
@@ -96,22 +106,27 @@ class Acquaintance:
 
     def tool_words(self) -> tuple[str, ...]:
         """Tools to ask for: those that it named, the destructive ones first, then usual names."""
-        named = sorted(self.tools, key=lambda tool: not verbs.destructive(tool))
+        named = sorted(self.tools, key=lambda tool: not self.forbidden(tool))
         return tuple(dict.fromkeys([*named, *TOOLS]))
+
+    def forbidden(self, tool: str) -> bool:
+        """Whether a stranger must not make it run this tool: by its name, or by the agent's own word."""
+        return tool in self.reserved or verbs.destructive(tool)
 
     def pairs(self) -> tuple[Pair, ...]:
         """Commands that keep a text, with the one that shows it: they share their other words.
 
-        Without any, a command with one place and a question about the caller.
+        Without any, a command with one place, and a command that reads or a question about the caller.
         """
         known = [Command(one) for one in self.commands]
         keeps = [one for one in known if len(one.holes) in (1, 2) and not one.numeric]
         keeps.sort(key=lambda one: _KEEPS.match(one.spelled) is None)
         found = [Pair(keep, show.filled("moss")) for keep in keeps for show in known if _shows(keep, show)]
         if not found:
-            asks = [one.spelled for one in known if not one.holes and verbs.PERSONAL.search(one.spelled)]
+            asks = [one.spelled for one in known if not one.holes and _READS.match(one.spelled)]
+            mine = [one.spelled for one in known if not one.holes and verbs.PERSONAL.search(one.spelled)]
             single = [keep for keep in keeps if len(keep.holes) == 1]
-            found = [Pair(keep, show) for keep in single[:2] for show in asks[:2]]
+            found = [Pair(keep, show) for keep in single[:2] for show in (asks or mine)[:2]]
         first = {pair.keep: pair for pair in reversed(found)}
         return tuple(pair for pair in found if first[pair.keep] is pair or len(first) == 1)[:3]
 
@@ -125,7 +140,10 @@ class Acquaintance:
         return {
             "guide": self.guide,
             "commands": self.commands,
+            "hints": self.hints,
             "tools": self.tools,
+            "reserved": self.reserved,
+            "reserving": self.reserving,
             "spellings": self.spellings,
             "odd": self.odd,
             "works": self.works,

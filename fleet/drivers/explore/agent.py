@@ -19,6 +19,7 @@ from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.drivers.explore.utterances import (
     CALM_TOOLS,
     COUNT,
+    DIGITS,
     EDGES,
     FIELDS,
     HEADERS,
@@ -30,6 +31,7 @@ from fleet.drivers.explore.utterances import (
     NONSENSE,
     SENTENCE,
     STREAMED,
+    URGED,
     VARIANTS,
     refusals,
     tool_message,
@@ -199,14 +201,17 @@ def _first_words(agent: Acquaintance) -> Iterator[_Talk]:
         if at < 2 or not agent.commands:
             yield (1 if at < 2 else 2), f"help/{at}", [_say(words)]
     yield 1, "nonsense", [_say(NONSENSE)]
+    for words in agent.hints if not agent.commands else ():
+        yield 1, f"help/{words}", [_say(words)]
     for at, one in enumerate(agent.commands):
         message = Command(one).filled()
         yield (2 if at < 8 else 5), f"command/{one}", [_say(message)]
         yield (5 if at < 2 else 7), f"command-stream/{one}", [_say(message, stream=True)]
         yield 8, f"command-bare/{one}", [_say(message.split()[0])]
     for task in agent.counting()[:3] or (Command(COUNT),):
-        for size in (9, 1, 3):
-            yield (3 if agent.counting() else 6), f"count/{task.spelled}/{size}", [_say(task.sized(size))]
+        for size in (9, 1, 3, 14, 28):
+            rank = 3 if size < 10 else 4
+            yield (rank if agent.counting() else 6), f"count/{task.spelled}/{size}", [_say(task.sized(size))]
 
 
 def _strangers(agent: Acquaintance) -> Iterator[_Talk]:
@@ -220,6 +225,9 @@ def _strangers(agent: Acquaintance) -> Iterator[_Talk]:
         for turn, spelling in enumerate(spellings):
             rank = 3 if sure and not turn else 6 if at < 12 else 8
             yield rank, f"tool/{tool}/{spelling}", [_say(tool_message(spelling, tool))]
+        ways = {"urged": (tool, URGED), "shouted": (tool.upper(),)} if agent.forbidden(tool) else {}
+        for how, words in ways.items():
+            yield (4 if sure else 8), f"tool/{tool}/{how}", [_say(tool_message(spellings[0], *words))]
         yield (4 if at < 3 else 8), f"tool/{tool}/sentence", [_say(tool_message(SENTENCE, tool))]
         if at < 2:
             claim = _say(tool_message(spellings[0], tool), claim_from="owner")
@@ -249,6 +257,7 @@ def _kept(pair: Pair, texts: Sequence[str]) -> Iterator[_Talk]:
     name, show = pair.keep.spelled, _say(pair.show)
     yield 3, f"kept/{name}", [_say(pair.kept(texts[0])), show]
     yield 3, f"kept/{name}/multibyte", [_say(pair.kept(MULTIBYTE)), show]
+    yield 3, f"kept/{name}/digits", [_say(pair.kept(DIGITS)), show]
     other = {"caller": "other"}
     yield 4, f"other-reads/{name}", [_say(pair.kept(texts[1])), show | other]
     mine, theirs = _say(pair.kept(texts[2])), _say(pair.kept(texts[3]), **other)

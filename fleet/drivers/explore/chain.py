@@ -19,6 +19,7 @@ from fleet.drivers.explore.diamond_map import MAX_READ, DiamondMap, text_limits
 from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.drivers.explore.publishing import sizes
 from fleet.drivers.explore.reentrance import reentrances
+from fleet.drivers.explore.stated import FETCH, StatedContract
 from fleet.oracles import fourbyte
 from fleet.oracles.simulated import NARROW
 from fleet.personas.model import Step
@@ -43,6 +44,8 @@ class ChainExplorer:
 
     def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
         self._ground, self._chance, self._map = ground, chance, DiamondMap()
+        self._stated = StatedContract(ground.platform)
+        self._reads = FETCH in ground.tools
         self._role = "app" if ground.platform.metadata.app else ""
         asked = state.get("asked")
         known = asked.items() if isinstance(asked, dict) else ()
@@ -68,13 +71,16 @@ class ChainExplorer:
     def tell(self, question: Question, results: Results) -> None:
         """Keep what was answered; a simulated call that changed something is asked again."""
         for step, result in zip(question.steps, results, strict=False):
+            if step.tool == FETCH:
+                self._stated.learn(str(step.args["url"]), result)
             if step.tool != SPEC.name or not result.get("ok"):
                 continue
             if step.args.get("surface"):
                 self._map.learn(result.get("value"))
             elif not step.args.get("simulate"):
                 read = zip(step.args.get("watch", ()), result.get("before", ()), strict=False)
-                self._map.values |= dict(read)
+                self._map.values |= (found := dict(read))
+                self._stated.values |= found
             elif key := self._rounds.pop(_spelled(step.args), ""):
                 self._asked[key] = self._asked.pop(key, 0) + 1
                 if not step.args.get("code"):
@@ -89,6 +95,8 @@ class ChainExplorer:
         yield _reads(self._map.ids(self._chance))
         together = [one for views in self._map.agreements(self._chance) for one in _reads(views)]
         yield [*together, *sizes(self._ground)]
+        if self._reads:
+            yield from self._by_documents()
         pool = ArgumentPool.of(self._map.things(), self._role, self._chance)
         plans = {
             selector: list(rounds(fourbyte.signature_of(selector), pool))
@@ -104,6 +112,20 @@ class ChainExplorer:
         yield [one for selector in plans for one in self._edges(selector, pool)]
         yield [
             one for selector, one in reentrances(plans) if self._once(f"re-entry {self._key(selector)}", one)
+        ]
+
+    def _by_documents(self) -> Iterator[list[Question]]:
+        """What the documents state of the contract: its views together, a stranger's calls, and edges."""
+        contract, listed = self._stated, self._map.codes
+        while pages := contract.pages():
+            yield pages
+        yield contract.views(listed, all_=False)
+        yield contract.owners(listed)
+        yield contract.views(listed, all_=True)
+        yield [
+            question
+            for selector, question in contract.calls(listed)
+            if self._once(f"stated {self._key(selector)} {_spelled(question.steps[-1].args)}", question)
         ]
 
     def _once(self, key: str, question: Question) -> bool:

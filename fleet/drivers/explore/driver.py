@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from random import Random
 
 from fleet.drivers.desk import Desk, Driver, Question
 from fleet.drivers.explore.notebook import Notebook
-from fleet.drivers.explore.port import Explorer, Ground, MakeExplorer
+from fleet.drivers.explore.port import Discoverer, Explorer, Ground, MakeExplorer
 
 BATCH = 48
 """Calls of one turn at most."""
 
 
-def explorer(makers: Mapping[str, MakeExplorer], ground: Ground, notebook: Notebook, seed: str) -> Driver:
-    """A driver of these explorers, the same for the same seed and notebook."""
+async def untold() -> None:
+    """For a run whose pace does not depend on it."""
+
+
+def explorer(
+    makers: Mapping[str, MakeExplorer],
+    ground: Ground,
+    notebook: Notebook,
+    seed: str,
+    discovered: Callable[[], Awaitable[None]] = untold,
+) -> Driver:
+    """A driver of these explorers, the same for the same seed and notebook.
+
+    `discovered` is called when one of them ended while the platform still behaved in new ways.
+    """
 
     async def drive(desk: Desk) -> str:
         known = {
@@ -34,6 +47,8 @@ def explorer(makers: Mapping[str, MakeExplorer], ground: Ground, notebook: Noteb
             waiting.append(name)
             asked += await _turn(desk, known[name], questions)
             notebook.write(name, known[name].state())
+        if any(isinstance(one, Discoverer) and one.discovered for one in known.values()):
+            await discovered()
         return ", ".join(filter(None, (f"{asked} questions asked" if asked else "", why)))
 
     return drive

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fleet.config import Platform
 from fleet.drivers.desk import Question
@@ -29,6 +29,8 @@ class Ground:
     acts: bool
     offered: frozenset[str] = field(default_factory=frozenset)
     """Views that the diamond is known to offer; empty when unknown."""
+    seconds: float = 0.0
+    """What the run has left for new questions; 0 when unknown."""
 
 
 class Explorer(Protocol):
@@ -45,6 +47,15 @@ class Explorer(Protocol):
 
     def state(self) -> Mapping[str, Any]:
         """What it knows, as JSON; given back to its next instance on this platform."""
+
+
+@runtime_checkable
+class Discoverer(Protocol):
+    """An explorer that knows whether a run taught it something, though nothing is wrong."""
+
+    @property
+    def discovered(self) -> bool:
+        """Whether the platform still behaved in a new way at the end: the next run comes soon."""
 
 
 class MakeExplorer(Protocol):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fleet.drivers.explore.acquaintance import Acquaintance
 from fleet.drivers.explore.utterances import GREETING, NONSENSE
 from fleet.oracles import verbs
 from fleet.oracles.agreements import CAP
-from fleet.oracles.dialogue import answered, caller, gist, heard, number, plain, said, served
+from fleet.oracles.dialogue import answered, caller, gist, heard, honest, number, plain, said, served
 from fleet.oracles.model import Exchange
 from fleet.oracles.phrases import Command
+
+_SIZE = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
 
 Talk = Sequence[Mapping[str, object]]
 Found = Sequence[tuple[str, Talk]]
@@ -25,30 +28,28 @@ def of_one(agent: Acquaintance, one: Exchange) -> Found:
 def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
     args = one.args
     plainly = {key: args[key] for key in ("target", "message", "fill", "unit") if key in args}
-    calm = {"target": agent.name, "message": agent.guide or GREETING}
+    calm = {"target": agent.name, "message": agent.reserving or agent.guide or GREETING}
     for tool in one.result.get("tool_calls", ()):
-        if isinstance(tool, str) and verbs.destructive(tool):
-            yield f"tool/{tool}/{sorted(args)}", (calm, args)
+        if isinstance(tool, str) and agent.forbidden(tool):
+            yield f"tool/{tool}/{sorted(args)}", (calm, args) if honest(one) else (calm, plainly, args)
     variant = args.get("token", "good")
     if variant != "good":
         needed = plainly | {"token": "garbage" if variant == "none" else "none", "fund": False}
-        yield f"token/{variant}", (plainly, needed, args)
+        forged = [plainly | {"token": "foreign", "fund": False}] if variant in ("stale", "future") else []
+        yield f"token/{variant}", (plainly, needed, *forged, args)
     claim, words = str(one.result.get("claimed", "")).lower(), plain(heard(one))
     if claim and (claim in (str(one.result.get("caller", "")).lower(), words) or claim in words):
         yield f"sender/{args.get('claim_fields')}/{args.get('claim_headers')}", (plainly, args)
     elif claim and number(one, "charged_claimed") > 0:
         yield f"payer/{args.get('claim_fields')}/{args.get('claim_headers')}", (plainly, args)
-    if number(one, "turns") >= CAP and any(char.isdigit() for char in said(one)):
-        larger = next((c for c in agent.counting() if plain(c.sized(9)) != plain(said(one))), None)
-        large = {"target": agent.name, "message": _larger(said(one)) if larger is None else larger.sized(9)}
-        yield f"turns/{said(one)}", ({"target": agent.name, "message": GREETING}, large, plainly)
+    sizes = [*_SIZE.finditer(said(one))]
+    if number(one, "turns") >= CAP and len(sizes) == 1 and not args.get("fill"):
+        size = int(sizes[0][0])
+        few, large = (_SIZE.sub(str(other), said(one)) for other in (size // 3, max(9, 2 * size)))
+        less = GREETING if size <= 3 else few
+        talk = ({"target": agent.name, "message": less}, {"target": agent.name, "message": large}, plainly)
+        yield f"turns/{said(one)}", talk
     yield from _unknown(agent, one)
-
-
-def _larger(message: str) -> str:
-    """The same message with its last number larger."""
-    head = message.rstrip("0123456789 ")
-    return f"{head} 9" if head != message else message
 
 
 def _unknown(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:

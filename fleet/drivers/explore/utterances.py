@@ -18,6 +18,8 @@ NONSENSE = "qwzx plover"
 GREETING = "hello"
 OBJECT = "qa-nothing.txt"
 """What a destructive tool is asked about: it does not exist."""
+URGED = f"{OBJECT} please, yes, I confirm, force"
+"""The same, with the words by which careless checks are passed."""
 NO_TOOL = "qa_nothing_here"
 IDENTITY = "what is my address"
 COUNT = "count from 1 to 3"
@@ -102,6 +104,7 @@ STREAMED: tuple[tuple[str, int, str], ...] = (
 LENGTHS = (200, 1_000, 40, 64, 65, 128, 500, 256)
 """Characters of the texts that an agent is asked to keep."""
 MULTIBYTE = "苔と花崗岩と白樺と榛の木"
+DIGITS = "7 birches and 42 alders in 1987"
 
 
 def refusals(agent: str) -> tuple[tuple[str, dict[str, object]], ...]:

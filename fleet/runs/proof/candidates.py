@@ -7,14 +7,14 @@ same field of the same look, there is one candidate, in the oracle's words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.findings.fingerprint import fingerprint, identity
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import Sighting, mentioned, of_probe
 from fleet.oracles.model import Exchange, Facts, Violation
-from fleet.oracles.table import judge
+from fleet.oracles.table import covers, judge
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Severity, Step, Surface
 from fleet.runs.proof.attempt import Attempt
@@ -62,6 +62,7 @@ class Candidate:
             "oracle": self.oracle,
             "signature": self.sighting.signature,
             "whole": self.sighting.whole,
+            "place": self.sighting.place,
             "body": self.sighting.body,
             "platform": platform,
             "before": fingerprint(self.surface, self.calls, ""),
@@ -77,6 +78,16 @@ class Candidate:
             repro=write_repro(self.calls),
             data=data | ({"claim": dict(claim)} if claim else {}),
         )
+
+
+def covering(row: FindingRow, others: Iterable[FindingRow]) -> FindingRow | None:
+    """A finding of the same place and platform whose oracle says more (`Oracle.covers`)."""
+    mine = (row.data.get("place"), row.data.get("platform"))
+    for one in others if mine[0] else ():
+        same = (one.data.get("place"), one.data.get("platform")) == mine
+        if same and covers(str(one.data.get("oracle")), str(row.data.get("oracle"))):
+            return one
+    return None
 
 
 def candidates(
@@ -176,7 +187,7 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
                 "note": {},
             }
         ),
-        sighting=Sighting(one.sighting.title, one.sighting.signature, one.sighting.whole, body),
+        sighting=replace(one.sighting, body=body),
         severity=severity,
         surface=one.surface,
         oracle=one.oracle,

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleet.drivers.expect import check
 from fleet.findings.fingerprint import normalise_repro
-from fleet.findings.repro import ReproCall, ReproError, write_repro
+from fleet.findings.repro import ReproCall, ReproError, spell, write_repro
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Severity, Step, Surface
 from fleet.runs.call.guest_protocol import bad_args
@@ -104,10 +104,11 @@ def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:
             pointer, _, message = why.partition(": ")
             return f"{here}/args{pointer}: {message}"
     try:
-        text = write_repro(ReproCall(step.tool, dict(step.args)) for step in report.steps)
+        calls = tuple(ReproCall(step.tool, dict(step.args)) for step in report.steps)
+        write_repro(calls)
     except ReproError as error:
         return f"/steps: {error}"
-    if _RUN_NAME.search(text):
+    if _RUN_NAME.search(spell(calls)):
         return "/steps: this run's names are temporary: write {name}, and mint it in the first step"
     return ""
 

@@ -17,6 +17,8 @@ from sandbox.tools import TOOLS
 
 MOST = 16
 """Executions for one question at most."""
+FEW = 4
+"""The same for one whose texts were cut to a minimum before it was asked."""
 SHORT = 24
 """Characters: a text of an argument up to here is not cut further."""
 

@@ -23,12 +23,14 @@ from fleet.personas.model import Probe, Step
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import Attempt, attempt
-from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, showing
+from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
 from fleet.runs.proof.claims import kept
-from fleet.runs.proof.minimise import MOST, minimise
+from fleet.runs.proof.minimise import FEW, MOST, minimise
 from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
 from fleet.store.rows import FindingRow, SampleRow
+
+PROVEN = frozenset({"confirmed", "posting", "posted", "repeated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,17 @@ class Exercise:
         return seen, review
 
     async def look_at_answers(
-        self, steps: tuple[Step, ...], results: Sequence[Mapping[str, Any]], *, trusted: bool = False
+        self,
+        steps: tuple[Step, ...],
+        results: Sequence[Mapping[str, Any]],
+        *,
+        trusted: bool = False,
+        minimal: bool = False,
     ) -> None:
         """Judge the answers to a question of a driver; earlier steps without a result led to it.
 
-        `trusted`: the driver is an explorer of ours, which does not lie.
+        `trusted`: the driver is an explorer of ours, which does not lie. `minimal`: its
+        texts are small already.
         """
         asked = steps[len(steps) - len(results) :]
         exchanges = tuple(
@@ -98,7 +106,8 @@ class Exercise:
         found = answered(steps, results, self.facts)
         for one in found:
             waits = one.forgeable and not trusted
-            await self._raise(one, {"title": one.sighting.title, "review": True} if waits else None)
+            claim = {"title": one.sighting.title, "review": True} if waits else None
+            await self._raise(one, claim, minimal=minimal)
         if trusted and not found:
             await self._keep(row for one in exchanges if samples(one) for row in measured(one))
         self._draw(found, exchanges)
@@ -112,10 +121,25 @@ class Exercise:
                 proofs.append(Proof(row, probe))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
-        await self._minimise(proofs)
-        await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
+        raised = [one.row for one in proofs]
+        last = [one for one in proofs if covering(one.row, raised)]
+        await self._prove([one for one in proofs if one not in last])
+        proven = [row for row in await self.world.journal.findings() if row.state in PROVEN]
+        await self._prove([one for one in last if not await self._covered(one.row, proven)])
         for row in await self.world.journal.findings(self.run, ["confirmed"]):
             self._learn(row)
+
+    async def _prove(self, proofs: Sequence[Proof]) -> None:
+        await self._minimise(proofs)
+        await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
+
+    async def _covered(self, row: FindingRow, proven: Sequence[FindingRow]) -> bool:
+        """Whether a proven finding says more of the same place; then this one is dropped, with the reason."""
+        if (more := covering(row, proven)) is None:
+            return False
+        data = {**row.data, "covered_by": more.title}
+        await self.world.journal.set_finding(self.run, row.fingerprint, state="dropped", data=data)
+        return True
 
     async def _minimise(self, proofs: Sequence[Proof]) -> None:
         """Cut each question of a driver, with what the budget leaves when every proof is paid."""
@@ -124,8 +148,9 @@ class Exercise:
         for at, proof in enumerate(new):
             row, before = proof.row, proof.probe
             spare = (await self.session.calls_left() - needed) // (len(new) - at)
+            most = FEW if row.data.get("minimal") else MOST
             found = await minimise(
-                before, partial(self._shows, row), most=min(MOST, spare // len(before.steps))
+                before, partial(self._shows, row), most=min(most, spare // len(before.steps))
             )
             if found.probe is not before:
                 repro = write_repro(ReproCall(step.tool, dict(step.args)) for step in found.probe.steps)
@@ -159,8 +184,11 @@ class Exercise:
         """Record that a probe was skipped."""
         self.stream.emit(ProbeSkipped(probe=probe, reason=self.world.redactor.text(reason)))
 
-    async def _raise(self, found: Candidate, claim: Mapping[str, Any] | None = None) -> None:
+    async def _raise(
+        self, found: Candidate, claim: Mapping[str, Any] | None = None, *, minimal: bool = False
+    ) -> None:
         row = found.row(self.run, self.persona, claim, platform=self.world.platform.name)
+        row = replace(row, data=row.data | {"minimal": True}) if minimal else row
         journal, title = self.world.journal, self.world.redactor.text(row.title)
         await journal.add_finding(replace(row, title=title))
         times = [one.times for one in await journal.findings(self.run) if one.fingerprint == row.fingerprint]

@@ -1,0 +1,97 @@
+"""What an agent says of itself: what to say to it, which tools are for its owner; and what rests on that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet.oracles import phrases
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import covers, judge
+
+
+def said(message: str, reply: str = "", **more: Any) -> Exchange:
+    args: dict[str, Any] = {key: more.pop(key) for key in ("token", "claim_from") if key in more}
+    answer = {"ok": True, "status": 200, "reply": reply, "turns": 1}
+    return Exchange("qa_call", {"target": "a", "message": message} | args, answer | more)
+
+
+def told(*seen: Exchange) -> list[str]:
+    return [one.sighting.signature for one in judge(seen, Facts())]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("I do not know that. Say: guide.", ("guide",)),
+        ("Unknown. Type 'menu' for a list.", ("menu",)),
+        ("Try /commands to see more", ("/commands",)),
+        ("Good morning!", ()),
+    ],
+)
+def test_what_to_say_instead(text: str, found: tuple[str, ...]) -> None:
+    assert phrases.hints(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("For all: read_map. For my owner only: open_gate, lend_boat.", ("open_gate", "lend_boat")),
+        ("open_gate is available to the administrator only", ("open_gate",)),
+        ("read_map and open_gate for everyone", ()),
+    ],
+)
+def test_tools_that_are_for_an_owner(text: str, found: tuple[str, ...]) -> None:
+    assert phrases.reserved(text) == found
+
+
+def test_a_list_with_a_place_for_a_value_is_what_to_say() -> None:
+    assert all(one.sure for one in phrases.commands("I understand: roll; pin TEXT; fade."))
+    assert not any(one.sure for one in phrases.commands("I understand: English; French; German."))
+
+
+def test_a_tool_that_the_agent_itself_reserves() -> None:
+    listed, ran = said("tools", "For my owner only: open_gate."), {"tool_calls": ["open_gate"]}
+    assert told(listed, said("open_gate now", "Done.", **ran)) == ["stranger-acts by itself"]
+    assert told(said("tools", "For all: open_gate."), said("open_gate now", "Done.", **ran)) == []
+
+
+def test_a_tool_that_runs_without_a_false_sender_is_not_found_twice() -> None:
+    claim = said("delete_file x", "Done.", claim_from="owner", tool_calls=["delete_file"])
+    plain = said("delete_file x", "Done.", tool_calls=["delete_file"])
+    assert told(said("hi", "hi"), said("delete_file x", "No."), claim) == ["stranger-acts as another one"]
+    assert told(said("hi", "hi"), plain, claim) == []
+
+
+def test_without_a_check_of_signatures_nothing_is_said_of_age() -> None:
+    good, none = said("hi", "hi"), said("hi", token="none", ok=False, status=401)
+    old, forged = said("hi", "hi", token="stale"), said("hi", "hi", token="foreign")
+    refused = said("hi", token="foreign", ok=False, status=401)
+    assert told(good, none, refused, old) == ["token-accepted age"]
+    assert told(good, none, forged, old) == []
+
+
+@pytest.mark.parametrize(
+    ("less", "large", "size", "found"),
+    [
+        (("walk 9", 1), ("walk 56", 12), ("walk 28", 12), True),
+        (("walk 9", 1), ("walk 56", 24), ("walk 28", 12), False),  # in proportion
+        (("walk 9", 2), ("walk 56", 12), ("walk 28", 12), False),  # not three times in proportion
+        (("walk 9", 1), ("walk 56", 1), ("walk 28", 12), False),  # the larger one was not done
+        (("hop 9", 1), ("walk 56", 12), ("walk 28", 12), False),  # another task
+        (("hello", 1), ("walk 9", 12), ("walk 3", 12), True),
+    ],
+)
+def test_turns_in_proportion(
+    less: tuple[str, int], large: tuple[str, int], size: tuple[str, int], found: bool
+) -> None:
+    seen = [said(message, "ok", turns=turns) for message, turns in (less, large, size)]
+    assert bool(told(*seen)) is found
+
+
+def test_which_oracle_says_more_of_a_place() -> None:
+    assert covers("script-executed", "script-injection")
+    assert covers("quote-injection", "server-error")
+    assert not covers("server-error", "quote-injection")
+    assert not covers("quote-injection", "quote-injection")
