@@ -68,7 +68,7 @@ def searched(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_search_gives_its_defects_as_plain_data() -> None:
-    whole = DEFECT | {"variant": "", "size": 1, "from_size": 0, "seen": 1, "origin": ""}
+    whole = DEFECT | {"variant": "", "size": 1, "from_size": 0, "seen": 1, "origin": "", "minimal": True}
     assert searched(size=1)["defects"] == [whole]
 
 

@@ -101,7 +101,7 @@ def test_an_answer_has_the_verdict_and_the_behaviour() -> None:
     )
     other = qa_compile.run(qa_compile.Args(source="x", other=True), context)
     assert (other.outcome, other.kind, other.said) == ("clean_error", "internal-error", "KeyError: {text}")
-    assert (other.error, other.place, other.behaviour) == ("KeyError: 'x'", "<string>:f", "")
+    assert (other.error, other.place, other.behaviour) == ("KeyError: 'x'", "<string>:f KeyError", "")
     with pytest.raises(Mistake):
         qa_compile.run(qa_compile.Args(module_hex="00", other=True), context)
 

@@ -19,6 +19,7 @@ from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.drivers.explore.utterances import (
     CALM_TOOLS,
     COUNT,
+    COUNTED,
     DIGITS,
     EDGES,
     FIELDS,
@@ -209,7 +210,7 @@ def _first_words(agent: Acquaintance) -> Iterator[_Talk]:
         yield (5 if at < 2 else 7), f"command-stream/{one}", [_say(message, stream=True)]
         yield 8, f"command-bare/{one}", [_say(message.split()[0])]
     for task in agent.counting()[:3] or (Command(COUNT),):
-        for size in (9, 1, 3, 14, 28):
+        for size in COUNTED:
             rank = 3 if size < 10 else 4
             yield (rank if agent.counting() else 6), f"count/{task.spelled}/{size}", [_say(task.sized(size))]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fleet.drivers.explore.acquaintance import Acquaintance
-from fleet.drivers.explore.utterances import GREETING, NONSENSE
+from fleet.drivers.explore.utterances import COUNTED, GREETING, NONSENSE
 from fleet.oracles import verbs
 from fleet.oracles.agreements import CAP
 from fleet.oracles.dialogue import answered, caller, gist, heard, honest, number, plain, said, served
@@ -43,8 +43,8 @@ def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
     elif claim and number(one, "charged_claimed") > 0:
         yield f"payer/{args.get('claim_fields')}/{args.get('claim_headers')}", (plainly, args)
     sizes = [*_SIZE.finditer(said(one))]
-    if number(one, "turns") >= CAP and len(sizes) == 1 and not args.get("fill"):
-        size = int(sizes[0][0])
+    size = int(sizes[0][0]) if len(sizes) == 1 else 0
+    if number(one, "turns") >= CAP and size in COUNTED and not args.get("fill"):  # not what this asked itself
         few, large = (_SIZE.sub(str(other), said(one)) for other in (size // 3, max(9, 2 * size)))
         less = GREETING if size <= 3 else few
         talk = ({"target": agent.name, "message": less}, {"target": agent.name, "message": large}, plainly)

@@ -18,6 +18,8 @@ NONSENSE = "qwzx plover"
 GREETING = "hello"
 OBJECT = "qa-nothing.txt"
 """What a destructive tool is asked about: it does not exist."""
+COUNTED = (9, 1, 3, 14, 28)
+"""Sizes of a task that counts, in the order in which they are asked."""
 URGED = f"{OBJECT} please, yes, I confirm, force"
 """The same, with the words by which careless checks are passed."""
 NO_TOOL = "qa_nothing_here"
