@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from sandbox.guest import answer
 from sandbox.program import Program
-from sandbox.spec import Context
+from sandbox.spec import PROTOCOL, Context
 from sandbox.tools import TOOLS
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc here for a small compiler")
@@ -36,7 +39,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 def fuzzed(program: Program, **args: Any) -> dict[str, Any]:
     context = Context(run="r", prefix="qa-r-", program=program, deadline_s=90.0)
-    result = answer(TOOLS["qa_fuzz"], {"seconds": 60.0, "executions": 700, "seed": 7} | args, context)
+    given = {"seconds": 60.0, "executions": 700, "seed": 7} | args
+    line = json.dumps({"v": PROTOCOL, "tool": "qa_fuzz", "args": given, "ctx": asdict(context)})
+    # as in a jail, in a small process: what a child held at most is measured against its parent's size
+    guest = [sys.executable, "-m", "sandbox.guest"]
+    said = subprocess.run(guest, input=f"{line}\n", capture_output=True, text=True, check=True, timeout=100)
+    result: dict[str, Any] = json.loads(said.stdout)["result"]
     assert result["ok"], result
     return result
 

@@ -17,7 +17,7 @@ PYTHON = Program(
     warm="python",
     warm_entry="target:main",
     environment={"PYTHONPATH": str(HERE)},
-    memory_mb=400,
+    memory_mb=1536,
     sample="hello",
 )
 
@@ -29,7 +29,7 @@ def native(folder: Path) -> Program:
         pytest.skip("no C compiler here, or `make setup` ran without one")
     target = folder / "target"
     subprocess.run([compiler, "-O0", "-o", target, HERE / "target.c"], check=True, timeout=60)
-    return Program(command=(str(target),), warm="fork-server", memory_mb=400, sample="hello")
+    return Program(command=(str(target),), warm="fork-server", memory_mb=1536, sample="hello")
 
 
 def node() -> Program:

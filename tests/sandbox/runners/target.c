@@ -75,8 +75,8 @@ int main(void) {
     if (is(word, "sleep"))
         sleep(60);
     if (is(word, "hog")) {
-        char *held = malloc(370 << 20);
-        memset(held, 1, 370 << 20);
+        char *held = malloc(1400 << 20);
+        memset(held, 1, 1400 << 20);
         return 100 + held[99];
     }
     if (is(word, "daemon"))

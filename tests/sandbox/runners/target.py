@@ -27,7 +27,7 @@ def main() -> None:
     elif word == "sleep":
         time.sleep(60)
     elif word == "hog":
-        held = bytearray(370 << 20)
+        held = bytearray(1400 << 20)
         sys.exit(101 + 0 * len(held))
     elif word == "daemon":
         daemon()
