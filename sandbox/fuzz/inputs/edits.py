@@ -14,7 +14,7 @@ from sandbox.fuzz.inputs.tokens import (
     PARTNERS,
     STRING,
     WORD,
-    SourceToken,
+    InputToken,
     Span,
     groups,
 )
@@ -25,7 +25,7 @@ _ATOMS = frozenset({WORD, NUMBER, STRING})
 _LOOKED_AT = 60
 
 
-def find(parts: Sequence[SourceToken], kind: str, chance: Random) -> int:
+def find(parts: Sequence[InputToken], kind: str, chance: Random) -> int:
     """The index of a token of this kind, looked for from a random place on; -1 when there is none near."""
     start, many = place(chance, parts), len(parts)
     for step in range(min(_LOOKED_AT, many)):
@@ -35,25 +35,25 @@ def find(parts: Sequence[SourceToken], kind: str, chance: Random) -> int:
     return -1
 
 
-def delete(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def delete(parts: list[InputToken], material: Material, chance: Random) -> None:
     at = place(chance, parts)
     del parts[at : at + 1 + int(chance.random() ** 3 * 6)]
     if at < len(parts):
         parts[at] = apart(parts[at])
 
 
-def duplicate(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def duplicate(parts: list[InputToken], material: Material, chance: Random) -> None:
     at = place(chance, parts)
     count = 1 + int(chance.random() ** 3 * 8)
     parts[at:at] = [apart(one) for one in parts[at : at + count]]
 
 
-def swap(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def swap(parts: list[InputToken], material: Material, chance: Random) -> None:
     one, other = place(chance, parts), place(chance, parts)
     parts[one], parts[other] = apart(parts[other]), apart(parts[one])
 
 
-def replace(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def replace(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A token becomes one of the same kind from the corpus."""
     at = place(chance, parts)
     kind = parts[at].kind
@@ -61,10 +61,10 @@ def replace(parts: list[SourceToken], material: Material, chance: Random) -> Non
         return
     donor = material.program(chance).tokens
     if donor and (found := find(donor, kind, chance)) >= 0:
-        parts[at] = SourceToken(kind, donor[found].text, parts[at].before)
+        parts[at] = InputToken(kind, donor[found].text, parts[at].before)
 
 
-def rename(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def rename(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A name becomes another name of the same program, so that it is more often one in scope."""
     at = find(parts, WORD, chance)
     known = material.words
@@ -72,18 +72,18 @@ def rename(parts: list[SourceToken], material: Material, chance: Random) -> None
         return
     other = find(parts, WORD, chance)
     if parts[other].text not in known.keywords and parts[other].text not in known.types:
-        parts[at] = SourceToken(WORD, parts[other].text, parts[at].before)
+        parts[at] = InputToken(WORD, parts[other].text, parts[at].before)
 
 
-def operator(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def operator(parts: list[InputToken], material: Material, chance: Random) -> None:
     """An operator becomes another one of its class."""
     at = find(parts, OPERATOR, chance)
     others = material.words.operators.get(parts[at].text, ()) if at >= 0 else ()
     if others:
-        parts[at] = apart(SourceToken(OPERATOR, choose(chance, others), parts[at].before))
+        parts[at] = apart(InputToken(OPERATOR, choose(chance, others), parts[at].before))
 
 
-def boundary(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def boundary(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A literal becomes one at an edge; half of the numbers keep their suffix."""
     kind = NUMBER if chance.random() < 0.75 else STRING
     at = find(parts, kind, chance)
@@ -97,21 +97,21 @@ def boundary(parts: list[SourceToken], material: Material, chance: Random) -> No
         for suffix in material.words.types:
             if old.endswith(suffix) and chance.random() < 0.5:
                 edge += suffix
-    parts[at] = SourceToken(kind, edge, before)
+    parts[at] = InputToken(kind, edge, before)
 
 
-def retype(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def retype(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A type becomes another one, of the table or of the corpus."""
     types = material.words.types
     start, many = place(chance, parts), len(parts)
     for step in range(min(_LOOKED_AT, many)):
         at = (start + step) % many
         if parts[at].text in types:
-            parts[at] = SourceToken(WORD, choose(chance, types), parts[at].before)
+            parts[at] = InputToken(WORD, choose(chance, types), parts[at].before)
             return
 
 
-def expression(parts: Sequence[SourceToken], material: Material, chance: Random) -> Span | None:
+def expression(parts: Sequence[InputToken], material: Material, chance: Random) -> Span | None:
     """A name, a literal, a call or a group, sometimes with the operator and the operand after it."""
     start, many = place(chance, parts), len(parts)
     keywords = material.words.keywords
@@ -126,7 +126,7 @@ def expression(parts: Sequence[SourceToken], material: Material, chance: Random)
     return None
 
 
-def _operand(parts: Sequence[SourceToken], at: int) -> int:
+def _operand(parts: Sequence[InputToken], at: int) -> int:
     """The end of the operand that starts here, its brackets included; 0 when they do not close."""
     if parts[at].kind != OPEN:
         at += 1
@@ -145,7 +145,7 @@ def _operand(parts: Sequence[SourceToken], at: int) -> int:
     return at
 
 
-def wrap(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def wrap(parts: list[InputToken], material: Material, chance: Random) -> None:
     """An expression stands inside another one, half of the time inside two."""
     span = expression(parts, material, chance)
     if span is None:
@@ -154,10 +154,10 @@ def wrap(parts: list[SourceToken], material: Material, chance: Random) -> None:
     outer = choose(chance, material.words.around).replace("@", inner)
     if chance.random() < 0.5:
         outer = choose(chance, material.words.around).replace("@", outer)
-    parts[span[0] : span[1]] = [SourceToken(OPERATOR, outer, parts[span[0]].before)]
+    parts[span[0] : span[1]] = [InputToken(OPERATOR, outer, parts[span[0]].before)]
 
 
-def prefix(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def prefix(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A unary operator before an expression, or right after an operator, whatever follows it there."""
     if not material.words.unary:
         return
@@ -168,12 +168,12 @@ def prefix(parts: list[SourceToken], material: Material, chance: Random) -> None
             return
         after = span[0]
     parts[after : after + 1] = [
-        SourceToken(OPERATOR, choose(chance, material.words.unary), " "),
-        SourceToken(*parts[after][:2], ""),
+        InputToken(OPERATOR, choose(chance, material.words.unary), " "),
+        InputToken(*parts[after][:2], ""),
     ]
 
 
-def exchange(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def exchange(parts: list[InputToken], material: Material, chance: Random) -> None:
     """An expression becomes one of the corpus."""
     span = expression(parts, material, chance)
     donor = material.program(chance).tokens
@@ -183,7 +183,7 @@ def exchange(parts: list[SourceToken], material: Material, chance: Random) -> No
         parts[span[0] : span[1]] = [apart(new[0]), *new[1:]]
 
 
-def unwrap(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def unwrap(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A pair of brackets goes, and what is in it stays."""
     if found := groups(parts):
         start, end = choose(chance, found)

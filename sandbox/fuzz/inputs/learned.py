@@ -15,7 +15,7 @@ from sandbox.fuzz.inputs.tokens import (
     OPEN,
     STRING,
     WORD,
-    SourceToken,
+    InputToken,
     Span,
     groups,
     parsed,
@@ -31,7 +31,7 @@ _LOOKED_AT = 12
 _SMALL = 2048
 
 
-def sign(token: SourceToken, keywords: frozenset[str]) -> str:
+def sign(token: InputToken, keywords: frozenset[str]) -> str:
     plain = token.kind in (NUMBER, STRING) or (token.kind == WORD and token.text not in keywords)
     return token.kind if plain else token.text
 
@@ -59,7 +59,7 @@ def _remembered(source: bytes, family: str) -> Mapping[Context, Sequence[Span]]:
     return made
 
 
-def substituted(parts: list[SourceToken], material: Material, chance: Random) -> bool:
+def substituted(parts: list[InputToken], material: Material, chance: Random) -> bool:
     """A part becomes one that stands between the same neighbours in another program."""
     keywords = material.words.keywords
     spans: Sequence[Span] = groups(parts) if chance.random() < 0.3 else ()
@@ -79,7 +79,7 @@ def substituted(parts: list[SourceToken], material: Material, chance: Random) ->
     return False
 
 
-def _run(parts: Sequence[SourceToken], chance: Random) -> Span:
+def _run(parts: Sequence[InputToken], chance: Random) -> Span:
     """A run of tokens without brackets, of one token at least."""
     start = place(chance, parts)
     while start and parts[start].kind in (OPEN, CLOSE):
@@ -91,7 +91,7 @@ def _run(parts: Sequence[SourceToken], chance: Random) -> Span:
     return start, end
 
 
-def recombined(parts: list[SourceToken], material: Material, chance: Random) -> bool:
+def recombined(parts: list[InputToken], material: Material, chance: Random) -> bool:
     """After a statement comes what follows one that begins alike in another program."""
     here = parsed(text(parts), material.family)
     if not here.statements:

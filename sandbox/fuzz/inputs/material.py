@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from sandbox.fuzz.inputs.tokens import INDENTED, NEWLINE, WORD, Parsed, SourceToken, indentation, parsed
+from sandbox.fuzz.inputs.tokens import INDENTED, NEWLINE, WORD, InputToken, Parsed, indentation, parsed
 from sandbox.fuzz.inputs.words import LanguageWords, words
 
 _Any = TypeVar("_Any")
@@ -34,7 +34,7 @@ class Material:
         return parsed(self.corpus[at], self.family)
 
 
-Edit = Callable[[list[SourceToken], Material, Random], None]
+Edit = Callable[[list[InputToken], Material, Random], None]
 """Changes a list of tokens in place; leaves it when there is nothing for it to change. No list is empty."""
 
 
@@ -46,26 +46,24 @@ def choose(chance: Random, options: Sequence[_Any]) -> _Any:
     return options[int(chance.random() * len(options))]
 
 
-def apart(token: SourceToken) -> SourceToken:
+def apart(token: InputToken) -> InputToken:
     """The token with white space in front of it, so that it stays a token of its own."""
-    return token if token.before or token.kind == NEWLINE else SourceToken(token.kind, token.text, " ")
+    return token if token.before or token.kind == NEWLINE else InputToken(token.kind, token.text, " ")
 
 
-def fitted(parts: Sequence[SourceToken], deep: int, family: str) -> list[SourceToken]:
+def fitted(parts: Sequence[InputToken], deep: int, family: str) -> list[InputToken]:
     """Tokens for another place; in an indented language their lines are moved to a depth of `deep` blanks."""
     if family not in INDENTED:
         return [apart(parts[0]), *parts[1:]]
     lines = [indentation(one) for one in parts if one.kind == NEWLINE]
     shift = deep - min(lines, default=deep) + (4 if lines else 0)
     return [
-        SourceToken(NEWLINE, "\n" + " " * max(0, indentation(one) + shift), "")
-        if one.kind == NEWLINE
-        else one
+        InputToken(NEWLINE, "\n" + " " * max(0, indentation(one) + shift), "") if one.kind == NEWLINE else one
         for one in parts
     ]
 
 
-def depth_at(parts: Sequence[SourceToken], at: int) -> int:
+def depth_at(parts: Sequence[InputToken], at: int) -> int:
     """Indentation of the line that holds a token."""
     for index in range(min(at, len(parts)) - 1, -1, -1):
         if parts[index].kind == NEWLINE:
@@ -74,8 +72,8 @@ def depth_at(parts: Sequence[SourceToken], at: int) -> int:
 
 
 def in_scope(
-    new: Sequence[SourceToken], parts: Sequence[SourceToken], material: Material, chance: Random
-) -> list[SourceToken]:
+    new: Sequence[InputToken], parts: Sequence[InputToken], material: Material, chance: Random
+) -> list[InputToken]:
     """The tokens with each name that the program does not have changed into one that it has: what is called
     into something called, other names into other names."""
     known = material.words
@@ -88,12 +86,12 @@ def in_scope(
         for name in pool:
             changed[name] = changed.get(name) or choose(chance, own)
     return [
-        SourceToken(WORD, changed.get(one.text, one.text), one.before) if one.kind == WORD else one
+        InputToken(WORD, changed.get(one.text, one.text), one.before) if one.kind == WORD else one
         for one in new
     ]
 
 
-def _names(parts: Sequence[SourceToken], fixed: frozenset[str]) -> tuple[list[str], list[str]]:
+def _names(parts: Sequence[InputToken], fixed: frozenset[str]) -> tuple[list[str], list[str]]:
     """The names before a bracket, and the others; each once, in order."""
     pools: tuple[dict[str, None], dict[str, None]] = ({}, {})
     for at, one in enumerate(parts):

@@ -22,8 +22,8 @@ from sandbox.fuzz.inputs.tokens import (
     STRING,
     TOP,
     WORD,
+    InputToken,
     Parsed,
-    SourceToken,
     Span,
     parsed,
     text,
@@ -82,7 +82,7 @@ def _element(program: Parsed, chance: Random) -> Pumped | None:
     return (start, end + 1, end + 1, end + 1) if start < end else (end, end + 1, end + 1, end + 1)
 
 
-def _begin(parts: Sequence[SourceToken], end: int) -> int:
+def _begin(parts: Sequence[InputToken], end: int) -> int:
     """Where the element of a list begins that ends here."""
     deep = 0
     for at in range(end - 1, -1, -1):
@@ -145,7 +145,7 @@ PUMPS: tuple[Callable[[Parsed, Random], Pumped | None], ...] = (
 )
 
 
-def repeated(parts: Sequence[SourceToken], where: Pumped, count: int, family: str) -> bytes:
+def repeated(parts: Sequence[InputToken], where: Pumped, count: int, family: str) -> bytes:
     """The program with its part `count` times, or as often as `MOST_BYTES` allows."""
     a, b, c, d = where
     head, left, middle, right, tail = (
@@ -254,4 +254,4 @@ def _longer(program: Parsed, material: Material, chance: Random) -> bytes | None
     new = old[:middle] + sign * max(1, min(times(chance), room)) + old[middle:]
     if kind == WORD:
         new = old + sign * max(1, min(times(chance), room))
-    return text([SourceToken(kind, new, one.before) if one.text == old else one for one in parts])
+    return text([InputToken(kind, new, one.before) if one.text == old else one for one in parts])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from sandbox.fuzz.inputs.material import MOST_BYTES, Edit, Material, choose, place
-from sandbox.fuzz.inputs.tokens import COMMENT, INDENTED, NEWLINE, NUMBER, OPERATOR, STRING, WORD, SourceToken
+from sandbox.fuzz.inputs.tokens import COMMENT, INDENTED, NEWLINE, NUMBER, OPERATOR, STRING, WORD, InputToken
 
 LENGTHS = (2, 3, 8, 9, 12, 16, 17, 21, 24, 32, 33, 40, 64, 65, 100, 128, 129, 256, 257, 1025)
 """Of names, strings and comments: at and behind the edges of what a buffer or a width holds."""
@@ -51,7 +51,7 @@ def called(source: str, names: Sequence[str], chance: Random) -> str:
     return source
 
 
-def renamed(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def renamed(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A name is another one wherever it stands."""
     known = material.words
     names = sorted({one.text for one in parts if one.kind == WORD} - known.keywords - {*known.types})
@@ -60,12 +60,12 @@ def renamed(parts: list[SourceToken], material: Material, chance: Random) -> Non
         taken = " ".join(names)
         new = "$" * old.startswith("$") + spelling(taken, chance, wide=material.family in _WIDE_NAMES)
         parts[:] = [
-            SourceToken(WORD, new, one.before) if one.kind == WORD and one.text == old else one
+            InputToken(WORD, new, one.before) if one.kind == WORD and one.text == old else one
             for one in parts
         ]
 
 
-def respelled(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def respelled(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A whole number in another notation: mostly the same number."""
     at = [index for index, one in enumerate(parts) if one.kind == NUMBER and one.text.isdecimal()]
     if at:
@@ -82,10 +82,10 @@ def respelled(parts: list[SourceToken], material: Material, chance: Random) -> N
             short.rstrip("_"),
         )
         suffix = choose(chance, ("", "", "", "_", choose(chance, material.words.types)))
-        parts[index] = SourceToken(NUMBER, choose(chance, (*forms, digits)) + suffix, parts[index].before)
+        parts[index] = InputToken(NUMBER, choose(chance, (*forms, digits)) + suffix, parts[index].before)
 
 
-def blanks(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def blanks(parts: list[InputToken], material: Material, chance: Random) -> None:
     """Between two tokens stands a comment or white space of some form; sometimes at the very end."""
     comments = material.words.comments
     form = choose(chance, (*comments, *comments, "\t\t", "\n\n\n\n", "\r\n", "\r", "\f", " " * 64, "\n" * 50))
@@ -94,7 +94,7 @@ def blanks(parts: list[SourceToken], material: Material, chance: Random) -> None
     if "@" in form:
         form = form.replace("@", "x" * choose(chance, LENGTHS))
     if chance.random() < 0.2:
-        parts.append(SourceToken(COMMENT, form, " "))
+        parts.append(InputToken(COMMENT, form, " "))
         return
     at = place(chance, parts)
     if chance.random() < 0.3:
@@ -102,13 +102,13 @@ def blanks(parts: list[SourceToken], material: Material, chance: Random) -> None
     if material.family in INDENTED:
         ends = [index for index, one in enumerate(parts) if one.kind == NEWLINE]
         if ends:
-            parts.insert(choose(chance, ends), SourceToken(COMMENT, form, " "))
+            parts.insert(choose(chance, ends), InputToken(COMMENT, form, " "))
         return
     line = "" if form.isspace() or form.endswith(("*/", ";)", "\n")) else "\n"
-    parts[at] = SourceToken(parts[at].kind, parts[at].text, parts[at].before + form + line)
+    parts[at] = InputToken(parts[at].kind, parts[at].text, parts[at].before + form + line)
 
 
-def stretched(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def stretched(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A string is empty, or as long as an edge."""
     at = [index for index, one in enumerate(parts) if one.kind == STRING and len(one.text) > 1]
     if at:
@@ -118,16 +118,16 @@ def stretched(parts: list[SourceToken], material: Material, chance: Random) -> N
         size = choose(chance, (0, *LENGTHS, 4096, 65_000))
         body = choose(chance, ("a", "ab", "é", text[text.index(mark) + 1 : -1] or "b"))
         body = (body * (size // len(body) + 1))[: min(size, MOST_BYTES - 512)] if size else ""
-        parts[index] = SourceToken(STRING, text[: text.index(mark) + 1] + body + mark, parts[index].before)
+        parts[index] = InputToken(STRING, text[: text.index(mark) + 1] + body + mark, parts[index].before)
 
 
-def commas(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def commas(parts: list[InputToken], material: Material, chance: Random) -> None:
     """One sign more than needed: a comma before a closing bracket, a semicolon, a pair of brackets."""
     ends = [index for index, one in enumerate(parts) if one.text in (")", "]", "}", ";")]
     if ends:
         at = choose(chance, ends)
         sign = choose(chance, (",", ";")) if parts[at].text != ";" else ";"
-        parts.insert(at, SourceToken(OPERATOR, sign, ""))
+        parts.insert(at, InputToken(OPERATOR, sign, ""))
 
 
 SPELLING_EDITS: tuple[Edit, ...] = (renamed, renamed, respelled, blanks, blanks, stretched, commas)

@@ -14,14 +14,14 @@ from sandbox.fuzz.inputs.tokens import (
     TOP,
     VALUE,
     WORD,
-    SourceToken,
+    InputToken,
     Span,
     groups,
     statements,
 )
 
 
-def a_group(parts: Sequence[SourceToken], found: Sequence[Span], like: str, chance: Random) -> Span | None:
+def a_group(parts: Sequence[InputToken], found: Sequence[Span], like: str, chance: Random) -> Span | None:
     """One of the groups with this bracket."""
     if not found:
         return None
@@ -33,7 +33,7 @@ def a_group(parts: Sequence[SourceToken], found: Sequence[Span], like: str, chan
     return None
 
 
-def role(parts: Sequence[SourceToken], at: int, keywords: frozenset[str]) -> tuple[str, str]:
+def role(parts: Sequence[InputToken], at: int, keywords: frozenset[str]) -> tuple[str, str]:
     """What a group is for, as far as its bracket and the two tokens in front of it tell."""
     before = parts[at - 1] if at else None
     if before is None:
@@ -44,7 +44,7 @@ def role(parts: Sequence[SourceToken], at: int, keywords: frozenset[str]) -> tup
     return parts[at].text, before.text
 
 
-def group_replaced(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def group_replaced(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A group becomes one with the same bracket, of another program; mostly one with the same role."""
     if not (found := groups(parts)):
         return
@@ -62,7 +62,7 @@ def group_replaced(parts: list[SourceToken], material: Material, chance: Random)
         parts[start:end] = fitted(new, depth_at(parts, start), material.family)
 
 
-def group_hoisted(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def group_hoisted(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A group takes the place of one around it with the same bracket."""
     found = groups(parts)
     if len(found) < 2:
@@ -76,7 +76,7 @@ def group_hoisted(parts: list[SourceToken], material: Material, chance: Random) 
         parts[place_of[0] : place_of[1]] = [apart(parts[start]), *parts[start + 1 : end]]
 
 
-def group_nested(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def group_nested(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A group stands once more inside itself, at the place of an inner one with the same bracket."""
     found = groups(parts)
     for start, end in found[place(chance, found) :] if found else ():
@@ -91,13 +91,13 @@ def group_nested(parts: list[SourceToken], material: Material, chance: Random) -
             return
 
 
-def group_emptied(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def group_emptied(parts: list[InputToken], material: Material, chance: Random) -> None:
     if found := groups(parts):
         start, end = choose(chance, found)
         del parts[start + 1 : end - 1]
 
 
-def group_doubled(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def group_doubled(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A group stands twice; after a call or a block, what is in front of it too."""
     if found := groups(parts):
         start, end = choose(chance, found)
@@ -106,18 +106,18 @@ def group_doubled(parts: list[SourceToken], material: Material, chance: Random) 
         parts[end:end] = [apart(parts[start]), *parts[start + 1 : end]]
 
 
-def _break(parts: Sequence[SourceToken], at: int, family: str) -> list[SourceToken]:
+def _break(parts: Sequence[InputToken], at: int, family: str) -> list[InputToken]:
     """What stands between two statements."""
-    return [SourceToken(NEWLINE, "\n" + " " * depth_at(parts, at), "")] if family in INDENTED else []
+    return [InputToken(NEWLINE, "\n" + " " * depth_at(parts, at), "")] if family in INDENTED else []
 
 
-def insert(parts: list[SourceToken], at: int, new: Sequence[SourceToken], family: str) -> None:
+def insert(parts: list[InputToken], at: int, new: Sequence[InputToken], family: str) -> None:
     """A statement in front of the one that starts here."""
     if new:
         parts[at:at] = [*fitted(new, depth_at(parts, at), family), *_break(parts, at, family)]
 
 
-def statement_deleted(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def statement_deleted(parts: list[InputToken], material: Material, chance: Random) -> None:
     if found := statements(parts, material.family):
         start, end, _ = choose(chance, found)
         indented = material.family in INDENTED
@@ -126,13 +126,13 @@ def statement_deleted(parts: list[SourceToken], material: Material, chance: Rand
             parts[start] = apart(parts[start]) if not indented else parts[start]
 
 
-def statement_doubled(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def statement_doubled(parts: list[InputToken], material: Material, chance: Random) -> None:
     if found := statements(parts, material.family):
         start, end, _ = choose(chance, found)
         insert(parts, start, parts[start:end], material.family)
 
 
-def statement_moved(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def statement_moved(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A statement stands in front of another one; its own place keeps a copy half of the time."""
     found = statements(parts, material.family)
     if len(found) < 2:
@@ -146,7 +146,7 @@ def statement_moved(parts: list[SourceToken], material: Material, chance: Random
     insert(parts, at, moved, material.family)
 
 
-def statement_taken(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def statement_taken(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A statement of another program, in front of one of this or instead of it; mostly its names become names
     of this program."""
     here, donor = statements(parts, material.family), material.program(chance)
@@ -158,7 +158,7 @@ def statement_taken(parts: list[SourceToken], material: Material, chance: Random
     if not there:
         return
     first, last, taken = choose(chance, there)
-    new: Sequence[SourceToken] = donor.tokens[first:last]
+    new: Sequence[InputToken] = donor.tokens[first:last]
     if chance.random() < 0.8:
         new = in_scope(new, parts, material, chance)
     if taken == VALUE or (kind != VALUE and chance.random() < 0.3):
@@ -167,7 +167,7 @@ def statement_taken(parts: list[SourceToken], material: Material, chance: Random
         insert(parts, start, new, material.family)
 
 
-def statement_wrapped(parts: list[SourceToken], material: Material, chance: Random) -> None:
+def statement_wrapped(parts: list[InputToken], material: Material, chance: Random) -> None:
     """A statement stands inside another one."""
     found = statements(parts, material.family)
     if not found or not material.words.wraps:
@@ -175,7 +175,7 @@ def statement_wrapped(parts: list[SourceToken], material: Material, chance: Rand
     start, end, _ = choose(chance, found)
     inner = "".join([one.before + one.text for one in parts[start:end]]).strip()
     outer = choose(chance, material.words.wraps).replace("@", inner)
-    parts[start:end] = [SourceToken(OPERATOR, outer, parts[start].before)]
+    parts[start:end] = [InputToken(OPERATOR, outer, parts[start].before)]
 
 
 GROUP_EDITS: tuple[Edit, ...] = (

@@ -45,7 +45,7 @@ class StatementSpan(NamedTuple):
 TOP, INSIDE, VALUE = "top", "inside", "value"
 
 
-class SourceToken(NamedTuple):
+class InputToken(NamedTuple):
     """`before` is the white space in front of it. A line's comment holds its line break, and so does, in an
     indented language, the NEWLINE token, with the next line's indentation."""
 
@@ -59,7 +59,7 @@ class Parsed:
     """A source cut up. A span of tokens is its start and its end, which is excluded: `groups` are balanced,
     brackets included, innermost first; `statements` are whole, with their block and their `;`."""
 
-    tokens: tuple[SourceToken, ...]
+    tokens: tuple[InputToken, ...]
     groups: tuple[Span, ...]
     statements: tuple[StatementSpan, ...]
 
@@ -102,11 +102,11 @@ _remembered = lru_cache(maxsize=_REMEMBERED)(_parsed)
 _large: dict[tuple[bytes, str], Parsed] = {}
 
 
-def tokens(source: bytes, family: str) -> tuple[SourceToken, ...]:
+def tokens(source: bytes, family: str) -> tuple[InputToken, ...]:
     """The tokens of a source; bytes that are not UTF-8 become replacement characters."""
     space = re.compile(r"[^\S\n]+" if family in INDENTED else r"\s+")
     one, whole, at = _pattern(family), source.decode("utf-8", "replace"), 0
-    found: list[SourceToken] = []
+    found: list[InputToken] = []
     while at < len(whole):
         before = ""
         newline = one.match(whole, at) if family in INDENTED else None
@@ -114,18 +114,18 @@ def tokens(source: bytes, family: str) -> tuple[SourceToken, ...]:
             before, at = blank.group(), blank.end()
         match = one.match(whole, at)
         if match is None:
-            found.append(SourceToken(COMMENT, "", before))
+            found.append(InputToken(COMMENT, "", before))
             break
-        found.append(SourceToken(str(match.lastgroup), match.group(), before))
+        found.append(InputToken(str(match.lastgroup), match.group(), before))
         at = match.end()
     return tuple(found)
 
 
-def text(parts: Iterable[SourceToken]) -> bytes:
+def text(parts: Iterable[InputToken]) -> bytes:
     return "".join([before + body for _, body, before in parts]).encode("utf-8", "replace")
 
 
-def groups(parts: Sequence[SourceToken]) -> list[Span]:
+def groups(parts: Sequence[InputToken]) -> list[Span]:
     """Where each balanced group starts and ends , innermost first."""
     found: list[Span] = []
     waiting: list[int] = []
@@ -140,7 +140,7 @@ def groups(parts: Sequence[SourceToken]) -> list[Span]:
     return found
 
 
-def statements(parts: Sequence[SourceToken], family: str) -> list[StatementSpan]:
+def statements(parts: Sequence[InputToken], family: str) -> list[StatementSpan]:
     """The statements of every depth, inner ones first. In a language of nested lists each list is one."""
     if family in INDENTED:
         return _lines(parts)
@@ -166,7 +166,7 @@ def statements(parts: Sequence[SourceToken], family: str) -> list[StatementSpan]
     return found
 
 
-def _goes_on(parts: Sequence[SourceToken], at: int) -> bool:
+def _goes_on(parts: Sequence[InputToken], at: int) -> bool:
     """Whether a statement goes on after its block."""
     return at < len(parts) and (
         parts[at].text in ("else", "catch", "finally", "while", ";", ",", "as", ")", "}")
@@ -174,18 +174,18 @@ def _goes_on(parts: Sequence[SourceToken], at: int) -> bool:
     )
 
 
-def indentation(token: SourceToken) -> int:
+def indentation(token: InputToken) -> int:
     """Of the line that a NEWLINE token begins."""
     return len(token.text) - token.text.rfind("\n") - 1
 
 
-def _word(parts: Sequence[SourceToken], at: int) -> str:
+def _word(parts: Sequence[InputToken], at: int) -> str:
     """The first word of a list when it is structure; instructions may stand for each other."""
     word = parts[at].text if at < len(parts) else ""
     return INSIDE if "." in word or word in ("block", "if", "loop", "call", "drop", "nop", "return") else word
 
 
-def _lines(parts: Sequence[SourceToken]) -> list[StatementSpan]:
+def _lines(parts: Sequence[InputToken]) -> list[StatementSpan]:
     """Each line with the deeper lines after it, without the line break before or after them."""
     found: list[StatementSpan] = []
     waiting: list[tuple[int, int]] = [(0, 0)]

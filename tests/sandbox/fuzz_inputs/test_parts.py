@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sandbox.fuzz.inputs import edits, lines, structure, suspicious
 from sandbox.fuzz.inputs.material import Edit, Material, in_scope
-from sandbox.fuzz.inputs.tokens import CLOSE, OPEN, PARTNERS, SourceToken, statements, text, tokens
+from sandbox.fuzz.inputs.tokens import CLOSE, OPEN, PARTNERS, InputToken, statements, text, tokens
 
 FAMILIES = ("rust", "solidity", "vyper", "typescript", "wat", "c", "json", "generic")
 BALANCED = structure.GROUP_EDITS + tuple(
@@ -18,7 +18,7 @@ BALANCED = structure.GROUP_EDITS + tuple(
 )
 
 
-def balanced(parts: list[SourceToken]) -> bool:
+def balanced(parts: list[InputToken]) -> bool:
     waiting: list[str] = []
     for one in parts:
         if one.kind == OPEN:
