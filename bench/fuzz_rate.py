@@ -175,8 +175,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--native", default=shutil.which("wat2wasm") or "")
-    parser.add_argument("--vyper", type=Path)
-    parser.add_argument("--solc", type=Path)
+    parser.add_argument("--vyper", type=lambda folder: Path(folder).resolve())
+    parser.add_argument("--solc", type=lambda folder: Path(folder).resolve())
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rates: dict[str, float] = {}
