@@ -66,7 +66,7 @@ class TraceFrame:
 def place(trace: str, words: FaultWords, source: str = "") -> str:
     """At most three frames, the nearest to the failure first, or the file of a panic; "" without a trace.
 
-    An expression that failed (a missing attribute, a key, an undefined value) is at fault itself, whoever
+    An expression that failed (a missing attribute, a key, an undefined value) is at fault itself, whatever
     called it: its frame alone, with the exception. A check that was made on purpose speaks of its callers.
     """
     frames = frames_of(trace)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
+from fleet.personas.model import Step
 from fleet.runs.proof.candidates import covering
 from fleet.runs.proof.grades import graded
 from fleet.store.rows import FindingRow
+from tests.runs.table import RUN, look, persona, seated
+from tests.runs.test_desk import ANY
+
+QUOTE, ERROR = ("moss", "moss%27", "moss%27%27", "moss"), ("moss", "%22x")
+"""Two questions by the values they ask one parameter for."""
 
 
 def row(
@@ -56,3 +66,40 @@ def test_an_error_and_an_injection_of_one_input_have_one_place() -> None:
         if one.oracle == "quote-injection"
     )
     assert error.sighting.place == quote.sighting.place == "GET {site}/find parameter q"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("mended", "states"),
+    [
+        (False, {"quote-injection": "confirmed", "server-error": "dropped"}),
+        (True, {"quote-injection": "dropped", "server-error": "confirmed"}),
+    ],
+)
+async def test_only_what_this_run_proves_covers_another(
+    tmp_path: Path, mended: bool, states: dict[str, str]
+) -> None:
+    """An injection that an earlier run put on the log, and that is gone by now, hides nothing."""
+    broken = {"moss%27", "%22x"}
+
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        status = 500 if str(args["url"]).partition("=")[2] in broken else 200
+        return {"ok": status == 200, "status": status, "text": "", "content_type": "text/html"}
+
+    async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
+        exercise, journal = table.drive.exercise, table.world.journal
+        for values in (ERROR, QUOTE):
+            steps = tuple(Step(tool="qa_fetch", args={"url": f"{{site}}/find?q={one}"}) for one in values)
+            results = [await answer(step.tool, dict(step.args)) for step in steps]
+            await exercise.look_at_answers(steps, results, trusted=True)
+        raised = {str(one.data["oracle"]): one for one in await journal.findings(RUN)}
+        assert set(raised) >= set(states)
+        if mended:
+            await journal.trigger(
+                "older", persona="qa-paper", key="older", platform="paper", trigger="", rung="", budget={}
+            )
+            await journal.add_finding(replace(raised["quote-injection"], run_id="older", state="posted"))
+            broken.remove("moss%27")
+        await exercise.prove_raised()
+        found = {str(one.data["oracle"]): one.state for one in await journal.findings(RUN)}
+        assert {oracle: found[oracle] for oracle in states} == states

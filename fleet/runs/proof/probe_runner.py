@@ -28,9 +28,10 @@ from fleet.runs.proof.claims import kept
 from fleet.runs.proof.minimise import FEW, MOST, minimise
 from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
-from fleet.store.rows import FindingRow, SampleRow
+from fleet.store.rows import FindingRow, FindingState, SampleRow
 
-PROVEN = frozenset({"confirmed", "posting", "posted", "repeated"})
+PROVEN: frozenset[FindingState] = frozenset({"confirmed", "posting", "posted", "repeated"})
+"""States of a finding that its run has proven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Exercise:
         raised = [one.row for one in proofs]
         last = [one for one in proofs if covering(one.row, raised)]
         await self._prove([one for one in proofs if one not in last])
-        proven = [row for row in await self.world.journal.findings() if row.state in PROVEN]
+        proven = await self.world.journal.findings(self.run, PROVEN)  # an older one may be fixed by now
         await self._prove([one for one in last if not await self._covered(one.row, proven)])
         for row in await self.world.journal.findings(self.run, ["confirmed"]):
             self._learn(row)

@@ -12,14 +12,13 @@ from fleet.personas.model import Probe
 from fleet.runs.proof.attempt import attempt
 from fleet.runs.proof.candidates import shows
 from fleet.runs.proof.claims import kept
-from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.probe_runner import PROVEN, Exercise
 from fleet.store.rows import FindingRow
 
 MOST = 12
 """Items run again by one run at most; the longest unlooked-at come first."""
 SPARE = 8
 """Calls left to the run beyond the re-runs."""
-SEEN = frozenset({"confirmed", "posting", "posted", "repeated"})
 
 RetestVerdict = Literal["shown", "clean", "unreached"]
 
@@ -28,7 +27,7 @@ async def retest(exercise: Exercise) -> Mapping[str, RetestVerdict]:
     """Record what this run saw again, and run again what it did not see; the verdict by fingerprint."""
     journal, clock = exercise.world.journal, exercise.world.clock
     rows = await journal.findings(exercise.run)
-    verdicts: dict[str, RetestVerdict] = {row.fingerprint: "shown" for row in rows if row.state in SEEN}
+    verdicts: dict[str, RetestVerdict] = {row.fingerprint: "shown" for row in rows if row.state in PROVEN}
     known = await journal.facts(key_of(exercise.world.platform.name))
     met = {row.fingerprint for row in rows}
     waiting = []
