@@ -88,6 +88,21 @@ def compile_source(
     return _compilation(tried, said, program)
 
 
+def compile_printed(source: str, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
+    """What the profile's printer makes of a source's output, compiled again. UNKNOWN, with its reason, where
+    the compiler does not accept the source, or the printer fails."""
+    program = ctx.program
+    first = compile_source(source, ctx, deadline, cpu_s)
+    if first.ending is not Ending.ACCEPTED:
+        return replace(
+            first, ending=Ending.UNKNOWN, diagnostic="nothing to print: the source is not accepted"
+        )
+    text = ProgramCall(program, program.printer, loads=True).run(first.module, deadline.left() / 2, cpu_s)
+    if text.ending is not Ending.ACCEPTED:
+        return replace(first, ending=Ending.UNKNOWN, diagnostic="its printer fails on the output")
+    return compile_source(decode(text.stdout), ctx, deadline, cpu_s)
+
+
 def _compilation(tried: CompilerProcess, said: ExecutionVerdict, program: Program) -> Compilation:
     accepted = tried.ending is Ending.ACCEPTED
     output = tried.ended.stdout if accepted else b""

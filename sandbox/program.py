@@ -60,3 +60,4 @@ class Program:
     warm: str = WarmStart.SPAWN.value
     warm_entry: str = ""
     other: tuple[str, ...] = ()
+    printer: tuple[str, ...] = ()

@@ -62,6 +62,9 @@ class CompilerSection(Section):
     a script that exports `compile(source)`."""
     other: tuple[str, ...] = ()
     """argv of another version or compiler of the same language, to compare with."""
+    printer: tuple[str, ...] = ()
+    """argv that takes an output on standard input and prints a source of the same: what it prints is
+    compiled again, for a round trip."""
     corpus: str = ""
     """Folder with sources that a search starts from; relative to the profile's own folder."""
     grammar: str = ""

@@ -74,6 +74,8 @@ class Suspect:
             return (_step(first), _step(first))
         if self.kind == "differential":
             return (_step(first), _step(first | {"other": True}))
+        if self.kind == "round-trip":
+            return (_step(first), _step(first | {"printed": True}))
         return (_step(first),)
 
     def as_data(self) -> dict[str, Any]:

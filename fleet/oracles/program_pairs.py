@@ -35,14 +35,15 @@ def _behave_apart(one: Exchange, other: Exchange) -> bool:
     return bool(first) and bool(second) and first != second
 
 
-def _by_other(one: Exchange) -> bool:
-    return bool(one.args.get("other"))
+def _way(one: Exchange) -> str:
+    """Which program compiled what: `other`, `printed`, or the compiler its source, ""."""
+    return next((way for way in ("other", "printed") if one.args.get(way)), "")
 
 
 def _changing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     for at, one in _sources(seen):
-        same = one.args["source"] == last.args["source"] and _by_other(one) == _by_other(last)
+        same = one.args["source"] == last.args["source"] and _way(one) == _way(last)
         digests = one.result.get("sha256"), last.result.get("sha256")
         if same and all(digests) and digests[0] != digests[1]:
             title = "the compiler makes two different outputs of one program"
@@ -55,7 +56,7 @@ def _changing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 def _unlike(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     for at, one in _sources(seen):
-        if _by_other(one) != _by_other(last) or not _behave_apart(one, last):
+        if _way(one) or _way(last) or not _behave_apart(one, last):
             continue
         if relation := related(str(one.args["source"]), str(last.args["source"])):
             title = f"two programs that differ in {relation} only compile to modules that behave differently"
@@ -67,13 +68,41 @@ def _unlike(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 def _apart(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     for at, one in _sources(seen):
-        twins = one.args["source"] == last.args["source"] and _by_other(one) != _by_other(last)
+        twins = one.args["source"] == last.args["source"] and {_way(one), _way(last)} == {"", "other"}
         if twins and _behave_apart(one, last):
             title = "two compilers of one language make modules of one program that behave differently"
             yield Observation(
                 _named(title, "compiler-differential", facts), frozenset({"behaviour"}), led=(at,)
             )
             return
+
+
+def _lost_in_print(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if _way(last) != "printed" or last.result.get("kind") not in ("accepted", "clean_error"):
+        return
+    for at, one in enumerate(seen[:-1]):
+        if one.tool != last.tool or one.args.get("source") != last.args.get("source") or _way(one):
+            continue
+        if not _accepted(one):
+            continue
+        if last.result.get("outcome") == "clean_error":
+            what, read = "is refused", "outcome"
+        elif _accepted(last) and _differ(one, last):
+            what, read = "compiles to another output", "sha256"
+        else:
+            continue
+        title = f"what the printer makes of an accepted program's output {what}"
+        yield Observation(_named(title, "compiler-round-trip", facts), frozenset({read}), led=(at,))
+        return
+
+
+def _differ(one: Exchange, other: Exchange) -> bool:
+    """Other bytes, unless both behave alike."""
+    digests, behaviours = (
+        {each.result.get(name) for each in (one, other)} for name in ("sha256", "behaviour")
+    )
+    return len(digests) == 2 and all(digests) and (len(behaviours) == 2 or not all(behaviours))
 
 
 def _named(title: str, signature: str, facts: Facts) -> Sighting:
@@ -115,6 +144,17 @@ ORACLES = (
         judge=_unlike,
         example=_pair({}, {"source": _RENAMED}, behaviour=("aa", "bb")),
         control=_pair({}, {"source": "fn frame(t: i32) -> i32 { t }"}, behaviour=("aa", "bb")),
+    ),
+    Oracle(
+        id="compiler-round-trip",
+        says="an output that is printed and compiled again stays what it was",
+        severity="medium",
+        surface="compiler",
+        reference="CWE-436",
+        judges=("program",),
+        judge=_lost_in_print,
+        example=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "bb")),
+        control=_pair({}, {"printed": True}, sha256=("aa", "bb"), behaviour=("aa", "aa")),
     ),
     Oracle(
         id="compiler-differential",

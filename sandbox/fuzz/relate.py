@@ -67,11 +67,34 @@ def apart(other: Runner) -> Look:
     return look
 
 
-def relations(program: Program, part: str, other: Runner | None) -> tuple[Relation, ...]:
+def printed(printer: Runner) -> Look:
+    """What the printer makes of the output, compiled again."""
+
+    def look(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
+        text = trials.by(printer, done.stdout)
+        if text.ending is not Ending.ACCEPTED:
+            return ()
+        verdict, again = trials.run(text.stdout)
+        if verdict.kind == "clean_error":
+            return ((ExecutionVerdict("round-trip", "refused"), b""),)
+        if verdict.kind != "accepted" or again.stdout == done.stdout:
+            return ()
+        own = behaviour(done.stdout)
+        same = own and own == behaviour(again.stdout)
+        return () if same else ((ExecutionVerdict("round-trip", "another output"), b""),)
+
+    return look
+
+
+def relations(
+    program: Program, part: str, other: Runner | None = None, printer: Runner | None = None
+) -> tuple[Relation, ...]:
     """The comparisons that fit a program: those of behaviour where its output can be run."""
     if part != "compiler":
         return ()
     found = [Relation("again", RATE, unsteady)]
+    if printer is not None:
+        found.append(Relation("printed", RATE, printed(printer)))
     if program.output == OutputKind.WASM.value:
         found.append(Relation("variants", RATE, unlike))
         if other is not None:

@@ -23,7 +23,7 @@ _WAYS: Mapping[str, Callable[[CommandLine, str], ServedRunner]] = {
 
 
 def runner(program: Program, part: str) -> Runner:
-    """The runner of `compiler`, `loader` or `other`; JailBroken when the platform has none.
+    """The runner of `compiler`, `loader`, `other` or `printer`; JailBroken when the platform has none.
 
     A way that does not fit, or whose first executions end differently from those of a process for each, is
     replaced by one process per input; the runner's name then says why.
@@ -37,7 +37,7 @@ def runner(program: Program, part: str) -> Runner:
         warm = _WAYS[program.warm](what, program.warm_entry)
     except ServerLost as lost:
         return SpawnRunner(what, f"{program.warm}: {lost}")
-    sample = _EMPTY_MODULE if part == "loader" else program.sample.encode()
+    sample = _EMPTY_MODULE if part in ("loader", "printer") else program.sample.encode()
     for source in dict.fromkeys((sample, sample[: len(sample) // 2], b"")):
         if why := warm.disagreement(source):
             warm.close()

@@ -59,12 +59,13 @@ class CommandLine:
 
 
 def command(program: Program, part: str) -> CommandLine:
-    """`part` is `compiler`, `loader` or `other`; JailBroken when the platform has none.
+    """`part` is `compiler`, `loader`, `other` or `printer`; JailBroken when the platform has none.
 
-    A loader takes its input on standard input, and answers on standard output.
+    A loader, and a printer, takes its input on standard input, and answers on standard output.
     """
-    words = {"compiler": program.command, "loader": program.loader, "other": program.other}[part]
-    loads = part == "loader"
+    parts = {"compiler": program.command, "other": program.other}
+    words = (parts | {"loader": program.loader, "printer": program.printer})[part]
+    loads = part in ("loader", "printer")
     return CommandLine(
         argv=argv(words),
         by_file=not loads and program.source_by == SourceBy.FILE.value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.compiler import Compilation, compile_source, load_module
+from sandbox.compiler import Compilation, compile_printed, compile_source, load_module
 from sandbox.errors import Deadline
 from sandbox.process import Ending
 from sandbox.spec import Context, Cost, Effect, Mistake, Mode, ToolSpec
@@ -16,7 +16,8 @@ MAX_TIMEOUT_S = 20.0
 @dataclass(frozen=True, slots=True)
 class Args:
     """With `module_hex` the loader is run on these bytes instead of the compiler on `source`; with `other`
-    the source is given to the version or compiler that the profile compares the platform's with.
+    the source is given to the version or compiler that the profile compares the platform's with; with
+    `printed` the result is that of what the profile's printer makes of the source's output.
 
     `timeout_s` is processor time, with descendants; at most two fifths of the call's time are used.
     """
@@ -25,6 +26,7 @@ class Args:
     module_hex: str = ""
     timeout_s: float = 5.0
     other: bool = False
+    printed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake("/args/module_hex: give source or module_hex, not both")
     if args.other and args.module_hex:
         raise Mistake("/args/other: compares compilers, not loaders")
+    if args.printed and (args.module_hex or args.other):
+        raise Mistake("/args/printed: asks the compiler about a source of its own, nothing else")
     deadline = Deadline(ctx.deadline_s * 0.9)
     if args.module_hex:
         try:
@@ -68,6 +72,8 @@ def run(args: Args, ctx: Context) -> Result:
         except ValueError:
             raise Mistake("/args/module_hex: not hex") from None
         return result(load_module(module, ctx, deadline, args.timeout_s))
+    if args.printed:
+        return result(compile_printed(args.source, ctx, deadline, args.timeout_s))
     return result(compile_source(args.source, ctx, deadline, args.timeout_s, other=args.other))
 
 
@@ -116,6 +122,7 @@ SPEC = ToolSpec(
         "module_hex",
         "timeout_s",
         "other",
+        "printed",
         "outcome",
         "exit_code",
         "size",

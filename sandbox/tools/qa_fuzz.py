@@ -90,15 +90,17 @@ def run(args: Args, ctx: Context) -> Result:
     bounds = Bounds(min(args.seconds, max(ctx.deadline_s - FINISH_S, 1.0)), args.executions)
     with contextlib.ExitStack() as stack:
         runs = stack.enter_context(contextlib.closing(runner(program, args.part)))
-        other = None
-        if program.other and args.part == "compiler":
-            other = stack.enter_context(contextlib.closing(runner(program, "other")))
+        beside = {
+            part: stack.enter_context(contextlib.closing(runner(program, part)))
+            for part, words in (("other", program.other), ("printer", program.printer))
+            if words and args.part == "compiler"
+        }
         trials = Trials(program, args.part, runs, judge, bounds)
         trials.calibrate(program.sample.encode() if args.part == "compiler" else EMPTY_MODULE)
         search = Search(
             trials=trials,
             strategies=strategies(program, args.part, args.grammar),
-            relations=relations(program, args.part, other),
+            relations=relations(program, args.part, **beside),
             shrink=shrinker(args.part),
             chance=Random(args.seed),
             known=known,

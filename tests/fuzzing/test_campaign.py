@@ -170,6 +170,7 @@ def test_a_suspect_waits_until_it_was_shown_or_given_up() -> None:
         ("compiler", defect("metamorphic", "a", variant="b"), [{"source": "a"}, {"source": "b"}]),
         ("compiler", defect("non-determinism", "a"), [{"source": "a"}, {"source": "a"}]),
         ("compiler", defect("differential", "a"), [{"source": "a"}, {"source": "a", "other": True}]),
+        ("compiler", defect("round-trip", "a"), [{"source": "a"}, {"source": "a", "printed": True}]),
         ("loader", defect("crash", "00"), [{"module_hex": "00"}]),
         ("compiler", defect(source="enum E{name}"), []),
     ],

@@ -132,6 +132,20 @@ def test_two_compilers_that_disagree_on_acceptance_are_no_finding() -> None:
     assert judged(({"source": STEP}, compiled("aa")), (asked | {"source": RENAMED}, compiled("bb"))) == ()
 
 
+def test_what_is_printed_is_compared_with_the_compilers_own_output_only() -> None:
+    asked, one = {"source": STEP, "printed": True}, compiled("aa", sha256="01")
+    refused = {"outcome": "clean_error", "kind": "clean_error", "exit_code": 1}
+    (found,) = judged(({"source": STEP}, one), (asked, refused))
+    assert found.sighting.title == "what the printer makes of an accepted program's output is refused"
+    (found,) = judged(({"source": STEP}, one), (asked, compiled("bb", sha256="02")))
+    assert found.sighting.title.endswith("compiles to another output")
+    for last in (one, compiled("aa", sha256="02"), {"outcome": "unknown", "kind": "accepted"}):
+        assert judged(({"source": STEP}, one), (asked, last)) == ()
+    for first in ({"source": RENAMED}, {"source": STEP, "other": True}, asked):
+        assert judged((first, one), (asked, refused)) == ()
+    assert judged(({"source": STEP}, refused), (asked, refused)) == ()
+
+
 def test_two_outputs_of_one_call_are_compared_and_of_two_compilers_are_not() -> None:
     one, other = compiled("aa", sha256="01"), compiled("aa", sha256="02")
     (found,) = judged(({"source": STEP}, one), ({"source": STEP}, other))

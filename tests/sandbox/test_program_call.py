@@ -106,6 +106,29 @@ def test_an_answer_has_the_verdict_and_the_behaviour() -> None:
         qa_compile.run(qa_compile.Args(module_hex="00", other=True), context)
 
 
+@pytest.mark.parametrize(
+    ("printer", "seen"),
+    [
+        ("sys.stdout.write('again ' + sys.stdin.buffer.read().decode())", ("accepted", "accepted")),
+        ("sys.stdout.write('bad')", ("clean_error", "clean_error")),
+        ("sys.exit(1)", ("unknown", "accepted")),
+    ],
+)
+def test_what_is_printed_is_compiled_again(printer: str, seen: tuple[str, str]) -> None:
+    compiler = "text = sys.stdin.read()\nif text == 'bad': sys.exit('error: bad')\nprint(text[-1:], end='')"
+    program = Program(command=python(compiler), printer=python(printer), output="text")
+    context = Context(run="r", prefix="", program=program)
+    result = qa_compile.run(qa_compile.Args(source="x", printed=True), context)
+    assert (result.outcome, result.kind) == seen
+    if seen[0] == "accepted":
+        assert result.sha256 == qa_compile.run(qa_compile.Args(source="x"), context).sha256
+    refused = qa_compile.run(qa_compile.Args(source="bad", printed=True), context)
+    assert (refused.outcome, refused.error) == ("unknown", "nothing to print: the source is not accepted")
+    for args in ({"module_hex": "00"}, {"source": "x", "other": True}):
+        with pytest.raises(Mistake):
+            qa_compile.run(qa_compile.Args(**args, printed=True), context)
+
+
 def test_a_loader_has_a_verdict_and_its_words_are_no_module() -> None:
     loader = python("n = len(sys.stdin.buffer.read())\nif n == 1: sys.exit(101)\nprint('frame')")
     context = Context(run="r", prefix="", program=Program(loader=loader, source_by="file", output_file="x"))

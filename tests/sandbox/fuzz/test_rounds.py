@@ -27,9 +27,9 @@ def constant(number: int) -> bytes:
     )
 
 
-def always(other: ScriptedRunner | None) -> list[Relation]:
+def always(other: ScriptedRunner | None, printer: ScriptedRunner | None = None) -> list[Relation]:
     """Every comparison, of every input."""
-    return [replace(one, rate=1.0) for one in relations(WASM, "compiler", other)]
+    return [replace(one, rate=1.0) for one in relations(WASM, "compiler", other, printer)]
 
 
 def test_seeds_that_a_round_does_not_reach_are_the_next_one_s() -> None:
@@ -95,6 +95,30 @@ def test_two_compilers_that_differ_are_a_defect() -> None:
         found = search(own, relations=always(one), program=WASM)
         found.run([], [SAMPLE + b" "])
         assert set(found.defects) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"one", set()),
+        (b"like one", set()),
+        (b"two", {"round-trip another output"}),
+        (b"no", {"round-trip refused"}),
+    ],
+)
+def test_an_output_that_is_printed_and_compiled_again_stays_what_it_was(
+    text: bytes, expected: set[str]
+) -> None:
+    """Other bytes that behave alike are the same output."""
+    outputs = {b"two": constant(2), b"like one": constant(1) + b"\0\2\1n"}
+
+    def compiled(source: bytes) -> Execution:
+        return ended(code=1, err=b"error") if source == b"no" else ended(out=outputs.get(source, constant(1)))
+
+    relations = always(None, ScriptedRunner(lambda _: ended(out=text)))
+    found = search(ScriptedRunner(compiled), relations=relations, program=WASM)
+    found.run([], [SAMPLE + b" "])
+    assert set(found.defects) == expected
 
 
 def test_a_result_has_room_for_so_much_and_the_shortest_go_first() -> None:
