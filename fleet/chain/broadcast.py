@@ -16,6 +16,7 @@ SEND_TRIES = 3
 AGAIN = Backoff(0.1, 0.2)
 
 _KNOWN = ("already known", "already imported", "already exists", "known transaction")
+_POOR = ("insufficient funds", "insufficient balance")
 _TAKEN = ("nonce too low", "replacement transaction underpriced", "could not replace")
 
 
@@ -47,6 +48,17 @@ class Broadcast:
 def is_taken(answer: object) -> bool:
     """Whether the node has another transaction with this nonce."""
     return _says(answer, _TAKEN)
+
+
+def refusal(answer: object, sender: str, role: str) -> RpcError:
+    """Why the node did not take the bytes of a key; one that cannot pay is named with its role."""
+    if not isinstance(answer, RpcError):
+        return RpcError("the node took another hash")
+    if not _says(answer, _POOR):
+        return answer
+    poor = RpcError(f"{answer}: {sender}, the {role} key", code=answer.code, data=answer.data)
+    poor.remedy = f"send it funds: {sender}"
+    return poor
 
 
 def _says(answer: object, phrases: Sequence[str]) -> bool:

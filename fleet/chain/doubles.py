@@ -74,9 +74,14 @@ class MemorySigner:
     async def check(self, request: TxRequest) -> None:
         self._judge(request)
 
-    async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
+    async def admit(self, request: TxRequest) -> str:
         sender = self._judge(request)
         await collect(request, self._scopes.get(request.run))
+        self._judge(request)
+        return sender
+
+    async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
+        sender = await self.admit(request)
         number = next(self._count)
         tx = "0x" + keccak256(number.to_bytes(32, "big")).hex()
         meta = {"sender": sender, "role": str(request.role), "key": request.key}

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 from fleet.chain import abi, codec
 from fleet.chain.codec import Entry
+from fleet.chain.page_size import PageSize
 from fleet.chain.policy import check_text
 from fleet.chain.ports import Charge, PostedEntry, Receipt, Role, SignerPort, TxRequest
-from fleet.chain.rpc import Rpc, is_oog
+from fleet.chain.rpc import Rpc, is_too_much
 from fleet.config import GasSection
 from fleet.errors import FleetError, Refused, RpcError, TxFailed, Unreachable
 
 PAGE = 200
-"""Initial page size: 150 to 260 of the longest entries fit a usual gas cap (performance.md 2)."""
+"""Entries that a reader asks for at once; the node's own cap may be smaller."""
 PAGES = 20_000
 """Maximum pages per search: bounds a node whose log never ends."""
 
@@ -42,7 +43,6 @@ class FeedbackLog:
         gas: GasSection,
         signer: SignerPort | None = None,
         *,
-        page: int = PAGE,
         confirmations: int = 0,
         step_back_s: float = STEP_BACK_S,
     ) -> None:
@@ -50,13 +50,18 @@ class FeedbackLog:
         self._diamond = diamond
         self._gas = gas
         self._signer = signer
-        self._page = page
+        self._size = PageSize()
         self._confirmations = confirmations
         self._head = 0
         self._floor = 0
         self._gone = 0
         self._low = (0, 0.0)
         self._step_back_s = step_back_s
+
+    @property
+    def url(self) -> str:
+        """The node that is asked."""
+        return self._rpc.url
 
     def seen(self, block: int) -> None:
         """Note that our entry was mined in this block: a node below it is not believed."""
@@ -79,7 +84,7 @@ class FeedbackLog:
         """Index of the newest entry with exactly this text from this sender at or after `since`."""
         found, start = None, since
         for _ in range(PAGES):
-            entries = await self.range(start, self._page)
+            entries = await self.range(start, PAGE)
             for index, entry in enumerate(entries, start):
                 if entry.text == text and entry.sender == sender.lower():
                     found = index
@@ -119,17 +124,7 @@ class FeedbackLog:
 
     def request(self, text: str, *, run: str = "", charge: Charge = "reports") -> TxRequest:
         """The transaction that would post this text."""
-        size = len(check_text(text))
-        gas = self._gas.feedback_base + self._gas.feedback_per_byte * size
-        return TxRequest(
-            role=Role.IDENTITY,
-            to=self._diamond,
-            data=_SUBMIT.encode(text),
-            gas=gas,
-            charge=charge if run else "none",
-            run=run,
-            purpose="post",
-        )
+        return entry_request(self._diamond, self._gas, text, run=run, charge=charge)
 
     async def _places(self, since: int) -> defaultdict[bytes, deque[int]]:
         """Indices at or after `since` of our own entries, by text, oldest first."""
@@ -137,7 +132,7 @@ class FeedbackLog:
         total = await self.count()
         start = since if since <= total else 0  # the log was cleared: indices restarted
         places: defaultdict[bytes, deque[int]] = defaultdict(deque)
-        while start < total and (entries := await self.range(start, self._page)):
+        while start < total and (entries := await self.range(start, PAGE)):
             for index, entry in enumerate(entries, start):
                 if entry.sender == sender:
                     places[entry.text.encode()].append(index)
@@ -168,26 +163,48 @@ class FeedbackLog:
         self._head, self._floor = head, 0
 
     async def _range(self, start: int, count: int, block: str) -> list[Entry]:
-        """Read one page, halving it while the node lacks gas for it."""
+        """Read one page of at most the size that this node can return."""
         while True:
+            asked = min(count, self._size.entries)
             try:
-                answer = await self._rpc.eth_call(self._diamond, _RANGE.encode(start, count), block=block)
+                answer = await self._call(start, asked, block)
                 break
-            except RpcError as error:
-                # A facet that runs out of gas under its diamond looks like a revert without a reason.
-                silent = "revert" in str(error).lower() and error.data in ("", "0x")
-                if count == 1 or not (silent or is_oog(error)):
+            except (RpcError, Unreachable) as error:
+                if not is_too_much(error):
                     raise
-                count = (count + 1) // 2
-                self._page = count
-        self._page += self._page < PAGE  # grows back: the next entries may be shorter
+                self._size.failed(asked)
+                if (
+                    asked == 1 or error.retryable
+                ):  # it was silent for its whole time: the next try asks for less
+                    raise
         try:
             entries = codec.decode_feedback_range(answer)
         except codec.Malformed as error:
             raise Unreachable(f"invalid answer to feedbackRange: {error}") from None
-        if len(entries) > count:
+        if len(entries) > asked:
             raise Unreachable("feedbackRange returned more entries than requested")
+        if len(entries) == asked:
+            self._size.came_whole(asked)
         return entries
+
+    async def _call(self, start: int, count: int, block: str) -> bytes:
+        """The answer as bytes: web3's formatters take longer than everything else here (mark B7)."""
+        call = {"to": self._diamond, "data": "0x" + _RANGE.encode(start, count).hex()}
+        return await self._rpc.call_bytes("eth_call", [call, block])
+
+
+def entry_request(diamond: str, gas: GasSection, text: str, *, run: str, charge: Charge) -> TxRequest:
+    """The transaction that would post a text; Refused (rule `text`) when no log takes it."""
+    size = len(check_text(text))
+    return TxRequest(
+        role=Role.IDENTITY,
+        to=diamond,
+        data=_SUBMIT.encode(text),
+        gas=gas.feedback_base + gas.feedback_per_byte * size,
+        charge=charge if run else "none",
+        run=run,
+        purpose="post",
+    )
 
 
 def _posted(outcome: Receipt | FleetError, places: deque[int]) -> PostedEntry | FleetError:

@@ -46,10 +46,14 @@ class Judge:
         return scope
 
     async def admit(self, request: TxRequest, sender: str) -> None:
-        """Refuse what can be refused without the node, then charge the payer."""
-        if request.data[:4] != _APPROVE:  # its amount must match a price that only the node knows
+        """Refuse what can be refused without the node, charge the payer, and look again: the dial may have
+        turned meanwhile."""
+        judged = request.data[:4] != _APPROVE  # its amount must match a price that only the node knows
+        if judged:
             self.check(request, sender, None)
         await collect(request, self.scopes.get(request.run))
+        if judged:
+            self.check(request, sender, None)
 
     def check(self, request: TxRequest, sender: str, node: NodeFacts | None) -> None:
         """Check charge and policy against current facts; Refused names the rule."""

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from fleet.chain.codec import Entry
 from fleet.chain.ports import FeedbackPort
 from fleet.findings.reader import read
-from fleet.findings.recurrence import is_fixed
+from fleet.findings.records import read_record
 
 PAGE = 200
+RESOLVING = ("fixed", "verified-fixed")
+"""Kinds of records that end what was reported before them; other records are not about the finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class OwnEntries:
             if found is None:
                 return None
             if entry := next((one for one in await log.range(found, 1) if self._name(one) in names), None):
-                return OwnEntry(found, resolves=is_fixed(read(entry.text)))
+                return OwnEntry(found, resolves=read_record(read(entry.text)) is not None)
             self._upto, self._places = 0, {}
         return None
 
@@ -52,5 +54,9 @@ class OwnEntries:
             self._upto += len(entries)
 
     def _name(self, entry: Entry) -> str:
-        """The fingerprint of an entry of ours; "" for any other."""
-        return read(entry.text).fp if entry.sender.lower() in self.senders else ""
+        """The fingerprint of an entry of ours that reports or resolves a finding; "" for any other."""
+        if entry.sender.lower() not in self.senders:
+            return ""
+        parsed = read(entry.text)
+        record = read_record(parsed)
+        return parsed.fp if record is None or record.kind in RESOLVING else ""

@@ -164,6 +164,9 @@ class SignerPort(Protocol):
     async def check(self, request: TxRequest) -> None:
         """Refused when `submit` would refuse this now; nothing is charged or signed."""
 
+    async def admit(self, request: TxRequest) -> str:
+        """Judge, charge, judge again what takes no signature; return the sender. Refused, BudgetExceeded."""
+
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
         """Judge, sign, journal, broadcast, wait; Refused, TxFailed, RpcError, Unreachable."""
 
@@ -192,7 +195,7 @@ class NamesPort(Protocol):
 
 
 class FeedbackPort(Protocol):
-    """The on-chain log."""
+    """The log that findings are posted to: on chain, or a file."""
 
     def seen(self, block: int) -> None: ...
     async def head(self) -> int: ...

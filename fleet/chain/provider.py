@@ -22,7 +22,7 @@ from web3 import AsyncWeb3
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from fleet.chain.hexes import as_bytes, as_int
+from fleet.chain.hexes import as_bytes, as_int, cut_out
 from fleet.errors import RpcError, Unreachable
 from fleet.unanswered import BAD_GATEWAY, RESET, TIMED_OUT, unanswered
 from sandbox import strict_json
@@ -105,13 +105,15 @@ class NodeProvider(AsyncJSONBaseProvider):
     async def ask(self, method: str, params: Any) -> Any:
         """The `result` of one call, of any shape."""
         request = self.form_request(RPCEndpoint(method), params)
-        answer = await self._exchange(self.encode_rpc_dict(request))
-        if not isinstance(answer, dict) or answer.get("id") != request["id"]:
-            self.refuse("the id of the answer differs from the id of the request")
-        value = self.outcome(self._response(answer))
-        if isinstance(value, RpcError):
-            raise value
-        return value
+        return self._result(request, await self._exchange(self.encode_rpc_dict(request)))
+
+    async def ask_bytes(self, method: str, params: Any) -> bytes:
+        """The same of a call that is answered with data, which is not read as JSON first (mark B7)."""
+        request = self.form_request(RPCEndpoint(method), params)
+        status, raw = await self._whole(self.encode_rpc_dict(request))
+        rest, data = cut_out(raw)
+        value = as_bytes(self._result(request, self._answer(rest, status)))
+        return value if data is None else data
 
     @staticmethod
     def outcome(response: RPCResponse) -> Any:
@@ -131,7 +133,20 @@ class NodeProvider(AsyncJSONBaseProvider):
         """Raise Unreachable: the node's answer is unusable."""
         raise Unreachable(f"{self._url}: {what}", remedy=_REMEDY)
 
+    def _result(self, request: Mapping[str, Any], answer: Any) -> Any:
+        if not isinstance(answer, dict) or answer.get("id") != request["id"]:
+            self.refuse("the id of the answer differs from the id of the request")
+        value = self.outcome(self._response(answer))
+        if isinstance(value, RpcError):
+            raise value
+        return value
+
     async def _exchange(self, content: bytes) -> Any:
+        status, raw = await self._whole(content)
+        return self._answer(raw, status)
+
+    async def _whole(self, content: bytes) -> tuple[int, bytes]:
+        """Status and body of an answer that is one; Unreachable without."""
         try:
             with anyio.fail_after(self._timeout_s):
                 status, raw = await self._post(content)
@@ -145,6 +160,9 @@ class NodeProvider(AsyncJSONBaseProvider):
             raise _silent(
                 f"{self._url}: HTTP {status}", how, remedy="the node is busy or ill: try again later"
             )
+        return status, raw
+
+    def _answer(self, raw: bytes, status: int) -> Any:
         answer = self._json(raw, status)
         if status != 200 and not (isinstance(answer, dict) and "error" in answer):
             raise _final(f"{self._url}: HTTP {status}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -10,7 +11,8 @@ from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_int
 from fleet.chain.late import recursion_limit_kept
 from fleet.config import Platform
-from fleet.errors import ChainError, RpcError, Unreachable, WrongTarget
+from fleet.errors import ChainError, FleetError, RpcError, Unreachable, WrongTarget
+from fleet.unanswered import TIMED_OUT
 
 if TYPE_CHECKING:
     from web3.types import BlockIdentifier, RPCEndpoint, TxParams
@@ -49,6 +51,10 @@ class Rpc:
     async def call(self, method: str, params: Sequence[Any] = ()) -> Any:
         """The `result` of one call."""
         return await self.w3.provider.ask(method, list(params))
+
+    async def call_bytes(self, method: str, params: Sequence[Any] = ()) -> bytes:
+        """The same of one that is answered with data, however long."""
+        return await self.w3.provider.ask_bytes(method, list(params))
 
     async def batch(self, calls: Sequence[Call]) -> list[Any]:
         """Results in the order of the calls; an element that failed is an RpcError instance.
@@ -118,7 +124,7 @@ class Rpc:
                 f"no contract at {diamond} on chain {chain.id}: chain.diamond of {profile}",
                 remedy=f"fix chain.diamond in {profile}, or deploy the platform",
             )
-        if isinstance(answer, RpcError) or len(as_bytes(answer)) != 32:
+        if chain.log == "chain" and (isinstance(answer, RpcError) or len(as_bytes(answer)) != 32):
             raise WrongTarget(
                 f"the contract at {diamond} has no feedbackCount(): chain.diamond of {profile}",
                 remedy=f"point chain.diamond in {profile} at the platform's diamond",
@@ -131,3 +137,21 @@ def is_oog(error: ChainError) -> bool:
     return any(
         word in text for word in ("oog", "out of gas", "outofgas", "gas limit", "gas required exceeds")
     )
+
+
+_TOO_MUCH = re.compile(
+    r"too large|larger than|too big|size exceed|limit exceed|timed? ?out|HTTP 413", re.IGNORECASE
+)
+"""What nodes and clients say of a page with more bytes, or of a call with more work, than they take."""
+
+
+def is_too_much(error: FleetError) -> bool:
+    """Whether a read may work when it asks for less."""
+    if isinstance(error, Unreachable) and error.how == TIMED_OUT:
+        return True
+    if isinstance(error, RpcError):
+        # A facet that runs out of gas under its diamond looks like a revert without a reason.
+        silent = "revert" in str(error).lower() and error.data in ("", "0x")
+        if silent or is_oog(error):
+            return True
+    return _TOO_MUCH.search(str(error)) is not None

@@ -11,7 +11,7 @@ import anyio
 
 from fleet.backoff import Backoff
 from fleet.chain import abi, codec
-from fleet.chain.broadcast import Broadcast, is_taken
+from fleet.chain.broadcast import Broadcast, is_taken, refusal
 from fleet.chain.judge import Judge, NodeFacts
 from fleet.chain.keys import Secret, address_of
 from fleet.chain.nonces import NonceBook, SenderNonces
@@ -119,6 +119,11 @@ class Signer:
         sender = address_of(self._key(request))
         self._judge.check(request, sender, await self._judge.look(sender, [request]))
 
+    async def admit(self, request: TxRequest) -> str:
+        """Judge and charge an entry of a log that takes no signature; return its sender."""
+        await self._judge.admit(request, sender := address_of(self._key(request)))
+        return sender
+
     async def submit(self, request: TxRequest, *, check: bool = True) -> Receipt:
         """Submit one transaction and await its receipt. With `check`, status 0 raises TxFailed."""
         outcome = (await self.submit_many([request]))[0]
@@ -150,7 +155,8 @@ class Signer:
                     sent.append(error)
                 if any(isinstance(item, FleetError) for item in sent):
                     break  # a gap: later nonces could not be mined
-        return sent + [_unsent() for _ in requests[len(sent) :]]
+        unsent = ChainError("not sent: an earlier transaction of the same batch was refused")
+        return sent + [unsent for _ in requests[len(sent) :]]
 
     async def collect(self, sent: Sequence[AcceptedTx | FleetError]) -> list[Receipt | FleetError]:
         """The second half of `submit_many`, up to a receipt or the deadline."""
@@ -250,9 +256,7 @@ class Signer:
                 continue
             await self._journal.tx_done(sent.effect, "failed", {"reason": str(answer)})
             if not is_taken(answer):
-                done[place] = (
-                    answer if isinstance(answer, RpcError) else RpcError("the node took another hash")
-                )
+                done[place] = refusal(answer, sender, sent.request.role)
         return done
 
     async def _fresh(self, since: float, effects: Sequence[int]) -> None:
@@ -292,7 +296,3 @@ class Signer:
 
 
 _REGISTER = abi.FUNCTIONS["register"]
-
-
-def _unsent() -> FleetError:
-    return ChainError("not sent: an earlier transaction of the same batch was refused")

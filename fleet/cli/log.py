@@ -1,57 +1,165 @@
-"""`fleet log list`: the on-chain feedback log as it is, hostile entries included."""
+"""`fleet log`: the feedback log as it is, hostile entries included, and whether the mirror agrees with it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
 
 import anyio
 import typer
 
 from fleet.chain.feedback import PAGE, FeedbackLog
+from fleet.chain.log_choice import log_of
+from fleet.chain.ports import FeedbackPort
 from fleet.chain.rpc import Rpc
-from fleet.cli.console import Json, make_app, put, run, state, table
-from fleet.config import load_fleet, load_platform
-from fleet.errors import Unreachable
+from fleet.cli.console import Json, make_app, note, put, run, state, table
+from fleet.config import Platform, load_fleet, load_platform
+from fleet.errors import ChainError, Unreachable, UsageError
 from fleet.findings.reader import read
+from fleet.store.rows import EpochRow, LogRecord
 from fleet.text import clean
+
+Value = TypeVar("Value")
+PlatformName = Annotated[
+    str | None, typer.Option("--platform", help="Profile to read; default: the configured one.")
+]
+Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds for the whole command.")]
+COLUMNS = ("index", "at", "sender", "grammar", "severity", "text")
 
 app = make_app(group=True)
 
 
 @app.callback()
 def _group() -> None:
-    """Read the on-chain feedback log."""
+    """Read the feedback log, and check the mirror of it."""
 
 
 @app.command("list")
 def list_entries(
-    platform: Annotated[
-        str | None, typer.Option(help="Profile to read; default: the configured one.")
-    ] = None,
+    platform: PlatformName = None,
     last: Annotated[int, typer.Option(min=1, max=100_000, help="Show the last N entries.")] = 50,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the whole command.")] = 60.0,
+    epoch: Annotated[
+        int | None, typer.Option(min=0, help="Show this epoch of the mirror: what was there before a clear.")
+    ] = None,
+    timeout: Timeout = 60.0,
     as_json: Json = False,
 ) -> None:
     """Show the newest entries, oldest first."""
     profile, _ = load_platform(platform or load_fleet().platform, state())
 
     async def fetch() -> list[dict[str, Any]]:
-        async with Rpc(profile.chain.rpc) as rpc:
-            await rpc.check_target(profile)
-            log = FeedbackLog(rpc, profile.chain.diamond, profile.gas)
-            try:
-                with anyio.fail_after(timeout):
-                    return await _tail(log, last)
-            except TimeoutError:
-                why = f"{rpc.url}: reading the last {last} entries took longer than {timeout:g} s"
-                raise Unreachable(why, remedy="ask for fewer with --last, or wait with --timeout") from None
+        if epoch is not None:
+            return await _mirrored(profile, epoch, last)
+        async with _log(profile) as log:
+            return await _timely(lambda: _tail(log, last), timeout, f"reading the last {last} entries", log)
 
     rows = run(fetch)
-    columns = ("index", "at", "sender", "grammar", "severity", "text")
-    put(rows, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in rows)))
+    put(rows, as_json=as_json, text=lambda: table(COLUMNS, ([row[c] for c in COLUMNS] for row in rows)))
 
 
-async def _tail(log: FeedbackLog, last: int) -> list[dict[str, Any]]:
+@app.command("verify")
+def verify(platform: PlatformName = None, timeout: Timeout = 60.0, as_json: Json = False) -> None:
+    """Check the mirror: its hash chain against itself, and samples of it against the log.
+
+    Exit status 1 when something differs.
+    """
+    profile, _ = load_platform(platform or load_fleet().platform, state())
+    found = run(lambda: _verified(profile, timeout))
+    put(found, as_json=as_json, text=lambda: _say(found))
+    if found["differs"]:
+        raise typer.Exit(1)
+
+
+async def _verified(profile: Platform, timeout: float) -> dict[str, Any]:
+    from fleet.app.journal import known_journal  # SQLAlchemy, which `list` does without
+    from fleet.triage.mirror_check import compare
+
+    journal = await known_journal(state())
+    if journal is None:
+        raise UsageError("nothing is mirrored here yet", remedy="fleet worklist")
+    async with journal:
+        name = profile.chain.log_name
+        held = _of(await journal.epochs(), name)
+        rows = [asdict(one) | {"broken_at": await journal.first_broken(one.epoch)} for one in held]
+        moved = [asdict(one) for one in await journal.rewinds() if one.log in (name, "")]
+        chain: dict[str, Any] | None = None
+        try:
+            if held:
+                async with _log(profile) as log:
+                    at = held[-1]
+                    looked = _timely(
+                        lambda: compare(log, journal, at.epoch, at.entries), timeout, "comparing", log
+                    )
+                    chain = asdict(await looked)
+        except (Unreachable, ChainError) as error:
+            note(f"the log was not compared: {error}")
+    bad = any(row["broken_at"] is not None for row in rows)
+    differs = bad or (chain is not None and chain["differs"] is not None)
+    return {"log": name, "epochs": rows, "rewinds": moved, "compared": chain, "differs": differs}
+
+
+def _say(found: dict[str, Any]) -> None:
+    for row in found["epochs"]:
+        broken = row["broken_at"]
+        state_of = "whole" if broken is None else f"broken at index {broken}"
+        print(
+            clean(f"epoch {row['epoch']} ({row['why'] or 'unnamed'}): {row['entries']} entries, {state_of}")
+        )
+    for row in found["rewinds"]:
+        what = (
+            "a clear was undone" if row["back"] else f"{row['gone']} entries from {row['index']} on replaced"
+        )
+        print(clean(f"{row['at']} reorganisation in epoch {row['epoch']}: {what}"))
+    if (seen := found["compared"]) is None:
+        print("not compared with the log")
+    elif seen["differs"] is not None:
+        print(f"the log differs from index {seen['differs']} on ({seen['counted']} entries there)")
+    else:
+        print(f"the log agrees: {seen['checked']} of {seen['mirrored']} entries compared")
+
+
+def _of(epochs: Iterable[EpochRow], name: str) -> list[EpochRow]:
+    """The epochs of one log; a journal older than the names holds only one log."""
+    return [one for one in epochs if one.log in (name, "")]
+
+
+async def _mirrored(profile: Platform, epoch: int, last: int) -> list[dict[str, Any]]:
+    from fleet.app.journal import known_journal  # SQLAlchemy, which the log itself does without
+
+    journal = await known_journal(state())
+    if journal is None:
+        raise UsageError("nothing is mirrored here yet", remedy="fleet worklist")
+    async with journal:
+        held = {one.epoch: one.entries for one in _of(await journal.epochs(), profile.chain.log_name)}
+        if epoch not in held:
+            known = ", ".join(map(str, held)) or "none"
+            raise UsageError(f"the mirror of this log has no epoch {epoch}; it has {known}")
+        entries = await journal.mirror_since(epoch, max(0, held[epoch] - last))
+    return [_shown(one.index, one) for one in entries]
+
+
+@asynccontextmanager
+async def _log(profile: Platform) -> AsyncIterator[FeedbackPort]:
+    """The log of a platform, without a signer."""
+    async with Rpc(profile.chain.rpc) as rpc:
+        if profile.chain.log_file(state()) is None:
+            await rpc.check_target(profile)
+        yield log_of(profile, state(), rpc)
+
+
+async def _timely(act: Callable[[], Awaitable[Value]], seconds: float, what: str, log: FeedbackPort) -> Value:
+    try:
+        with anyio.fail_after(seconds):
+            return await act()
+    except TimeoutError:
+        where = log.url if isinstance(log, FeedbackLog) else "the log"
+        why = f"{where}: {what} took longer than {seconds:g} s"
+        raise Unreachable(why, remedy="ask for fewer with --last, or wait with --timeout") from None
+
+
+async def _tail(log: FeedbackPort, last: int) -> list[dict[str, Any]]:
     """At most as many entries as the log counted at first; each page brings at least one."""
     total = await log.count()
     index = max(0, total - last)
@@ -61,17 +169,18 @@ async def _tail(log: FeedbackLog, last: int) -> list[dict[str, Any]]:
         if not entries:
             why = f"the log ends at entry {index}, short of its own count of {total}"
             raise Unreachable(why, remedy="try again: it may have been cleared meanwhile")
-        for entry in entries:
-            said = read(entry.text)
-            rows.append(
-                {
-                    "index": index,
-                    "at": entry.timestamp,
-                    "sender": entry.sender,
-                    "grammar": said.grammar,
-                    "severity": said.severity,
-                    "text": clean(entry.text, limit=2048),
-                }
-            )
-            index += 1
+        rows += [_shown(at, entry) for at, entry in enumerate(entries, index)]
+        index += len(entries)
     return rows
+
+
+def _shown(index: int, entry: LogRecord) -> dict[str, Any]:
+    said = read(entry.text)
+    return {
+        "index": index,
+        "at": entry.timestamp,
+        "sender": entry.sender,
+        "grammar": said.grammar,
+        "severity": said.severity,
+        "text": clean(entry.text, limit=2048),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -35,6 +36,9 @@ class ChainSection(Section):
     """Chain id; a node that answers another one is refused before anything is signed."""
     diamond: Address
     """The EIP-2535 diamond that holds names, metadata and the feedback log."""
+    log: Annotated[str, StringConstraints(pattern=r"^(chain|file:[A-Za-z0-9][A-Za-z0-9_-]{0,63})$")] = "chain"
+    """Where findings are posted: `chain` is the diamond's feedback log; `file:NAME` is the append-only file
+    `logs/NAME.jsonl` in the state directory, for a platform without one."""
     token: Address | Literal[""] = ""
     """ERC-20 that registration is paid in; leave it out where names are free."""
     confirmations: int = Field(default=0, ge=0)
@@ -45,6 +49,15 @@ class ChainSection(Section):
     At least `confirmations`: anything deeper counts as final."""
     max_gas_price_gwei: int = Field(default=50, gt=0)
     """A node that asks for more is refused (platform-facts 1.5)."""
+
+    @property
+    def log_name(self) -> str:
+        """The log in the journal: "<chain id>:<contract>", or "file:<name>"."""
+        return f"{self.id}:{self.diamond.lower()}" if self.log == "chain" else self.log
+
+    def log_file(self, state: Path) -> Path | None:
+        """The file of the log in this state directory; None when it is on chain."""
+        return None if self.log == "chain" else state / "logs" / f"{self.log.removeprefix('file:')}.jsonl"
 
     @field_validator("ws")
     @classmethod
@@ -92,6 +105,11 @@ class WebSection(Section):
     """Header that carries the call token."""
     hosts: tuple[str, ...] = ()
     """More `host:port` pairs that tools may fetch; site, face and proxy are always included."""
+    version: (
+        Annotated[str, StringConstraints(pattern=r"^(\{site\}|\{proxy\})?/[!-~]{0,200}$")] | Literal[""]
+    ) = ""
+    """Document that names the build and changes only with it, such as `{site}/version.json`: when it changes,
+    open items are run again. Without it the site's own ETag is looked at."""
     controls: tuple[HttpUrl, ...] = ()
     """Pages of other hosts: one must answer before this platform is reported down. No findings about them."""
     patience_s: float = Field(default=7.0, ge=0.1, le=600)
@@ -109,6 +127,14 @@ class WebSection(Section):
         """`act_paths` as URLs."""
         bases = {"{site}": self.site.rstrip("/"), "{proxy}": self.proxy.rstrip("/")}
         return tuple(_filled(path, bases) for path in self.act_paths)
+
+    @property
+    def version_url(self) -> str:
+        """`version` as a URL; without one the site; "" without a site."""
+        if not self.version:
+            return self.site
+        bases = {"{site}": self.site.rstrip("/"), "{proxy}": self.proxy.rstrip("/")}
+        return _filled(self.version if self.version[0] == "{" else "{site}" + self.version, bases)
 
     @property
     def unstated(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from fleet.store.tables.budget import SpendingTables
 from fleet.store.tables.effects import Effects
 from fleet.store.tables.findings import Findings
 from fleet.store.tables.history import History, HistoryTables
+from fleet.store.tables.items import Items
 from fleet.store.tables.mirror import Mirror
 from fleet.store.tables.queue import QueueTables
 from fleet.store.tables.retention import Keep
@@ -28,7 +29,9 @@ __all__ = ["MEMORY", "Journal"]
 URLS = ("postgresql://", "postgres://")
 
 
-class Journal(Runs, QueueTables, Effects, Findings, SpendingTables, Mirror, History, HistoryTables, Keep):
+class Journal(
+    Runs, QueueTables, Effects, Findings, SpendingTables, Mirror, Items, History, HistoryTables, Keep
+):
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.
 
     Raises FleetError only: ConfigError (damaged, read-only, newer), TryAgain (locked, disk full),

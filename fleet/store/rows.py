@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 RunState = Literal["queued", "running", "settling", "ended"]
 EffectKind = Literal["key", "name", "stipend", "tx", "post", "jail"]
@@ -143,6 +143,17 @@ class FindingRow:
     at: str = ""
 
 
+class LogRecord(Protocol):
+    """One entry as a log's reader returns it: unverified claims. `timestamp` in Unix seconds."""
+
+    @property
+    def sender(self) -> str: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One entry as on chain; all three fields are unverified claims. `timestamp` in Unix seconds."""
@@ -165,6 +176,41 @@ class MirroredEntry:
     """SHA-256 over the previous entry's digest and this entry: a changed past is detected."""
 
 
+RawEntry: TypeAlias = tuple[int, str, int, bytes]
+"""(index, sender, timestamp, text as UTF-8 with surrogates): an entry of the mirror, for bulk readers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRow:
+    """One stretch of one log, between two times that it was cleared.
+
+    `log` names the log, "" in a journal that is older than the names; `why` says what began the epoch:
+    `first`, `cleared`, `another log`. `entries` are mirrored.
+    """
+
+    epoch: int
+    since: str
+    log: str
+    why: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewindRow:
+    """A reorganisation, as the mirror met it: from `index` on, `gone` entries were replaced by `new` ones.
+
+    `index` 0 with `back` set: a clear was undone, and the log went on in the epoch before.
+    """
+
+    at: str
+    log: str
+    epoch: int
+    index: int
+    gone: int
+    new: int
+    back: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRow:
     """What one healthy look measured: quantiles in ascending order, of a control too if there was one.
@@ -176,4 +222,59 @@ class SampleRow:
     own: tuple[float, ...]
     control: tuple[float, ...] = ()
     build: str = ""
+    at: str = ""
+
+
+DecisionKind = Literal[
+    "fixed", "dismiss", "snooze", "reopen", "severity", "merge", "split", "link", "unlink", "undo"
+]
+QUEUED = -2
+"""`entry` of a decision that is to be published and is not on the log yet."""
+LinkKind = Literal["duplicate", "same-cause", "follows-from", "regression-of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRow:
+    """What a person decided about one item; never changed, reversed only by an `undo`.
+
+    `item` is a fingerprint (12 hex digits), `other` the second one of merge, link and unlink. `until` (ISO,
+    "": for good) ends a dismissal or a snooze. `undoes` is the `name` of the reversed decision. `name` is
+    made from the content (fleet/findings/records.py), so that the log and the journal agree on it. `entry` is
+    its index on the log once published, else -1, or QUEUED.
+    """
+
+    item: str
+    kind: DecisionKind
+    reason: str
+    who: str
+    at: str
+    platform: str = ""
+    name: str = ""
+    until: str = ""
+    severity: str = ""
+    other: str = ""
+    link: LinkKind | Literal[""] = ""
+    undoes: str = ""
+    entry: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRow:
+    """One item as the last triage pass left it, for re-runs. `state` is one of fleet/triage/life.py.
+
+    `persona` is the one that reported it, `names` all its fingerprints. `repro` is the text of its calls,
+    empty when none is runnable or when no entry of the fleet's own has one: a stranger's is never here.
+    `trusted`: an address of the fleet reported it; nothing else is ever run again.
+    """
+
+    fingerprint: str
+    state: str
+    severity: str
+    surface: str
+    title: str
+    persona: str
+    repro: str
+    names: tuple[str, ...] = ()
+    since: str = ""
+    trusted: bool = False
     at: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import randbelow
 
 import pytest
 
@@ -36,7 +37,8 @@ class Till:
     diamond: str
 
     def register(self, charge: Charge = "writes") -> TxRequest:
-        data = abi.FUNCTIONS["register"].encode(f"qa-{RUN}-1")
+        name = f"qa-{RUN}-{1000 + randbelow(9000)}"  # others use this chain too, and keep their names
+        data = abi.FUNCTIONS["register"].encode(name)
         return TxRequest(
             role=Role.THROWAWAY, to=self.diamond, gas=GAS, charge=charge, data=data, run=RUN, key=LABEL
         )

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import anyio
 import pytest
+from web3.types import RPCEndpoint, RPCRequest
 
 from fleet.chain import feedback
 from fleet.chain.codec import Entry
@@ -40,11 +41,11 @@ class NarrowNode(NodeProvider):
     gas = 1_500_000
     pages: list[int]
 
-    async def ask(self, method: str, params: Any) -> Any:
+    def form_request(self, method: RPCEndpoint, params: Any = None) -> RPCRequest:
         if method == "eth_call" and params[0]["data"].startswith("0xcd1f7306"):
             self.pages.append(int(params[0]["data"][74:], 16))
             params = [{**params[0], "gas": hex(self.gas)}, *params[1:]]
-        return await super().ask(method, params)
+        return super().form_request(method, params)
 
 
 @asynccontextmanager

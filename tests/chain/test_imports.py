@@ -9,6 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.files import save
+from tests.cli.test_worklist_command import own
+from tests.e2e.test_log_list import PROFILE, Node, serving
+
+FIRST = "1970-01-01T00:00:01Z"
+"""When the entries of that node were written."""
 COMMANDS = {
     "--help": 0,
     "version": 0,
@@ -17,7 +24,7 @@ COMMANDS = {
     "worklist": 0,
     "personas check": 0,
     "personas list": 0,
-    "runs list": 2,  # there is no journal yet
+    "runs list": 0,
     "runs prune --help": 0,
     "config check": 2,  # there is no devnet yet
 }
@@ -47,6 +54,26 @@ def test_a_command_that_does_not_touch_the_chain_imports_no_web3(command: str, t
     )
     assert done.returncode == COMMANDS[command], done.stderr
     assert done.stderr.splitlines()[-1].strip() == "heavy:"
+
+
+@pytest.mark.parametrize("command", ["worklist", f"findings show {'a' * 12}"])
+def test_a_list_that_is_current_is_shown_without_web3(command: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    node = Node(2, lambda start, count: count)
+    save(
+        tmp_path, [own(1, "a finding", fingerprint="a" * 12)], WorklistHeader(as_of=LogPosition(0, 2, FIRST))
+    )
+    (tmp_path / "devnet").mkdir()
+    with serving(node) as url:
+        (tmp_path / "devnet" / "liar.toml").write_text(PROFILE.format(url=url))
+        program = PROGRAM.format(words=command.split(), heavy=HEAVY)
+        environment = os.environ | {"STATE_DIRECTORY": str(tmp_path), "QA_FLEET_PLATFORM": "liar"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=100
+        )
+    assert (done.returncode, done.stderr.strip()) == (0, "heavy:")
+    assert "a finding" in done.stdout
+    assert node.asked == ([(1, 1)] if command == "worklist" else [])
 
 
 def test_a_client_of_a_node_does() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.chain.hexes import cut_out
 from fleet.chain.rpc import Rpc
 from fleet.config import Platform, parse
 from fleet.errors import RpcError, Unreachable, WrongTarget
@@ -214,6 +215,56 @@ async def test_view_that_answers_nonsense(answer: bytes) -> None:
             await rpc.view("0x" + "11" * 20, "feedbackCount")
 
 
+@pytest.mark.parametrize(
+    ("raw", "data"),
+    [
+        (b'{"id":1,"result":"0x00fF"}', b"\x00\xff"),
+        (b'{"result":"0x","id":1}', b""),
+        (b'{"id": 1, "result": "0x00ff"}', None),
+        (b'{"id":1,"result":"0x0"}', None),
+        (b'{"id":1,"result":"0x00 ff"}', None),
+        (b'{"id":1,"result":"0x00ff', None),
+        (b'{"id":1,"result":"0xaa","result":"0xbb"}', None),
+        (b'{"id":1,"result":"0xaa","\\u0072esult":"0xbb"}', None),
+        (b'{"id":1,"error":"\\"result":"0xaa"}', None),
+        (b'{"id":1,"result":"0xaa","x":"' + b" " * 2_000 + b'"}', None),
+        (b" " * 2_000 + b'{"id":1,"result":"0xaa"}', None),
+    ],
+)
+async def test_data_is_cut_out_only_where_json_would_find_it(raw: bytes, data: bytes | None) -> None:
+    rest, found = cut_out(raw)
+    assert found == data
+    if data is None:
+        assert rest == raw
+    else:
+        assert json.loads(rest) | {"result": f"0x{data.hex()}"} == json.loads(raw.lower())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"jsonrpc":"2.0","id":$ID,"result":"0x1"}',
+        b'{"jsonrpc":"2.0","id":"$ID","result":"0xaa"}',
+        b'{"jsonrpc":"2.0","id":$ID,"result":"0xaa"',
+        b'{"jsonrpc":"2.0","id":$ID,"result":"0xaa"} {}',
+        b'{"jsonrpc":"2.0","id":$ID,"x":{"result":"0xaa"}}',
+        b'[{"jsonrpc":"2.0","id":$ID,"result":"0xaa"}]',
+        b'{"jsonrpc":"2.0","id":$ID,"result":"0xaa","x":1e999}',
+    ],
+)
+async def test_data_in_an_answer_that_is_none_is_unreachable(content: bytes) -> None:
+    async with serving(body(content)) as url, Rpc(url) as rpc:
+        with pytest.raises(Unreachable):
+            await rpc.call_bytes("eth_call")
+
+
+async def test_an_error_is_raised_whatever_data_is_with_it() -> None:
+    content = b'{"jsonrpc":"2.0","id":$ID,"result":"0xaa","error":{"code":3,"message":"no"}}'
+    async with serving(body(content)) as url, Rpc(url) as rpc:
+        with pytest.raises(RpcError):
+            await rpc.call_bytes("eth_call")
+
+
 def platform(url: str, **chain: object) -> Platform:
     values = {"rpc": url, "id": 31337, "diamond": "0x" + "11" * 20} | chain
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
@@ -256,10 +307,11 @@ async def test_target_that_is_away_is_unreachable_and_not_wrong() -> None:
     assert not isinstance(caught.value, WrongTarget)
 
 
-def test_only_one_module_of_the_room_imports_the_http_client() -> None:
+def test_only_two_modules_of_the_room_import_the_http_client() -> None:
+    """The provider of web3, and the question where the log ends, which is asked without web3."""
     room = Path(__file__).parents[2] / "fleet" / "chain"
-    users = [path.name for path in room.glob("*.py") if "import httpx" in path.read_text()]
-    assert users == ["provider.py"]
+    users = {path.name for path in room.glob("*.py") if "import httpx" in path.read_text()}
+    assert users == {"log_end.py", "provider.py"}
 
 
 @pytest.mark.parametrize(

@@ -159,9 +159,9 @@ async def test_not_mined_in_time_stays_open(chain: Chain) -> None:
 
 
 async def test_status_zero_names_the_reason(kit: Kit, tmp_path: Path) -> None:
-    await minted(kit, tmp_path, "qa-ab12-1")
+    await minted(kit, tmp_path, "qa-ab12-162")  # a name that no other test takes: it stays
     with pytest.raises(TxFailed, match="name taken") as caught:
-        await kit.signer.submit(register(kit, "qa-ab12-1"))
+        await kit.signer.submit(register(kit, "qa-ab12-162"))
     assert caught.value.kind == "reverted"
     assert caught.value.gas_used > 21_000
     status, data = kit.journal.ends[max(kit.journal.ends)]
@@ -176,7 +176,8 @@ async def test_out_of_gas_is_told_apart(kit: Kit) -> None:
 async def test_empty_sponsor_is_the_nodes_refusal(chain: Chain) -> None:
     async with Rpc(chain.rpc.url) as rpc:
         kit = await make_kit(chain, rpc, wealth=1000)
-        with pytest.raises(RpcError, match=re.compile("insufficient", re.I)):
+        named = re.compile(f"insufficient funds.*{address_of(kit.identity)}, the identity key", re.I)
+        with pytest.raises(RpcError, match=named):
             await kit.signer.submit(kit.post("no money"))
         assert kit.journal.ends[1][0] == "failed"
 
@@ -326,8 +327,24 @@ async def test_only_the_diamonds_word_about_our_own_key_mints(
 
     async with Embroiders(chain.rpc.url) as rpc:
         kit = await make_kit(chain, rpc)
-        token = await minted(kit, tmp_path, "qa-ab12-1")
-        assert kit.signer._judge.scopes["ab12"].minted == {token: "qa-ab12-1"}
+        token = await minted(kit, tmp_path, "qa-ab12-329")
+        assert kit.signer._judge.scopes["ab12"].minted == {token: "qa-ab12-329"}
+
+
+async def test_what_is_admitted_is_charged_and_then_judged_again(kit: Kit, tmp_path: Path) -> None:
+    kit.signer.open_run(kit.wallet(tmp_path).scope)
+    request = kit.post("x", run="ab12", charge="reports")
+    assert await kit.signer.admit(request) == address_of(kit.identity)
+    assert kit.purse.spent == ["reports"]
+
+    async def spend(unit: str) -> int:
+        kit.dial.word = "stop"
+        return 0
+
+    kit.purse.spend = spend  # type: ignore[method-assign]
+    with pytest.raises(Refused) as caught:
+        await kit.signer.admit(request)
+    assert caught.value.rule == "stop"
 
 
 async def test_unknown_bytes_are_not_settled(kit: Kit) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import anyio
 import anyio.lowlevel
-from sqlalchemy import CursorResult, Executable, Insert, Row, ScalarResult, Select, Table
+from sqlalchemy import CursorResult, Executable, Insert, Row, ScalarResult, Select, Table, insert
 
 from fleet.store import failpoints
 
@@ -69,6 +69,15 @@ class Database(ABC):
         """
         found: Iterable[Any] = await connection.scalars(statement, rows)
         return found
+
+    async def append_many(self, connection: Any, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
+        """Within a write: insert rows of all columns of a table, in order; texts are `plain` already."""
+        names = table.columns.keys()
+        await self.insert_many(
+            connection,
+            insert(table).returning(*table.primary_key),
+            [dict(zip(names, row, strict=True)) for row in rows],
+        )
 
     @abstractmethod
     async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:

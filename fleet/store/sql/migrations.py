@@ -13,7 +13,10 @@ from fleet.errors import ConfigError
 from fleet.store.sql.schema import (
     BUDGET,
     DAYS,
+    DECISIONS,
     EFFECTS,
+    EPOCHS,
+    ITEMS,
     META,
     METADATA,
     RESERVES,
@@ -114,6 +117,14 @@ def _discovered(connection: Connection) -> None:
     _add(connection, RUNS.c.discovered)
 
 
+def _items(connection: Connection) -> None:
+    """Version 8: decisions, items, and which log an epoch belongs to."""
+    _add(connection, EPOCHS.c.log)
+    _add(connection, EPOCHS.c.why)
+    DECISIONS.create(connection)
+    ITEMS.create(connection)
+
+
 def _add(connection: Connection, column: Column[Any]) -> None:
     words = CreateColumn(column).compile(dialect=connection.dialect)
     connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
@@ -126,5 +137,6 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     5: _kinds,
     6: _samples,
     7: _discovered,
+    8: _items,
 }
 """The steps that migrate a journal from the previous version."""

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
 
 
@@ -190,7 +190,17 @@ LOG = Table(
     sqlite_strict=True,
 )
 
-EPOCHS = Table("epochs", METADATA, Column("epoch", _Id, primary_key=True), _text("since"), sqlite_strict=True)
+EPOCHS = Table(
+    "epochs",
+    METADATA,
+    Column("epoch", _Id, primary_key=True),
+    _text("since"),
+    _text("log", ""),
+    _text("why", ""),
+    sqlite_strict=True,
+)
+"""An epoch is one stretch of one log, between two times that it was cleared. `log` names the log (chain and
+contract, or a file), `why` what began the epoch."""
 
 HISTORY = Table(
     "history",
@@ -216,3 +226,34 @@ SAMPLES = Table(
     sqlite_strict=True,
 )
 """What each look measured, by its quantiles: enough for a rank test."""
+
+DECISIONS = Table(
+    "decisions",
+    METADATA,
+    Column("decision_id", _Id, primary_key=True),
+    Column("name", Words, nullable=False, unique=True),
+    _text("platform"),
+    _text("item"),
+    _text("kind"),
+    _text("data"),
+    _text("reason"),
+    _text("who"),
+    _text("at"),
+    _int("entry", "-1"),
+    Index("decisions_by_platform", "platform", "decision_id"),
+    sqlite_strict=True,
+)
+"""What persons decided about items; append-only. `entry` is its index on the log once it was published."""
+
+ITEMS = Table(
+    "items",
+    METADATA,
+    _text("platform"),
+    _text("fingerprint"),
+    _text("state"),
+    _text("data"),
+    _text("at"),
+    PrimaryKeyConstraint("platform", "fingerprint"),
+    sqlite_strict=True,
+)
+"""The items of the last triage pass, for rooms below triage (re-runs); derived, never a source."""

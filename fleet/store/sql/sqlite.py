@@ -91,6 +91,12 @@ class SqliteDatabase(Database):
             found += answer.scalars()
         return found
 
+    async def append_many(
+        self, connection: ThreadConnection, table: Table, rows: Sequence[tuple[object, ...]]
+    ) -> None:
+        statement = str(sqlite.insert(table).compile(dialect=sqlite.dialect()))
+        connection.near.exec_driver_sql(statement, list(rows))
+
     async def rows(self, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
         async def work(connection: Connection) -> Sequence[AnyRow]:
             return (await connection.execute(statement)).all()

@@ -1,22 +1,33 @@
-"""The mirror of the log on chain: append-only, in epochs, hash-chained."""
+"""The mirror of the logs: entries by epoch and index, hash-chained.
+
+Rows are appended; only a reorganisation of the chain replaces some, in one transaction, and is recorded
+(`epochs.py`).
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, TypeAlias
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import Select, delete, func, select
 
 from fleet.errors import ChainError
-from fleet.store.rows import LogEntry, MirroredEntry
+from fleet.store.rows import LogRecord, MirroredEntry, RawEntry
 from fleet.store.sql.database import AnyRow, Connection
-from fleet.store.sql.schema import EPOCHS, LOG
-from fleet.store.tables.base import INT_MAX, TableGroup, plain
+from fleet.store.sql.schema import LOG
+from fleet.store.tables.base import INT_MAX, plain
+from fleet.store.tables.epochs import Epochs, newest_of
+
+CHUNK = 20_000
+"""Entries of one read of `mirror_chunks`: about 10 MB of usual ones."""
+
+_LogRow: TypeAlias = tuple[int, int, str, int, bytes, str]
+"""The columns of LOG, in their order."""
 
 
-class Mirror(TableGroup):
-    async def mirror(self, epoch: int, start_index: int, entries: Sequence[LogEntry]) -> int:
+class Mirror(Epochs):
+    async def mirror(self, epoch: int, start_index: int, entries: Sequence[LogRecord]) -> int:
         """Append entries read from `start_index` on, and return how many were new.
 
         Repeated entries are accepted. ValueError when entries are missing in between, ChainError
@@ -24,40 +35,58 @@ class Mirror(TableGroup):
         """
 
         async def work(c: Connection) -> int:
-            now, upto = await _cursor(c)
-            if epoch != now:
-                raise ChainError(f"epoch {epoch} of the log is over; it is {now} now")
+            upto = await _upto(c, epoch)
             if start_index > upto or start_index < 0:
                 raise ValueError(f"entries {upto} to {start_index - 1} of the log are missing")
             known = await _digests(c, epoch, start_index - 1)
-            digest = known.get(start_index - 1, "")
-            fresh = []
-            for index, entry in enumerate(entries, start_index):
-                row = _values(epoch, index, entry)
-                digest = row["digest"] = _chain(digest, row)
-                if known.get(index, digest) != digest:
+            rows = _rows(epoch, start_index, entries, known.get(start_index - 1, ""))
+            new = upto - start_index
+            for _, index, *_, digest in rows[:new]:
+                if known[index] != digest:
                     raise ChainError(f"entry {index} of the log differs from the one read before")
-                if index >= upto:
-                    fresh.append(row)
-            if fresh:
-                await c.execute(insert(LOG), fresh)
-            return len(fresh)
+            return await self._append(c, rows[new:])
 
         return await self._db.write("log.mirror", work)
 
-    async def mirror_cursor(self) -> tuple[int, int]:
-        """(epoch, index of the next entry to read)."""
-        return await self._db.read(_cursor)
+    async def rewind(self, epoch: int, index: int, entries: Sequence[LogRecord], *, tip: str) -> int:
+        """Replace the entries of an epoch from `index` on, in one transaction, and record that.
 
-    async def new_epoch(self) -> int:
-        """The log on chain was cleared: indices restart at 0; the old mirror is kept."""
+        Returns how many are new. `tip` is the digest of the last entry when the difference was found:
+        ChainError when it is another one by now.
+        """
 
         async def work(c: Connection) -> int:
-            epoch = (await _cursor(c))[0] + 1
-            await c.execute(insert(EPOCHS).values(epoch=epoch, since=self._now()))
-            return epoch
+            upto = await _upto(c, epoch)
+            known = await _digests(c, epoch, min(index, upto) - 1)
+            if index > upto or known.get(upto - 1, "") != tip:
+                raise ChainError("another process has mirrored the log meanwhile")
+            await c.execute(delete(LOG).where(LOG.c.epoch == epoch, LOG.c.index >= index))
+            rows = _rows(epoch, index, entries, known.get(index - 1, ""))
+            await self._note_rewind(c, epoch, index, gone=upto - index, new=len(rows))
+            return await self._append(c, rows)
 
-        return await self._db.write("log.epoch", work)
+        return await self._db.write("log.rewind", work)
+
+    async def mirror_cursor(self) -> tuple[int, int]:
+        """(epoch, index of the next entry to read) of the epoch that began last, of whatever log."""
+
+        async def work(c: Connection) -> tuple[int, int]:
+            epoch = await newest_of(c, None) or 0
+            return epoch, await _next(c, epoch)
+
+        return await self._db.read(work)
+
+    async def mirror_of(self, log: str) -> tuple[int, int, str] | None:
+        """(epoch, next index, digest of the last entry) of one log; None when it was never followed."""
+
+        async def work(c: Connection) -> tuple[int, int, str] | None:
+            epoch = await newest_of(c, log)
+            if epoch is None:
+                return None
+            upto = await _next(c, epoch)
+            return epoch, upto, (await _digests(c, epoch, upto - 1)).get(upto - 1, "")
+
+        return await self._db.read(work)
 
     async def entries(self, epoch: int | None = None) -> list[MirroredEntry]:
         """Mirrored entries of one epoch, or of all, in order."""
@@ -66,11 +95,66 @@ class Mirror(TableGroup):
             statement = statement.where(LOG.c.epoch == epoch)
         return [_row(row) for row in await self._db.rows(statement)]
 
+    async def mirror_since(self, epoch: int, index: int, limit: int | None = None) -> list[MirroredEntry]:
+        """Entries of one epoch from an index on, in order; at most `limit`."""
+        statement = select(LOG).where(LOG.c.epoch == epoch, LOG.c.index >= index).order_by(LOG.c.index)
+        return [_row(row) for row in await self._db.rows(statement.limit(limit))]
 
-async def _cursor(c: Connection) -> tuple[int, int]:
-    epoch = await c.scalar(select(func.max(EPOCHS.c.epoch))) or 0
+    async def mirror_digest(self, epoch: int, index: int) -> str:
+        """The digest of one entry, "" when it is not mirrored: it covers all entries before it."""
+        rows = await self._db.rows(select(LOG.c.digest).where(LOG.c.epoch == epoch, LOG.c.index == index))
+        return str(rows[0][0]) if rows else ""
+
+    async def mirror_chunks(
+        self, epoch: int, index: int = 0, size: int = CHUNK
+    ) -> AsyncIterator[Sequence[RawEntry]]:
+        """The same as rows, for a reader of a million: a chunk of at most `size` at a time.
+
+        Each chunk is a transaction of its own: a reader notices a rewind by `mirror_digest`.
+        """
+        while found := await self._db.rows(_raw(epoch, index, size)):
+            yield found
+            index = found[-1][0] + 1
+
+    async def first_broken(self, epoch: int) -> int | None:
+        """The first index of an epoch that is missing or whose digest is not its own; None when all hold."""
+        index, digest = 0, ""
+        while found := await self._db.rows(_whole(epoch, index)):
+            for _, at, sender, timestamp, text, held in found:
+                digest = chained(digest, epoch, index, sender, timestamp, text)
+                if (at, held) != (index, digest):
+                    return index
+                index += 1
+        return None
+
+    async def _append(self, c: Connection, rows: Sequence[_LogRow]) -> int:
+        if rows:
+            await self._db.append_many(c, LOG, rows)
+        return len(rows)
+
+
+def _whole(epoch: int, index: int) -> Select[*tuple[Any, ...]]:
+    found = select(LOG).where(LOG.c.epoch == epoch, LOG.c.index >= index)
+    return found.order_by(LOG.c.index).limit(CHUNK)
+
+
+def _raw(epoch: int, index: int, size: int) -> Select[*tuple[Any, ...]]:
+    columns = (LOG.c.index, LOG.c.sender, LOG.c.timestamp, LOG.c.text)
+    found = select(*columns).where(LOG.c.epoch == epoch, LOG.c.index >= index)
+    return found.order_by(LOG.c.index).limit(size)
+
+
+async def _upto(c: Connection, epoch: int) -> int:
+    """The next index of an epoch that is its log's newest; ChainError for another one."""
+    now = await newest_of(c, epoch=epoch)
+    if epoch != now:
+        raise ChainError(f"epoch {epoch} of the log is over; it is {now} now")
+    return await _next(c, epoch)
+
+
+async def _next(c: Connection, epoch: int) -> int:
     last = await c.scalar(select(func.max(LOG.c.index)).where(LOG.c.epoch == epoch))
-    return epoch, 0 if last is None else last + 1
+    return 0 if last is None else int(last) + 1
 
 
 async def _digests(c: Connection, epoch: int, start: int) -> dict[int, str]:
@@ -78,19 +162,20 @@ async def _digests(c: Connection, epoch: int, start: int) -> dict[int, str]:
     return {row[0]: row[1] for row in await c.execute(statement)}
 
 
-def _values(epoch: int, index: int, entry: LogEntry) -> dict[str, Any]:
-    return {
-        "epoch": epoch,
-        "index": index,
-        "sender": plain(entry.sender),
-        "timestamp": max(0, min(entry.timestamp, INT_MAX)),
-        "text": entry.text.encode("utf-8", "surrogatepass"),
-    }
+def _rows(epoch: int, start: int, entries: Sequence[LogRecord], digest: str) -> list[_LogRow]:
+    rows: list[_LogRow] = []
+    for index, entry in enumerate(entries, start):
+        sender, at = plain(entry.sender.lower()), max(0, min(entry.timestamp, INT_MAX))
+        text = entry.text.encode("utf-8", "surrogatepass")
+        digest = chained(digest, epoch, index, sender, at, text)
+        rows.append((epoch, index, sender, at, text, digest))
+    return rows
 
 
-def _chain(previous: str, row: dict[str, Any]) -> str:
-    head = f"{previous}\n{row['epoch']}\n{row['index']}\n{row['sender']}\n{row['timestamp']}\n"
-    return hashlib.sha256(head.encode() + row["text"]).hexdigest()
+def chained(previous: str, epoch: int, index: int, sender: str, timestamp: int, text: bytes) -> str:
+    """The digest of an entry after the entry with the digest `previous` ("" before the first)."""
+    head = f"{previous}\n{epoch}\n{index}\n{sender}\n{timestamp}\n"
+    return hashlib.sha256(head.encode() + text).hexdigest()
 
 
 def _row(row: AnyRow) -> MirroredEntry:

@@ -1,0 +1,220 @@
+"""One suite for every log: on chain, in a file, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fleet.chain import abi
+from fleet.chain.doubles import DIAMOND, MemoryChain
+from fleet.chain.file_log import FileLog
+from fleet.chain.memory import MemoryKeys
+from fleet.chain.ports import FeedbackPort, Paid, PostedEntry, Role, RunScope, SignerPort
+from fleet.chain.rpc import Rpc
+from fleet.chain.signing_limits import SigningLimits
+from fleet.config import GasSection
+from fleet.devnet import node
+from fleet.errors import BudgetExceeded, Refused
+from tests.chain.conftest import Chain, Dial, Purse, make_kit
+
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
+STRANGER = "0x90f79bf6eb2c4f870365e785982e1f101e93b906"
+
+
+@dataclass
+class LogSide:
+    """One log, and what may happen to it from outside."""
+
+    log: FeedbackPort
+    signer: SignerPort
+    dial: Dial
+    clear: Callable[[], Awaitable[None]]
+    foreign: Callable[[str], Awaitable[str]]
+
+    @property
+    def mine(self) -> str:
+        return self.signer.address(Role.IDENTITY)
+
+
+async def _memory(tmp: Path, dial: Dial, never: frozenset[bytes]) -> LogSide:
+    memory = MemoryChain(SigningLimits(rung=dial, never=never))
+
+    async def clear() -> None:
+        memory.clear_feedback()
+
+    async def foreign(text: str) -> str:
+        memory.foreign_entry(STRANGER, text)
+        return STRANGER
+
+    return LogSide(memory.log, memory.signer, dial, clear, foreign)
+
+
+async def _file(tmp: Path, dial: Dial, never: frozenset[bytes]) -> LogSide:
+    path = tmp / "logs" / "own.jsonl"
+    memory = MemoryChain(SigningLimits(rung=dial, never=never))
+    other = MemoryChain(SigningLimits(rung=Dial()))
+
+    async def clear() -> None:
+        path.unlink(missing_ok=True)
+
+    async def foreign(text: str) -> str:
+        await FileLog(path, DIAMOND, GasSection(), other.signer).post(text)
+        return other.signer.address(Role.IDENTITY)
+
+    return LogSide(FileLog(path, DIAMOND, GasSection(), memory.signer), memory.signer, dial, clear, foreign)
+
+
+@pytest.fixture
+def never() -> frozenset[bytes]:
+    return frozenset()
+
+
+@pytest.fixture(params=["memory", "file", "anvil"])
+async def side(
+    request: pytest.FixtureRequest, tmp_path: Path, never: frozenset[bytes], chain: Chain
+) -> AsyncIterator[LogSide]:
+    dial = Dial()
+    if request.param != "anvil":
+        yield await (_memory if request.param == "memory" else _file)(tmp_path, dial, never)
+        return
+    snapshot = await chain.rpc.call("evm_snapshot")
+    await chain.clear()
+
+    async def foreign(text: str) -> str:
+        await node.invoke(chain.rpc, STRANGER, chain.at.diamond, "submitFeedback", text)
+        return STRANGER
+
+    async with Rpc(chain.rpc.url) as rpc:
+        kit = await make_kit(chain, rpc, never=never)
+        yield LogSide(kit.log, kit.signer, kit.dial, chain.clear, foreign)
+    assert await chain.rpc.call("evm_revert", [snapshot])
+
+
+def scope(purse: Purse | None) -> RunScope:
+    return RunScope(run="ab12", prefix="qa-ab12-", keys=MemoryKeys(), payer=purse)
+
+
+async def test_an_empty_log_holds_nothing(side: LogSide) -> None:
+    assert await side.log.count() == 0
+    assert await side.log.range(0, 10) == []
+    assert await side.log.find("x", side.mine) is None
+
+
+async def test_a_post_is_read_back_at_its_index(side: LogSide) -> None:
+    stranger = await side.foreign("a stranger's")
+    hostile = 'two — ü\n\x00\x1b[31m\u2028{"n":9}\\'
+    posted = [await side.log.post(text) for text in ("one", hostile, "one")]
+    assert [item.index for item in posted] == [1, 2, 3]
+    entries = await side.log.range(0, 10)
+    assert [entry.text for entry in entries] == ["a stranger's", "one", hostile, "one"]
+    assert [entry.sender for entry in entries] == [stranger, side.mine, side.mine, side.mine]
+    times = [entry.timestamp for entry in entries]
+    assert times == sorted(times)
+    assert times[0] > 0
+
+
+async def test_post_many_gives_each_its_own_index(side: LogSide) -> None:
+    posted = await side.log.post_many(["a", "b", "a", "c"])
+    assert [getattr(item, "index", item) for item in posted] == [0, 1, 2, 3]
+    assert len({item.tx for item in posted if isinstance(item, PostedEntry)}) == 4
+
+
+async def test_a_range_ends_with_the_log(side: LogSide) -> None:
+    await side.log.post_many([str(n) for n in range(7)])
+    read = [[entry.text for entry in await side.log.range(at, 3)] for at in (0, 3, 6, 7, 99)]
+    assert read == [["0", "1", "2"], ["3", "4", "5"], ["6"], [], []]
+
+
+async def test_find_is_exact_in_text_and_sender_and_returns_the_newest(side: LogSide) -> None:
+    stranger = await side.foreign("claim")
+    await side.log.post_many(["claim", "claim", "claim!"])
+    assert await side.log.find("claim", side.mine) == 2
+    assert await side.log.find("claim", stranger) == 0
+    assert await side.log.find("claim", side.mine, since=3) is None
+    assert await side.log.find("clai", side.mine) is None
+
+
+async def test_a_clear_restarts_the_indices(side: LogSide) -> None:
+    await side.log.post_many(["old 1", "old 2"])
+    await side.clear()
+    assert await side.log.count() == 0
+    assert await side.log.range(0, 10) == []
+    assert (await side.log.post("new")).index == 0
+    assert [entry.text for entry in await side.log.range(0, 10)] == ["new"]
+
+
+@pytest.mark.parametrize("text", ["", "x" * 2049, "é" * 1025, "\ud800"])
+async def test_what_no_log_takes_is_never_written(side: LogSide, text: str) -> None:
+    for act in (side.log.post(text), side.log.post_many(["fine", text])):
+        with pytest.raises(Refused) as caught:
+            await act
+        assert caught.value.rule == "text"
+    assert await side.log.count() == 0
+
+
+@pytest.mark.parametrize("text", ["é" * 1024, "\x01" * 2048])
+async def test_the_longest_text_fits(side: LogSide, text: str) -> None:
+    assert (await side.log.post(text)).index == 0
+    assert [entry.text for entry in await side.log.range(0, 1)] == [text]
+
+
+async def test_stop_refuses_every_post(side: LogSide) -> None:
+    side.dial.word = "stop"
+    with pytest.raises(Refused) as caught:
+        await side.log.post("x")
+    assert caught.value.rule == "stop"
+    assert await side.log.count() == 0
+
+
+async def test_the_lowest_rung_may_post(side: LogSide) -> None:
+    side.dial.word = "observe"
+    assert (await side.log.post("x")).index == 0
+
+
+@pytest.mark.parametrize("never", [frozenset({abi.FUNCTIONS["submitFeedback"].selector})])
+async def test_the_never_list_refuses_every_post(side: LogSide) -> None:
+    with pytest.raises(Refused) as caught:
+        await side.log.post("x")
+    assert caught.value.rule == "never"
+    assert await side.log.count() == 0
+
+
+async def test_a_run_pays_for_its_entries(side: LogSide) -> None:
+    purse = Purse(left=2)
+    side.signer.open_run(scope(purse))
+    await side.log.post("one", run="ab12")
+    await side.log.post("two", run="ab12", charge="closing")
+    assert purse.spent == ["reports", "closing"]
+    with pytest.raises(BudgetExceeded):
+        await side.log.post("three", run="ab12")
+    with pytest.raises(Refused) as caught:
+        await side.log.post("as a write", run="ab12", charge="writes")
+    assert caught.value.rule == "charge"
+    assert await side.log.count() == 2
+
+
+async def test_stop_between_the_charge_and_the_entry_refuses_it(side: LogSide) -> None:
+    """A run's budget is a trip to the journal: the dial may turn meanwhile."""
+
+    class Turns(Purse):
+        async def spend(self, unit: Paid, /) -> int:
+            side.dial.word = "stop"
+            return await super().spend(unit)
+
+    purse = Turns()
+    side.signer.open_run(scope(purse))
+    with pytest.raises(Refused) as caught:
+        await side.log.post("x", run="ab12")
+    assert (caught.value.rule, purse.spent) == ("stop", ["reports"])
+    side.dial.word = "exercise"
+    assert await side.log.count() == 0
+
+
+async def test_a_run_that_is_not_open_cannot_pay(side: LogSide) -> None:
+    with pytest.raises(Refused) as caught:
+        await side.log.post("x", run="zz99")
+    assert caught.value.rule == "charge"
+    assert await side.log.count() == 0
