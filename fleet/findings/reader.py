@@ -52,6 +52,12 @@ _RULES = {
     "ev": re.compile(r"^sha256:[0-9a-f]{64}$"),
     "v": re.compile(r"^\d{1,3}$", re.ASCII),
 }
+_SKIM = re.compile(
+    r"qa/v1 source=([A-Za-z0-9][A-Za-z0-9._-]{0,63}) sev=(critical|high|medium|low|info|meta|unknown)"
+    r" surface=([a-z0-9][a-z0-9-]{0,31})(?: run=([A-Za-z0-9][A-Za-z0-9._-]{0,63}))? fp=([0-9a-f]{12})"
+    r"(?: was=([0-9a-f]{12}))?(?: rate=([0-9]{1,2})/([1-9][0-9]?))?(?: ev=sha256:([0-9a-f]{64}))?\n(.*)",
+    re.DOTALL,
+)
 _FIELD = re.compile(r"([a-z]{1,16})=(\S+)(?: +|$)")
 
 
@@ -119,11 +125,10 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> ParsedEntry | None:
     rate = tuple(map(int, fields["rate"].split("/"))) if "rate" in fields else None
     if rate and rate[0] > rate[1]:
         return None
-    text, repro = _split_repro(f"{tail}\n{rest}" if tail else rest, last_only=grammar == "canonical")
-    title, _, body = text.strip().partition("\n")
-    if not title.strip():
+    said = _said(f"{tail}\n{rest}" if tail else rest, last_only=grammar == "canonical")
+    if said is None:
         return None
-    calls, state = _repro(repro)
+    title, body, calls, state = said
     return ParsedEntry(
         grammar,
         _title(title),
@@ -140,6 +145,29 @@ def _keyed(fields: dict[str, str], tail: str, rest: str) -> ParsedEntry | None:
         repro=calls,
         repro_state=state,
     )
+
+
+def _said(text: str, *, last_only: bool) -> tuple[str, str, tuple[ReproCall, ...], ReproState] | None:
+    """What stands below the header: title and body as they are, and the repro; None without a title."""
+    text, repro = _split_repro(text, last_only=last_only)
+    title, _, body = text.strip().partition("\n")
+    return (title, body, *_repro(repro)) if title.strip() else None
+
+
+def skim(text: str) -> tuple[str, ...] | None:
+    """Source, severity, surface, run, fp, was, hits, tries, ev and the unread rest of a canonical entry.
+
+    Only for a header as the fleet itself writes it; None: `read` it. An omitted field is "". Where `tail_of`
+    can read the rest, and no more were hit than tried, `read` would say the same (a tenth of its cost).
+    """
+    found = _SKIM.fullmatch(text)
+    return found.groups("") if found and len(text) <= MAX_CHARS else None
+
+
+def tail_of(tail: str) -> tuple[str, tuple[ReproCall, ...], ReproState] | None:
+    """Title and repro of a skimmed entry; None where `read` is needed."""
+    said = _said(tail, last_only=True)
+    return (_title(said[0]), said[2], said[3]) if said else None
 
 
 def _split_repro(text: str, *, last_only: bool) -> tuple[str, str]:

@@ -1,8 +1,8 @@
-"""How often an item was seen, and since when its surface is clean; and its resolve record on the log. Pure.
+"""How often an item was seen, since when its surface is clean, and since when it does not answer. Pure.
 
 What the chain holds of an item stays one entry: a sighting again moves only these figures, in the journal.
-When clean re-runs of a reached surface show that the defect is gone, one record on the log says so, under the
-fingerprint of the item; a later entry under it is a regression.
+When clean re-runs of a reached surface show that the defect is gone, one record on the log says so
+(records.py), under the fingerprint of the item; a later entry under it is a regression.
 """
 
 from __future__ import annotations
@@ -37,21 +37,30 @@ class Recurrence(BaseModel):
     clean_run: str = ""
     looked: str = ""
     """When it was last run again, whatever came of it."""
+    unreached_since: str = ""
+    """The first of the latest looks that got no answer which could tell; "" after one that did."""
+    opened: str = ""
+    """The run that saw it first, or first again since it was clean: the one whose report is on the log."""
+    why: str = ""
+    """Why the last re-run could not tell; empty when it could."""
 
     def shown(self, at: str, run: str) -> Recurrence:
         """Seen (again) by a run: no longer clean."""
         if run == self.run:
             return self
         days = tuple(sorted({*self.days, at[:10]}))[-DAYS:]
-        return Recurrence(runs=self.runs + 1, days=days, last=at, run=run, looked=at)
+        opened = run if self.clean_at or not self.runs else self.opened
+        return Recurrence(runs=self.runs + 1, days=days, last=at, run=run, looked=at, opened=opened)
 
     def clean(self, at: str, run: str) -> Recurrence:
         """Run again often enough, with answers, and not seen."""
-        return self.model_copy(update={"clean_at": at, "clean_run": run, "looked": at})
+        found = {"clean_at": at, "clean_run": run, "looked": at, "unreached_since": "", "why": ""}
+        return self.model_copy(update=found)
 
-    def unreached(self, at: str) -> Recurrence:
-        """Run again without an answer that could tell: neither seen nor clean."""
-        return self.model_copy(update={"looked": at})
+    def unreached(self, at: str, why: str = "") -> Recurrence:
+        """Run again without an answer that could tell, for `why`: neither seen nor clean."""
+        since = self.unreached_since or at
+        return self.model_copy(update={"looked": at, "unreached_since": since, "why": why})
 
 
 def key_of(platform: str, fingerprint: str = "") -> str:
@@ -70,8 +79,3 @@ def read_recurrence(text: str | None) -> Recurrence:
 def is_fixed(entry: ParsedEntry) -> bool:
     """Whether an entry resolves the item of its fingerprint, if its sender is trusted."""
     return bool(entry.fp) and entry.title.startswith(f"{FIXED}: ")
-
-
-def fixed_title(title: str, one: Recurrence) -> str:
-    """The title of a resolve record."""
-    return f"{FIXED}: {LOOKS} clean re-runs in run {one.clean_run}, {one.clean_at}: {title}"

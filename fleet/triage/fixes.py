@@ -1,58 +1,105 @@
-"""Items whose defect is gone: off the worklist, and one resolve record on the log for each. Pure.
+"""Which reports a fix has answered, and which records the log lacks. Pure.
 
-Two sources say so: the re-runs in the journal, which make a record due, and our own record on the log, which
-hides what was reported before it; what is reported after it is a regression.
+Three things answer reports: our resolve record on the log, for the entries before it; a person's `fixed`,
+for those until then; and a person's `reopen` takes both back. What is reported after it is a regression.
+After the log was cleared an old fix answers nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from fleet.findings.envelope import Envelope, write
-from fleet.findings.recurrence import Recurrence, fixed_title, is_fixed
-from fleet.triage.cluster import Cluster, ReadReport
-from fleet.triage.resolve import Resolution
+from fleet.clock import iso
+from fleet.findings.records import ItemRecord, fixed_record, write_record
+from fleet.findings.recurrence import Recurrence
+from fleet.store.rows import DecisionRow
+from fleet.triage.cluster import Cluster, ReadReport, recurrence
+from fleet.triage.rank import ItemFacts, date_of, seconds
+from fleet.triage.worklist import WorklistItem
 
 SOURCE = "qa-triage"
 
 
-def recorded(reports: Iterable[ReadReport]) -> tuple[list[ReadReport], list[Resolution]]:
-    """The reports without our resolve records, and what those resolve."""
-    records = [one for one in reports if one.trusted and is_fixed(one.entry)]
-    resolutions = [
-        Resolution(key=one.entry.fp, at=max(0, one.at), epoch=one.epoch, index=one.index) for one in records
-    ]
-    marks = {(one.epoch, one.index) for one in records}
-    return [one for one in reports if (one.epoch, one.index) not in marks], resolutions
+def since_fixed(
+    item: Cluster, records: Sequence[ItemRecord], decisions: Sequence[DecisionRow]
+) -> Cluster | None:
+    """The item with its reports since it was fixed last; None when it was not, or when none of ours came
+    since: a stranger reopens nothing."""
+    again = max((one.at for one in decisions if one.kind == "reopen"), default="")
+    fixed = [one for one in records if one.kind == "verified-fixed" and one.at > again]
+    decided = [one for one in decisions if one.kind == "fixed" and one.at > again]
+    if not fixed and not decided:
+        return None
+    place = max(((one.epoch, one.index) for one in fixed), default=(-1, -1))
+    at = max((seconds(one.at) for one in decided), default=-1)
+    left = tuple(one for one in item.reports if one.place > place and one.at > at)
+    if not any(report.trusted for report in left):
+        return None
+    return replace(item, reports=left, resolved_at=max([seconds(one.at) for one in fixed] + [at]))
 
 
-def due(open_: Iterable[Cluster], seen: Mapping[str, Recurrence]) -> tuple[str, ...]:
-    """The missing records: open items of ours that re-runs found clean."""
-    texts = []
-    for item in open_:
-        found = [seen[key] for key in sorted(item.keys) if key in seen]
-        lead = next((one for one in item.reports if one.trusted), None)
-        if lead is None or not any(one.clean_at for one in found):
-            continue
-        if any(one.last > max(two.clean_at for two in found) for one in found):
-            continue  # another of its names was seen since
+def merged_figures(
+    names: Collection[str], figures: Mapping[str, Recurrence], records: Sequence[ItemRecord]
+) -> ItemFacts:
+    """The larger of the journal's figures and those of the last `seen` record, of the name seen most often.
+
+    The last look of a name counts for all of them.
+    """
+    found = [figures[name] for name in names if name in figures]
+    best = max(found, key=lambda one: (one.runs, one.last), default=None)
+    logged = [one for one in records if one.kind == "seen"]
+    if best is not None:
         clean = max(found, key=lambda one: one.clean_at)
-        title = fixed_title(lead.entry.title, clean)
-        texts.append(
-            write(
-                Envelope(
-                    source=SOURCE,
-                    sev="info",
-                    surface=lead.entry.surface,
-                    fp=item.fingerprint,
-                    title=title[:220],
-                )
-            )
-        )
-    return tuple(texts)
+        if any(one.last > clean.clean_at for one in found):
+            clean = Recurrence()  # another of its names was seen since
+        looked = max(one.looked for one in found)
+        update = {"looked": looked, "clean_at": clean.clean_at, "clean_run": clean.clean_run}
+        best = best.model_copy(update=update)
+    if not logged:
+        return ItemFacts(figures=best, days=len(best.days) if best else 0, figures_by="journal")
+    last = logged[-1]
+    own = best or Recurrence()
+    moved = {"last": max(own.last, last.last), "looked": max(own.looked, last.at)}
+    shown = own.model_copy(update={**moved, "runs": max(own.runs, last.runs)})
+    days = max(len(own.days), max(one.days for one in logged))
+    by = "journal" if own.runs > last.runs else "log"
+    return ItemFacts(figures=shown, days=days, figures_by=by)
 
 
-def counted(items: Sequence[Cluster], seen: Mapping[str, Recurrence]) -> Mapping[str, Recurrence]:
-    """The figures of each cluster by its fingerprint: those of its most often seen name."""
-    found = {item.fingerprint: [seen[key] for key in item.keys if key in seen] for item in items}
-    return {name: max(ones, key=lambda one: (one.runs, one.last)) for name, ones in found.items() if ones}
+def fixed_text(item: WorklistItem, figures: Mapping[str, Recurrence]) -> str:
+    """The resolve record of an item that re-runs found clean, under the name that they ran it by."""
+    clean = [name for name in item.names if name in figures and figures[name].clean_at]
+    name = max(clean, key=lambda one: (figures[one].clean_at, one))
+    record = fixed_record(name, figures[name].clean_at, figures[name].clean_run)
+    return write_record(record, surface=item.surface, title=item.title)
+
+
+def seen_text(
+    item: WorklistItem,
+    reports: Sequence[ReadReport],
+    own: Recurrence | None,
+    records: Sequence[ItemRecord],
+    now: datetime,
+    every: timedelta,
+) -> str | None:
+    """The record of an item's figures, if they moved beyond the log's and the last one is old enough."""
+    if own is None or not item.trusted:
+        return None
+    seen = [one for one in records if one.kind == "seen"]
+    last = seen[-1].at if seen else date_of(max(report.at for report in reports if report.trusted))
+    runs = seen[-1].runs if seen else recurrence(reports)
+    if own.runs <= runs or last > iso(now - every):
+        return None
+    at = max(own.looked, own.last) or iso(now)
+    record = ItemRecord(
+        kind="seen",
+        item=item.fingerprint,
+        at=at,
+        who=SOURCE,
+        runs=own.runs,
+        days=len(own.days),
+        last=own.last,
+    )
+    return write_record(record, surface=item.surface, title=item.title)

@@ -8,10 +8,11 @@ make us write.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 
 from fleet.findings.envelope import Envelope, write
-from fleet.triage.cluster import ReadReport, is_summary
+from fleet.triage.cluster import TIERS
 from fleet.triage.worklist import WorklistItem
 
 SOURCE = "qa-triage"
@@ -19,29 +20,32 @@ TOP = 3
 
 
 def key(items: Sequence[WorklistItem]) -> str:
-    """12 hex digits over a summary's content: our own items with severity and state, in order.
+    """12 hex digits over a summary's content: our open items with severity and proof, in order.
 
-    Equal scores are in order of first sight: in the list a stranger may decide between them.
+    Age is left out: it moves every day, and a day is no news.
     """
-    ours = [item for item in items if item.trusted]
-    tiers = list(dict.fromkeys(item.state for item in ours))
-    ours.sort(key=lambda i: (tiers.index(i.state), -i.score, i.first_seen, i.fingerprint))
-    lines = (f"{i.fingerprint} {i.severity} {i.state} {i.regression}" for i in ours)
+    ours = [item for item in items if item.trusted and item.rank]
+    ours.sort(key=lambda one: (TIERS.index(one.proof), -ageless(one), one.first_seen, one.fingerprint))
+    lines = (f"{i.fingerprint} {i.severity} {i.proof} {i.regression}" for i in ours)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def due(items: Sequence[WorklistItem], reports: Sequence[ReadReport]) -> bool:
+def ageless(item: WorklistItem) -> float:
+    """An item's score without its age."""
+    return round(math.prod(one.factor for one in item.factors if one.name != "age"), 3)
+
+
+def due(items: Sequence[WorklistItem], last: str | None) -> bool:
     """True when the log's last summary of ours is about another list; an empty list needs none at first."""
-    last = next((report for report in reversed(reports) if is_summary(report)), None)
     if last is None:
-        return any(item.trusted for item in items)
-    return last.entry.fp != key(items)
+        return any(item.trusted and item.rank for item in items)
+    return last != key(items)
 
 
 def summary(items: Sequence[WorklistItem]) -> str:
     """The `sev=meta` envelope: one line that counts, then at most three of our own items."""
-    ours = [item for item in items if item.trusted]
-    proven = sum(item.state in ("verified", "flaky") for item in ours)
+    ours = [item for item in items if item.trusted and item.rank]
+    proven = sum(item.proof in ("verified", "flaky") for item in ours)
     body = [f"{i.rank}. {i.severity} {i.surface} {i.fingerprint} {i.title}" for i in ours[:TOP]]
     title = f"worklist changed: {len(ours)} open, {proven} proven"
     envelope = Envelope(

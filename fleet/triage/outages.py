@@ -1,4 +1,4 @@
-"""Ended outages: removed from the worklist, and posted once to the log. Pure.
+"""Ended outages: closed on the worklist, and posted once to the log. Pure.
 
 An outage's fingerprint includes its beginning, so an ended one stays ended. Two sources say so: the journal
 of the fleet that saw it answer, and our own entry on the log, for readers who have only the log.
@@ -6,28 +6,38 @@ of the fleet that saw it answer, and our own entry on the log, for readers who h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fleet.findings.envelope import Envelope, write
-from fleet.findings.outage import SURFACE, OutageEnd, is_outage, is_over, over_title
-from fleet.triage.cluster import ReadReport
+from fleet.findings.outage import SURFACE, OutageEnd, is_outage, over_title
+from fleet.triage.index import TriageIndex
+from fleet.triage.life import Life, Stage
+from fleet.triage.rank import date_of
 
 SOURCE = "qa-triage"
 
 
-def still(reports: Sequence[ReadReport], ended: Sequence[OutageEnd]) -> list[ReadReport]:
-    """The reports without those of ended outages, and without the entries that end them."""
-    gone = {end.fp for end in ended} | {r.entry.fp for r in reports if r.trusted and is_over(r.entry)}
-    return [r for r in reports if not (r.trusted and is_outage(r.entry) and r.entry.fp in gone)]
+def ended_at(index: TriageIndex, ended: Sequence[OutageEnd]) -> Mapping[str, str]:
+    """When each outage ended (ISO), by fingerprint: the journal's time before that of the log's entry."""
+    return {fp: date_of(at) for fp, at in index.ends.items()} | {end.fp: end.until for end in ended}
 
 
-def due(reports: Sequence[ReadReport], ended: Sequence[OutageEnd]) -> tuple[str, ...]:
+def over(life: Life, at: str) -> Life:
+    """The life of an outage that ended then."""
+    end = Stage("verified-fixed", at, "the platform answered")
+    stages = (*(one for one in life.stages if one.at <= at), end)
+    return Life("verified-fixed", at, stages, reason="the outage is over")
+
+
+def due(index: TriageIndex, ended: Sequence[OutageEnd]) -> tuple[str, ...]:
     """The missing entries: ends of outages whose beginning is on the log."""
-    ours = [r.entry for r in reports if r.trusted and is_outage(r.entry)]
-    said = {entry.fp for entry in ours if is_over(entry)}
-    known = {entry.fp for entry in ours} - said
     return tuple(
         write(Envelope(source=SOURCE, sev="info", surface=SURFACE, fp=end.fp, title=over_title(end)))
         for end in ended
-        if end.fp in known
+        if end.fp not in index.ends and _begun(index, end.fp)
     )
+
+
+def _begun(index: TriageIndex, fp: str) -> bool:
+    item = index.item(fp)
+    return item is not None and bool(item.reports) and is_outage(item.first.entry)

@@ -1,25 +1,30 @@
 """What to look at first, and why. Pure: the same reports in any order give the same list, byte for byte.
 
 Proof comes before weight: unproven items rank below all proven ones, and strangers' items last. Within a tier
-the score is severity x (1 + log2 recurrence) x surface, where recurrence counts our own runs only. Equal
-scores go to items that a stranger reports as well, then to the first seen.
+the score is severity x (1 + log2 recurrence) x surface x verification x age; recurrence counts our own runs
+only. Equal scores are in order of first sight; nothing that a stranger writes is part of the order of ours.
+
+Verification is the share of tries that confirmed it, where an item is flaky, else 1: its tier stands before
+the score. Age is 1 + log2(1 + days open) / 16, at most a year's: a day 1.06, a month 1.31, a year 1.53.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from types import MappingProxyType
 
 from fleet.clock import iso
 from fleet.errors import ConfigError
+from fleet.findings.reader import ParsedEntry
 from fleet.findings.recurrence import Recurrence
 from fleet.findings.repro import write_repro
 from fleet.text import line
-from fleet.triage.cluster import Cluster, ReadReport
-from fleet.triage.worklist import State, WorklistItem
+from fleet.triage.cluster import TIERS, Cluster, ReadReport, recurrence
+from fleet.triage.life import ItemState, Life
+from fleet.triage.worklist import ItemLink, ProofState, RankFactor, WorklistItem
 
 SEVERITIES: Mapping[str, float] = MappingProxyType(
     {"critical": 8.0, "high": 4.0, "medium": 2.0, "low": 1.0, "info": 0.5, "unknown": 0.25}
@@ -29,96 +34,151 @@ SURFACES: Mapping[str, float] = MappingProxyType(
 )
 """Default weights if the triage persona has none; an unknown surface weighs as much as the lightest."""
 
-TRIES = 3
-"""Verified means confirmed in every one of at least this many fresh jails."""
-
 SENDERS_SHOWN = 8
-_TIERS: tuple[State, ...] = ("verified", "flaky", "unverified", "needs-repro", "untrusted")
+AGE_DAYS = 365
+"""From this age on an item weighs no more."""
+_AGE = 16.0
+_BEGIN: Mapping[ProofState, ItemState] = MappingProxyType(
+    {
+        "verified": "confirmed",
+        "flaky": "flaky",
+        "unverified": "new",
+        "needs-repro": "needs-repro",
+        "untrusted": "new",
+    }
+)
 _YEAR_9999 = 253_402_300_799
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFacts:
+    """What is known of an item besides the reports: figures (the larger of journal and log), its life, the
+    severity that a person set and who did, and typed links to other items."""
+
+    figures: Recurrence | None = None
+    days: int = 0
+    figures_by: str = "log"
+    life: Life | None = None
+    severity: str = ""
+    severity_by: str = ""
+    links: tuple[ItemLink, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
-class _RankedCluster:
+class RankedCluster:
+    """One item with everything that its place depends on."""
+
     cluster: Cluster
+    facts: ItemFacts
     lead: ReadReport
-    state: State
+    entry: ParsedEntry
+    proof: ProofState
     severity: str
     count: int
-    weight: float
+    factors: tuple[RankFactor, ...]
     score: float
     last: int
+
+    @property
+    def order(self) -> tuple[int, float, int, int, str]:
+        """Where it stands, among its like: best first."""
+        first = first_of(self.cluster.reports, self.proof)
+        return TIERS.index(self.proof), -self.score, first.epoch, first.index, self.cluster.fingerprint
+
+
+def checked(weights: Mapping[str, float]) -> Mapping[str, float]:
+    """The weights of the surfaces; ConfigError for one that is not a positive number."""
+    for surface, weight in weights.items():
+        if not (math.isfinite(weight) and weight > 0):
+            remedy = "correct the weights of the triage persona"
+            raise ConfigError(f"weights.{surface}: must be a positive number", remedy=remedy)
+    return weights or SURFACES
 
 
 def rank(
     clusters: Iterable[Cluster],
     weights: Mapping[str, float] = SURFACES,
-    seen: Mapping[str, Recurrence] = MappingProxyType({}),
+    facts: Mapping[str, ItemFacts] = MappingProxyType({}),
+    *,
+    day: date | None = None,
 ) -> tuple[WorklistItem, ...]:
-    """The worklist, best first; ConfigError for a weight that is not a positive number.
+    """The worklist, best first; ConfigError for a bad weight. `facts` are by fingerprint; `day` is the date
+    of this pass, without one every item is new."""
+    weights, none = checked(weights), ItemFacts()
+    judged = [judge(one, weights, facts.get(one.fingerprint, none), day) for one in clusters]
+    return tuple(item_of(one, at) for at, one in enumerate(sorted(judged, key=lambda one: one.order), 1))
 
-    `seen` are the figures of items by fingerprint: sightings that are not on the log count as well.
+
+def judge(
+    item: Cluster,
+    weights: Mapping[str, float],
+    facts: ItemFacts,
+    day: date | None = None,
+    known: tuple[str, ParsedEntry] | None = None,
+) -> RankedCluster:
+    """How an item ranks. Of its reports only those of the best proof say what it is.
+
+    `known` is a text that was read before: often the leading one.
     """
-    weights = weights or SURFACES
-    for surface, weight in weights.items():
-        if not (math.isfinite(weight) and weight > 0):
-            remedy = "correct the weights of the triage persona"
-            raise ConfigError(f"weights.{surface}: must be a positive number", remedy=remedy)
-    judged = sorted((_judge(item, weights, seen.get(item.fingerprint)) for item in clusters), key=_order)
-    return tuple(_item(place, one) for place, one in enumerate(judged, 1))
+    proof = best_proof(item.reports)
+    basis = [report for report in item.reports if report.proof == proof]
+    lead = next((report for report in basis if report.text), basis[0])
+    entry = known[1] if known is not None and known[0] == lead.text else lead.entry
+    named = (name if name in SEVERITIES else "unknown" for name in (one.severity for one in basis))
+    severity = facts.severity or max(named, key=SEVERITIES.__getitem__)
+    count = recurrence(item.reports, () if item.resolved_at else item.runs)
+    last = max((one.at for one in item.reports if one.trusted or proof == "untrusted"), default=0)
+    by = "log"
+    if facts.figures is not None and proof != "untrusted":
+        if facts.figures.runs > count:
+            count, by = facts.figures.runs, facts.figures_by
+        last = max(last, seconds(facts.figures.last))
+    opened = first_of(item.reports, proof).at
+    days = 0 if day is None else min(max((day - _day(opened)).days, 0), AGE_DAYS)
+    rate = entry.rate if proof == "flaky" else None
+    what = "run" if proof != "untrusted" else "sender"
+    factors = (
+        RankFactor("severity", severity, SEVERITIES[severity], facts.severity_by or "log"),
+        RankFactor("recurrence", _plural(count, what), 1 + math.log2(count), by),
+        RankFactor(
+            "surface",
+            entry.surface,
+            weights.get(entry.surface, min(weights.values())),
+            "persona weights" if entry.surface in weights else "lightest of the persona weights",
+        ),
+        RankFactor("verification", proof, rate[0] / rate[1] if rate and rate[0] else 1.0, "log"),
+        RankFactor("age", f"open {_plural(days, 'day')}", 1 + math.log2(1 + days) / _AGE, "log"),
+    )
+    score = round(math.prod(factor.factor for factor in factors), 3)
+    return RankedCluster(item, facts, lead, entry, proof, severity, count, factors, score, last)
 
 
-def state_of(report: ReadReport) -> State:
-    """How well one report is proven. Only a trusted sender's canonical entry with a repro can be proven."""
-    entry = report.entry
-    if not report.trusted:
-        return "untrusted"
-    if not (entry.repro_state == "calls" or (entry.repro_state == "evidence" and entry.ev)):
-        return "needs-repro"
-    if entry.grammar != "canonical" or entry.rate is None or entry.rate[0] == 0:
-        return "unverified"
-    return "verified" if entry.rate[0] == entry.rate[1] >= TRIES else "flaky"
+def best_proof(reports: Iterable[ReadReport]) -> ProofState:
+    """The best tier that any of them reaches."""
+    found = {report.proof for report in reports}
+    return next(tier for tier in TIERS if tier in found)
 
 
-def _judge(item: Cluster, weights: Mapping[str, float], seen: Recurrence | None) -> _RankedCluster:
-    state = min((state_of(report) for report in item.reports), key=_TIERS.index)
-    basis = [report for report in item.reports if state_of(report) == state]
-    named = (report.entry.severity for report in basis)
-    severity = max((name if name in SEVERITIES else "unknown" for name in named), key=SEVERITIES.__getitem__)
-    count = recurrence(item.reports)
-    last = max((report.at for report in item.reports if report.trusted or state == "untrusted"), default=0)
-    if seen is not None and state != "untrusted":
-        count, last = max(count, seen.runs), max(last, _seconds(seen.last))
-    weight = weights.get(basis[0].entry.surface, min(weights.values()))
-    score = SEVERITIES[severity] * (1 + math.log2(count)) * weight
-    return _RankedCluster(item, basis[0], state, severity, count, weight, round(score, 3), last)
+def first_of(reports: Iterable[ReadReport], proof: ProofState) -> ReadReport:
+    """The first report that counts: a stranger cannot predate us."""
+    return next(report for report in reports if report.trusted or proof == "untrusted")
 
 
-def recurrence(reports: Sequence[ReadReport]) -> int:
-    """Distinct runs of trusted senders; 1 for what only strangers report, regardless of their number."""
-    return len({(report.sender, report.run) for report in reports if report.trusted}) or 1
-
-
-def echoed(reports: Sequence[ReadReport]) -> bool:
-    """Whether a stranger also reports it; for a stranger's item, a second stranger."""
+def echoed(reports: Collection[ReadReport]) -> bool:
+    """Whether a stranger also reports it; for a stranger's item, a second stranger. Shown, never ranked."""
     trusted = any(report.trusted for report in reports)
     return len({report.sender for report in reports if not report.trusted}) > (0 if trusted else 1)
 
 
-def _order(one: _RankedCluster) -> tuple[int, float, bool, int, int, str]:
-    first, alone = _first(one), not echoed(one.cluster.reports)
-    return _TIERS.index(one.state), -one.score, alone, first.epoch, first.index, one.cluster.fingerprint
-
-
-def _first(one: _RankedCluster) -> ReadReport:
-    """The first report that counts: a stranger cannot predate us."""
-    trusted = one.state != "untrusted"
-    return next(report for report in one.cluster.reports if report.trusted or not trusted)
-
-
-def _item(place: int, one: _RankedCluster) -> WorklistItem:
-    entry, reports, first = one.lead.entry, one.cluster.reports, _first(one)
-    trusted = one.state != "untrusted"
+def item_of(one: RankedCluster, place: int) -> WorklistItem:
+    """The item as it is listed, at this place."""
+    entry, reports, first = one.entry, one.cluster.reports, first_of(one.cluster.reports, one.proof)
+    trusted, facts = one.proof != "untrusted", one.facts
     senders = sorted({line(report.sender, 64) for report in reports if report.trusted == trusted})
+    back = bool(one.cluster.resolved_at)
+    life = facts.life or Life(_BEGIN[one.proof], date_of(first.at))
+    figures = facts.figures if trusted else None
+    days = {date_of(report.at)[:10] for report in reports if report.trusted == trusted}
     return WorklistItem(
         rank=place,
         fingerprint=one.cluster.fingerprint,
@@ -126,27 +186,48 @@ def _item(place: int, one: _RankedCluster) -> WorklistItem:
         surface=entry.surface,
         title=entry.title,
         count=one.count,
-        verified=one.state == "verified",
+        verified=one.proof == "verified",
         repro=write_repro(entry.repro) if trusted and entry.repro else "",
         evidence=entry.ev if trusted else "",
         score=one.score,
         why=_why(one),
-        first_seen=_date(first.at),
-        last_seen=_date(one.last),
+        first_seen=date_of(first.at),
+        last_seen=date_of(one.last),
         senders=tuple(senders[:SENDERS_SHOWN]),
         trusted=trusted,
-        state=one.state,
-        regression=bool(one.cluster.resolved_at),
-        resolved_at=_date(one.cluster.resolved_at) if one.cluster.resolved_at else "",
+        proof=one.proof,
+        state=life.state,
+        regression=back,
+        resolved_at=date_of(one.cluster.resolved_at) if back else "",
+        since=life.since,
+        until=life.until,
+        reason=life.reason,
+        stuck=life.stuck,
+        stale=life.stale,
+        looked=figures.looked if figures else "",
+        days=max(len(days), facts.days if trusted else 0),
+        entry=one.lead.index,
+        epoch=one.lead.epoch,
+        source=entry.source,
+        names=tuple(sorted(one.cluster.keys)),
+        severity_by=facts.severity_by,
+        stages=life.stages,
+        factors=one.factors,
+        links=facts.links,
     )
 
 
-def _why(one: _RankedCluster) -> str:
-    what = "run" if one.state != "untrusted" else "sender"
-    seen = f"{one.count} {what}{'' if one.count == 1 else 's'} {1 + math.log2(one.count):.3g}"
-    severity = f"{one.severity} {SEVERITIES[one.severity]:g}"
-    parts = [f"{severity} x {seen} x {one.lead.entry.surface} {one.weight:g} = {one.score:g}"]
-    rate = one.lead.entry.rate
+def _why(one: RankedCluster) -> str:
+    severity, seen, surface, verified, age = one.factors
+    who = f" (set by {severity.by})" if one.facts.severity_by else ""
+    parts = [f"{severity.value} {severity.factor:g}{who}", f"{seen.value} {seen.factor:.3g}"]
+    parts.append(f"{surface.value} {surface.factor:g}")
+    if verified.factor != 1:
+        parts.append(f"{verified.value} {verified.factor:.3g}")
+    if age.factor != 1:
+        parts.append(f"{age.value} {age.factor:.3g}")
+    parts = [f"{' x '.join(parts)} = {one.score:g}"]
+    rate = one.entry.rate
     confirmed = f"{rate[0]} of {rate[1]}" if rate else ""
     parts.append(
         {
@@ -155,22 +236,30 @@ def _why(one: _RankedCluster) -> str:
             "unverified": "has an unconfirmed repro, so below everything proven",
             "needs-repro": "no runnable repro, so below everything proven",
             "untrusted": "from strangers: their severity is a claim and their repro is withheld",
-        }[one.state]
+        }[one.proof]
     )
     if echoed(one.cluster.reports):
-        parts.append(
-            "other strangers report it too" if one.state == "untrusted" else "a stranger reports it too"
-        )
+        untrusted = one.proof == "untrusted"
+        parts.append("other strangers report it too" if untrusted else "a stranger reports it too")
     if one.cluster.resolved_at:
-        first = _date(_first(one).at)
-        parts.append(f"regression: resolved {_date(one.cluster.resolved_at)}, reported again {first}")
+        first = date_of(first_of(one.cluster.reports, one.proof).at)
+        parts.append(f"regression: resolved {date_of(one.cluster.resolved_at)}, reported again {first}")
     return "; ".join(parts)
 
 
-def _seconds(at: str) -> int:
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def seconds(at: str) -> int:
     """Unix seconds of an ISO time; 0 for none."""
     return int(datetime.fromisoformat(at).timestamp()) if at else 0
 
 
-def _date(seconds: int) -> str:
-    return iso(datetime.fromtimestamp(max(0, min(seconds, _YEAR_9999)), UTC))
+def date_of(at: int) -> str:
+    """ISO time of Unix seconds; of hostile ones the nearest that there is."""
+    return iso(datetime.fromtimestamp(max(0, min(at, _YEAR_9999)), UTC))
+
+
+def _day(at: int) -> date:
+    return datetime.fromtimestamp(max(0, min(at, _YEAR_9999)), UTC).date()

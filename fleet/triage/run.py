@@ -1,31 +1,36 @@
-"""One pass of triage: mirror the log, cluster, hide what is resolved, rank, write the worklist."""
+"""One pass of triage: mirror the log, fold what is new, judge what changed, write the worklist."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
+import anyio
 from anyio import to_thread
 
-from fleet.clock import Clock, iso
-from fleet.findings.outage import OutageEnd
-from fleet.findings.reader import read
-from fleet.findings.recurrence import Recurrence
-from fleet.store.rows import MirroredEntry
-from fleet.triage import fixes, meta, outages
-from fleet.triage.cluster import cluster, read_log
-from fleet.triage.mirror import LogMirror, LogReader, follow
-from fleet.triage.rank import rank
-from fleet.triage.resolve import Resolution, apply, read_resolutions, write_resolutions
+from fleet.clock import iso
+from fleet.errors import ConfigError
+from fleet.store.rows import DecisionRow, EpochRow, ItemRow, RawEntry
+from fleet.triage.cluster import LoggedText
+from fleet.triage.decisions import named
+from fleet.triage.fold import Decided, PassInputs, TriageFold
+from fleet.triage.mirror import LogMirror, MirrorState, follow
+from fleet.triage.mirror_pages import LogReader
+from fleet.triage.outputs.document import NO_AUDIT, AuditRate, LogPosition, WorklistHeader
+from fleet.triage.outputs.files import save
+from fleet.triage.rank import date_of
+from fleet.triage.suggest import Suggester, suggested, with_links
 from fleet.triage.unproven import UnprovenCandidate
-from fleet.triage.worklist import WorklistItem, digest, save
+from fleet.triage.worklist import WorklistItem, digest
 
 RESOLUTIONS = "triage.resolutions"
+"""Fixes that persons noted before there were decisions; read once."""
 DIGEST = "triage.digest"
-CHANGED_AT = "triage.changed_at"
+AS_OF = "triage.as_of"
 LEFT = "triage.unproven"
 FILES = ("worklist.json", "worklist.md")
 
@@ -35,13 +40,44 @@ class TriageJournal(LogMirror, Protocol):
 
     async def get(self, key: str, /) -> str | None: ...
     async def put(self, key: str, value: str, /) -> None: ...
+    async def mirror_digest(self, epoch: int, index: int, /) -> str: ...
+    def mirror_chunks(self, epoch: int, index: int = 0, /) -> AsyncIterator[Sequence[RawEntry]]: ...
+    async def epochs(self) -> list[EpochRow]: ...
+    async def epoch_before(self, epoch: int, /) -> int | None: ...
+    async def decisions(self, platform: str, /) -> list[DecisionRow]: ...
+    async def add_decision(self, decision: DecisionRow, /) -> bool: ...
+    async def put_items(self, platform: str, items: Sequence[ItemRow], /) -> None: ...
+
+
+@dataclass(slots=True)
+class TriageMemory:
+    """What a resident process keeps between passes: one fold, of one epoch of one log."""
+
+    fold: TriageFold | None = None
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriageTask:
+    """What a pass is about: the log's `name`, the `platform` whose decisions count, the addresses `trusted`,
+    the `folder` of the files; and what only this fleet knows, `known` (its decisions are the journal's)."""
+
+    name: str
+    platform: str
+    trusted: frozenset[str]
+    folder: Path
+    known: PassInputs
+    left: Sequence[UnprovenCandidate] = ()
+    audit: AuditRate = NO_AUDIT
+    suggester: Suggester | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TriageResult:
-    """The list now, and whether it `changed` since the last pass.
+    """The open items, best first, `closed` ones, and whether any of them `changed` since the last pass.
 
-    `meta_text` is to be posted as it is, once; None when no summary is due.
+    `meta_text` and `over` are what the log lacks, to be posted as they are, once. `unread` counts strangers'
+    entries beyond the bounds.
     """
 
     items: tuple[WorklistItem, ...]
@@ -50,71 +86,169 @@ class TriageResult:
     epoch: int
     entries: int
     over: tuple[str, ...] = ()
-    """Ends of outages and resolve records that the log lacks; to be posted unchanged, once each."""
+    closed: tuple[WorklistItem, ...] = ()
+    unread: int = 0
+
+
+def decide(entries: Iterable[LoggedText], trusted: frozenset[str], inputs: PassInputs) -> Decided:
+    """The worklist of a log from cold: what a fold that followed it all along says too."""
+    fold = TriageFold(trusted)
+    fold.add(entries)
+    return fold.decide(inputs)
 
 
 async def triage(
-    log: LogReader,
-    journal: TriageJournal,
-    trusted: frozenset[str],
-    weights: Mapping[str, float],
-    state_dir: Path,
-    clock: Clock,
-    ended: Sequence[OutageEnd] = (),
-    left: Sequence[UnprovenCandidate] = (),
-    seen: Mapping[str, Recurrence] = MappingProxyType({}),
+    log: LogReader | None, journal: TriageJournal, task: TriageTask, memory: TriageMemory | None = None
 ) -> TriageResult:
     """One pass; a repeated pass without news changes nothing and reports that.
 
     Trust is the sender's address in `trusted`, never the source that a text claims. The list covers the
-    current epoch of the log; older ones stay in the mirror. `ended` are ended outages, `left` grave findings
-    that are not proven, `seen` the figures of items by fingerprint: these come from outside the log.
+    current epoch of the log; older ones stay in the mirror. Without a `log` the mirror is taken as it is.
     """
-    followed = await follow(log, journal)
-    entries = await journal.entries(followed.epoch)
-    resolutions = read_resolutions(await journal.get(RESOLUTIONS))
-    items, summary, fixed = await to_thread.run_sync(
-        decide, entries, trusted, weights, resolutions, ended, seen
+    memory = memory or TriageMemory()
+    async with memory.turn:
+        followed = await (follow(log, journal, name=task.name) if log else mirrored(journal, task.name))
+        fold = await folded(journal, task.trusted, followed, memory.fold)
+        memory.fold = fold
+        await migrate(journal, task.platform)
+        inputs = replace(
+            task.known,
+            decisions=tuple(await journal.decisions(task.platform)),
+            since=await _since(journal, followed.epoch),
+        )
+        decided = await to_thread.run_sync(fold.decide, inputs)
+        if task.suggester is not None:
+            found = await suggested(fold.doubtful(), task.suggester, journal, task.platform)
+            decided = replace(decided, items=tuple(with_links(item, found) for item in decided.items))
+        index = fold.index
+    open_ = tuple(one for one in decided.items if one.rank)
+    ends = date_of(index.last_at) if index.entries else ""
+    changed = await _keep(journal, task, decided, LogPosition(followed.epoch, index.entries, ends))
+    return TriageResult(
+        open_,
+        changed,
+        decided.summary,
+        followed.epoch,
+        index.entries,
+        decided.records,
+        decided.items[len(open_) :],
+        decided.unread,
     )
-    changed = digest(items) != await journal.get(DIGEST)
-    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in left)
-    moved = mark != (await journal.get(LEFT) or "")
-    if changed or moved or not all((state_dir / name).is_file() for name in FILES):
-        at = iso(clock.now()) if changed else await journal.get(CHANGED_AT) or ""
-        await to_thread.run_sync(save, state_dir, items, at, left)
+
+
+async def mirrored(journal: TriageJournal, name: str) -> MirrorState:
+    """Where the mirror of a log stands; ConfigError when it was never followed."""
+    if (at := await journal.mirror_of(name)) is None:
+        raise ConfigError("no entry of this log is mirrored yet", remedy="fleet run qa-triage")
+    return MirrorState(at[0], at[1], 0, 0, digest=at[2])
+
+
+async def earlier(journal: TriageJournal, task: TriageTask) -> tuple[WorklistItem, ...]:
+    """Items of earlier epochs of the log, the latest epoch first, as they stood; none of them is ranked."""
+    found: list[WorklistItem] = []
+    now = await mirrored(journal, task.name)
+    decisions = tuple(await journal.decisions(task.platform))
+    for row in sorted(await journal.epochs(), key=lambda one: one.epoch, reverse=True):
+        if row.log == task.name and row.epoch < now.epoch and row.entries:
+            fold = await folded(journal, task.trusted, MirrorState(row.epoch, row.entries, 0, 0), None)
+            items = fold.decide(replace(task.known, decisions=decisions)).items
+            found += [replace(item, rank=0) for item in items]
+    return tuple(found)
+
+
+async def folded(
+    journal: TriageJournal, trusted: frozenset[str], at: MirrorState, fold: TriageFold | None
+) -> TriageFold:
+    """The fold of the mirror up to now; begun anew when the epoch is another one or its past changed."""
+    index = fold.index if fold is not None else None
+    if (
+        fold is None
+        or index is None
+        or index.epoch != at.epoch
+        or index.trusted != trusted
+        or index.next_index > at.next_index
+        or await journal.mirror_digest(at.epoch, index.next_index - 1) != index.digest
+    ):
+        fold = TriageFold(trusted)
+        index = fold.index
+    async for rows in journal.mirror_chunks(at.epoch, index.next_index):
+        await to_thread.run_sync(index.add_rows, at.epoch, rows)
+    index.digest = await journal.mirror_digest(at.epoch, index.next_index - 1)
+    return fold
+
+
+async def _since(journal: TriageJournal, epoch: int) -> str:
+    """When this epoch began, if another one of its log came before it."""
+    if await journal.epoch_before(epoch) is None:
+        return ""
+    return next((row.since for row in await journal.epochs() if row.epoch == epoch), "")
+
+
+async def _keep(
+    journal: TriageJournal,
+    task: TriageTask,
+    decided: Decided,
+    as_of: LogPosition,
+) -> bool:
+    """Write files and rows if they are another list; whether they are."""
+    now = digest(decided.items)
+    changed = now != await journal.get(DIGEST)
+    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in task.left)
+    place = f"{as_of.epoch} {as_of.entries} {as_of.at}"
+    moved = mark != (await journal.get(LEFT) or "") or place != await journal.get(AS_OF)
+    if changed or moved or not all((task.folder / name).is_file() for name in FILES):
+        header = WorklistHeader(
+            platform=task.platform,
+            as_of=as_of,
+            strangers_left=decided.unread,
+            audit=task.audit,
+            unproven=tuple(task.left),
+        )
+        await to_thread.run_sync(save, task.folder, decided.items, header)
+        await journal.put_items(task.platform, [row_of(item) for item in decided.items])
         await journal.put(LEFT, mark)
-        if changed:
-            await journal.put(CHANGED_AT, at)
-            await journal.put(DIGEST, digest(items))
-    over = await to_thread.run_sync(outages.due, read_log(entries, trusted), ended)
-    return TriageResult(items, changed, summary, followed.epoch, len(entries), (*over, *fixed))
+        await journal.put(AS_OF, place)
+        await journal.put(DIGEST, now)
+    return changed
 
 
-def decide(
-    entries: Sequence[MirroredEntry],
-    trusted: frozenset[str],
-    weights: Mapping[str, float],
-    resolutions: Sequence[Resolution] = (),
-    ended: Sequence[OutageEnd] = (),
-    seen: Mapping[str, Recurrence] = MappingProxyType({}),
-) -> tuple[tuple[WorklistItem, ...], str | None, tuple[str, ...]]:
-    """The worklist, the summary that is due, and the resolve records that are; ConfigError for a bad weight.
-
-    An item whose record is due is off the list already.
-    """
-    reports, fixed = fixes.recorded(read_log(entries, trusted))
-    open_ = apply(cluster(outages.still(reports, ended)), [*resolutions, *fixed])
-    texts = fixes.due(open_, seen)
-    gone = {read(text).fp for text in texts}
-    left = [one for one in open_ if one.fingerprint not in gone]
-    items = rank(left, weights, fixes.counted(left, seen))
-    return items, meta.summary(items) if meta.due(items, reports) else None, texts
+def row_of(item: WorklistItem) -> ItemRow:
+    """An item for re-runs; a stranger's repro is not in it."""
+    return ItemRow(
+        fingerprint=item.fingerprint,
+        state=item.state,
+        severity=item.severity,
+        surface=item.surface,
+        title=item.title,
+        persona=item.source,
+        repro=item.repro,
+        names=item.names,
+        since=item.since,
+        trusted=item.trusted,
+    )
 
 
-async def resolve(journal: TriageJournal, key: str, clock: Clock, *, note: str = "") -> Resolution:
-    """Records that the cluster with this fingerprint is fixed as of now, in this epoch of the log."""
-    epoch, _ = await journal.mirror_cursor()
-    made = Resolution(key=key, at=int(clock.now().timestamp()), epoch=epoch, note=note)
-    known = read_resolutions(await journal.get(RESOLUTIONS))
-    await journal.put(RESOLUTIONS, write_resolutions([*known, made]))
-    return made
+async def migrate(journal: TriageJournal, platform: str) -> None:
+    """Turn the fixes of an older journal into decisions, once; ConfigError when they are damaged: hiding by
+    guess would lose findings."""
+    text = await journal.get(RESOLUTIONS)
+    if not text:
+        return
+    try:
+        found = [
+            DecisionRow(
+                item=str(one["key"]),
+                kind="fixed",
+                reason=str(one.get("note") or "noted as fixed"),
+                who="operator",
+                at=iso(datetime.fromtimestamp(int(one["at"]), UTC)),
+                platform=platform,
+            )
+            for one in json.loads(text)
+        ]
+        made = [named(one) for one in found]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise ConfigError("the stored resolutions cannot be read", remedy="restore fleet.db") from None
+    for one in made:
+        await journal.add_decision(one)
+    await journal.put(RESOLUTIONS, "")

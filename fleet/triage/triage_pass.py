@@ -1,38 +1,217 @@
-"""One triage pass: rank the log, and post the summary when the list changed."""
+"""One triage pass of a platform: rank the log, and post what it lacks, once each."""
 
 from __future__ import annotations
 
+import importlib
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from anyio import to_thread
+
+from fleet.chain.ports import FeedbackPort
+from fleet.clock import Clock, iso
+from fleet.config import FleetConfig, Platform
+from fleet.drivers.model.factory import model_key
+from fleet.errors import ConfigError
+from fleet.findings.audit import audit_of
+from fleet.findings.audit import key_of as audit_key
+from fleet.findings.records import write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.load import LoadedPersona
-from fleet.runs.context import FleetContext
 from fleet.runs.outage.book import book_of
-from fleet.triage.run import TriageResult, triage
+from fleet.store.journal import Journal
+from fleet.store.rows import QUEUED, DecisionRow
+from fleet.triage.decisions import record_of
+from fleet.triage.fold import PassInputs
+from fleet.triage.outputs.document import AuditRate
+from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTask, triage
+from fleet.triage.run import earlier as earlier_items
+from fleet.triage.suggest import Suggester
 from fleet.triage.unproven import unproven
+from fleet.triage.worklist import WorklistItem
+
+TRIAGE = "qa-triage"
+POSTING = "triage.posting"
+"""Who posts now, and until when nobody else does (`<token> <ISO time>`)."""
+TURN = timedelta(minutes=10)
+"""A turn to post that was not given back ends by itself."""
 
 
-async def pass_over(world: FleetContext, persona: LoadedPersona) -> TriageResult:
-    """Mirror, cluster, rank, write; then post at most one `sev=meta` entry, which the next pass ignores.
+class TriageChain(Protocol):
+    """The log, and the address under which this fleet posts to it."""
 
-    It also posts, once each, the end of an outage and the resolve record of an item that is on the log.
+    @property
+    def log(self) -> FeedbackPort: ...
+    @property
+    def identity(self) -> str: ...
+
+
+class TriageWorld(Protocol):
+    """What a pass of triage needs; the context of a run has it, and so has a reader without keys to sign."""
+
+    @property
+    def state(self) -> Path: ...
+    @property
+    def config(self) -> FleetConfig: ...
+    @property
+    def platform(self) -> Platform: ...
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def chain(self) -> TriageChain: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def personas(self) -> Mapping[str, LoadedPersona]: ...
+
+
+async def pass_over(
+    world: TriageWorld,
+    persona: LoadedPersona,
+    memory: TriageMemory | None = None,
+    *,
+    post: bool = True,
+    ask: bool = True,
+) -> TriageResult:
+    """Mirror, fold, rank, write; then post what the log lacks: decisions to be published, ends of outages,
+    resolve records, figures, and at most one `sev=meta` summary.
+
+    Of several processes on one journal one posts at a time, and looks at the log again once it is its turn.
+    Without `post` it writes only here, and without `ask` from the mirror as it is.
     """
-    trusted = frozenset(address.lower() for address in (*world.config.trusted, world.chain.identity))
-    weights = persona.persona.weights
-    book = await book_of(world.journal, world.platform.name)
-    left = unproven(await world.journal.findings())
+    memory, suggester = memory or TriageMemory(), await _suggester(world, persona)
+    result = await _look(world, persona, memory, suggester, ask=ask)
+    if not post or not (result.over or result.meta_text or await _queued(world)):
+        return result
+    async with posting(world.journal, world.clock) as mine:
+        if not mine:
+            return result
+        due = await _look(world, persona, memory, suggester)
+        await _publish(world, memory)
+        for text in (*due.over, *filter(None, (due.meta_text,))):
+            await world.chain.log.post(text, charge="none")
+    return due if result.changed == due.changed else result
+
+
+async def _queued(world: TriageWorld) -> list[DecisionRow]:
+    return [one for one in await world.journal.decisions(world.platform.name) if one.entry == QUEUED]
+
+
+async def _publish(world: TriageWorld, memory: TriageMemory) -> None:
+    """Posts the decisions that wait for it, once each: of one that is on the log, only the place is kept."""
+    queued = await _queued(world)
+    if not queued or memory.fold is None:
+        return
+    there = {one.name: one.index for kept in memory.fold.index.records.values() for one in kept}
+    words = {one.fingerprint: (one.surface, one.title) for one in await world.journal.findings()}
+    for item in await world.journal.items(world.platform.name):
+        words |= dict.fromkeys((*item.names, item.fingerprint), (item.surface, item.title))
+    for one in queued:
+        index = there.get(one.name)
+        if index is None:
+            surface, title = words.get(one.item, ("unknown", "unknown"))
+            text = write_record(record_of(one), surface=surface, title=title)
+            index = (await world.chain.log.post(text, charge="none")).index
+        await world.journal.add_decision(replace(one, entry=index))
+
+
+async def pass_in_words(
+    world: TriageWorld, persona: LoadedPersona, memory: TriageMemory | None = None
+) -> str:
+    """One pass; what came of it in a line for people."""
+    result = await pass_over(world, persona, memory)
+    unread = f", {result.unread} entries of strangers not read" if result.unread else ""
+    return f"{len(result.items)} items" + ("" if result.changed else ", as before") + unread
+
+
+async def rebuild(world: TriageWorld, persona: LoadedPersona) -> TriageResult:
+    """The worklist from the log alone and from decisions: what is derived is dropped and made again.
+
+    Nothing is posted. Byte for byte the same as before, if what persons decided is published or still in
+    the journal, and the figures of items are on the log.
+    """
+    await world.journal.put_items(world.platform.name, ())
+    await world.journal.put(DIGEST, "")
+    for name in FILES:
+        (world.state / name).unlink(missing_ok=True)
+    return await _look(world, persona, TriageMemory(), await _suggester(world, persona))
+
+
+@asynccontextmanager
+async def posting(journal: Journal, clock: Clock) -> AsyncIterator[bool]:
+    """Whether it is this process's turn to post; given back at the end."""
+    before, now = await journal.get(POSTING), clock.now()
+    taken = before.partition(" ")[2] if before else ""
+    mine = f"{secrets.token_hex(8)} {iso(now + TURN)}"
+    if taken and datetime.fromisoformat(taken) > now:
+        yield False
+        return
+    if not await journal.swap(POSTING, before, mine):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        await journal.swap(POSTING, mine, "")
+
+
+async def _suggester(world: TriageWorld, persona: LoadedPersona) -> Suggester | None:
+    """Who is asked about doubtful pairs: the configured model, if triage has tokens for it."""
+    section, budget = world.config.model, persona.persona.budget
+    if section is None or budget is None or not budget.tokens:
+        return None
+    try:
+        judge = await to_thread.run_sync(importlib.import_module, "fleet.drivers.model.pair_judge")
+        made: Suggester = judge.ModelSuggester(
+            section, model_key(world.config, world.state), tokens=budget.tokens
+        )
+    except (ConfigError, ImportError):  # without it there are no suggestions
+        return None
+    return made
+
+
+async def earlier(world: TriageWorld) -> tuple[WorklistItem, ...]:
+    """Items of earlier epochs of this log, from the mirror; none of them is ranked."""
+    return await earlier_items(world.journal, await _task(world, world.personas[TRIAGE]))
+
+
+async def _look(
+    world: TriageWorld,
+    persona: LoadedPersona,
+    memory: TriageMemory,
+    suggester: Suggester | None = None,
+    *,
+    ask: bool = True,
+) -> TriageResult:
+    log = world.chain.log if ask else None
+    return await triage(log, world.journal, await _task(world, persona, suggester), memory)
+
+
+async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester | None = None) -> TriageTask:
     prefix = key_of(world.platform.name)
     facts = await world.journal.facts(prefix)
-    seen = {key.removeprefix(prefix): read_recurrence(text) for key, text in facts.items()}
-    result = await triage(
-        world.chain.log, world.journal, trusted, weights, world.state, world.clock, book.ended, left, seen
+    book = await book_of(world.journal, world.platform.name)
+    known = PassInputs(
+        now=world.clock.now(),
+        weights=persona.persona.weights,
+        figures={key.removeprefix(prefix): read_recurrence(text) for key, text in facts.items()},
+        ended=book.ended,
+        seen_every=world.config.triage.period(),
     )
-    for text in result.over:
-        await world.chain.log.post(text, charge="none")
-    if result.meta_text is not None:
-        await world.chain.log.post(result.meta_text, charge="none")
-    return result
-
-
-async def pass_in_words(world: FleetContext, persona: LoadedPersona) -> str:
-    """One pass; what came of it in a line for people."""
-    result = await pass_over(world, persona)
-    return f"{len(result.items)} items" + ("" if result.changed else ", as before")
+    audited = audit_of(await world.journal.facts(audit_key(world.platform.name)))
+    decisions = await world.journal.decisions(world.platform.name)
+    return TriageTask(
+        name=world.platform.chain.log_name,
+        platform=world.platform.name,
+        trusted=frozenset(address.lower() for address in (*world.config.trusted, world.chain.identity)),
+        folder=world.state,
+        known=known,
+        left=unproven(await world.journal.findings(), decisions, known.now),
+        audit=AuditRate(audited.sampled, audited.overturned),
+        suggester=suggester,
+    )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
-from fleet.store.rows import FindingRow
+from fleet.clock import iso
+from fleet.store.rows import DecisionRow, FindingRow
+from fleet.triage.decisions import STATES, fold
 
 GRAVE = frozenset({"critical", "high"})
 
@@ -26,19 +29,31 @@ class UnprovenCandidate:
     runs: int
 
 
-def unproven(rows: Iterable[FindingRow]) -> tuple[UnprovenCandidate, ...]:
+def unproven(
+    rows: Iterable[FindingRow], decisions: Iterable[DecisionRow], now: datetime
+) -> tuple[UnprovenCandidate, ...]:
     """Candidates whose latest run left them unproven, the gravest first.
 
-    A driver's claim is not among them: it awaits a person, not another attempt.
+    A driver's claim is not among them: it awaits a person, not another attempt. Neither is what a person
+    dismissed or snoozed, until that ends.
     """
+    hidden = _hidden(decisions, iso(now))
     last: dict[str, FindingRow] = {}
     runs: dict[str, int] = {}
     for row in rows:  # in the order in which they were found
         last[row.fingerprint] = row
         runs[row.fingerprint] = runs.get(row.fingerprint, 0) + (row.state == "unverified")
     left = [row for row in last.values() if row.state == "unverified" and row.severity in GRAVE]
-    made = [_of(row, runs[row.fingerprint]) for row in left if "claim" not in row.data]
+    left = [row for row in left if "claim" not in row.data and row.fingerprint not in hidden]
+    made = [_of(row, runs[row.fingerprint]) for row in left]
     return tuple(sorted(made, key=lambda one: (one.severity != "critical", one.at, one.fingerprint)))
+
+
+def _hidden(decisions: Iterable[DecisionRow], now: str) -> set[str]:
+    standing = fold(decisions)
+    last = {one.item: one for one in standing.all if one.kind in STATES}
+    held = [one for one in last.values() if one.kind in ("dismiss", "snooze")]
+    return {one.item for one in held if not one.until or one.until > now}
 
 
 def _of(row: FindingRow, runs: int) -> UnprovenCandidate:

@@ -169,10 +169,10 @@ async def test_a_file_that_would_not_be_valid_stays_as_it_is(
     assert sorted(one.name for one in path.parent.iterdir()) == ["qa-mine.md", "state"]
 
 
-async def test_what_waits_for_nobody_is_neither_adopted_nor_dismissed(state: Path) -> None:
-    for said in (adopt(state, name="ffff"), fleet(state, "dismiss", "ffff")):
-        assert said.returncode == 2
-        assert "is unverified: it needs no decision" in said.stderr
+async def test_what_waits_for_nobody_is_not_adopted(state: Path) -> None:
+    said = adopt(state, name="ffff")
+    assert said.returncode == 2
+    assert "is unverified: it needs no decision" in said.stderr
     said = fleet(state, "adopt", "0123", "--into", str(state / "nowhere.md"))
     assert (said.returncode, "nowhere.md" in said.stderr) == (3, True), said.stderr
     assert "no persona 'qa-mine'" in fleet(state, "adopt", "0123").stderr  # its file is not in personas/
@@ -182,14 +182,14 @@ async def test_what_waits_for_nobody_is_neither_adopted_nor_dismissed(state: Pat
 async def test_who_dismisses_an_adopted_claim_is_told_that_its_probe_remains(state: Path) -> None:
     path = state.parent / "qa-mine.md"
     assert adopt(state).returncode == 0
-    said = fleet(state, "dismiss", "0123", "--dry-run")
+    said = fleet(state, "dismiss", "0123", "--reason", "no", "--dry-run")
     assert f"its probe x-0123456789ab is still in {path}" in said.stderr
     path.write_text(TEXT)
-    assert "remains" not in fleet(state, "dismiss", "0123").stderr
+    assert "remains" not in fleet(state, "dismiss", "0123", "--reason", "no").stderr
 
 
 async def test_a_dismissed_claim_waits_no_longer(state: Path) -> None:
-    assert "would be dismissed" in fleet(state, "dismiss", "0123", "--dry-run").stdout
+    assert "would be dismissed" in fleet(state, "dismiss", "0123", "--reason", "no", "--dry-run").stdout
     said = fleet(state, "dismiss", "0123", "--reason", "418 is for teapots", "--json")
     told = {"fingerprint": "0123456789ab", "run": "r1", "dismissed": True, "probe_in": ""}
     assert json.loads(said.stdout) == told
@@ -197,8 +197,20 @@ async def test_a_dismissed_claim_waits_no_longer(state: Path) -> None:
         states = {row.fingerprint: row.state for row in await journal.findings("r1")}
     assert states == {"0123456789ab": "dropped", "ffff456789ab": "unverified"}
     assert "418 is for teapots" in (state / NAME).read_text()
-    again = fleet(state, "dismiss", "0123")
+    again = fleet(state, "dismiss", "0123", "--reason", "no")
     assert (again.returncode, "is dropped: it needs no decision" in again.stderr) == (2, True)
+
+
+async def test_a_finding_without_a_claim_is_dismissed_as_an_item(state: Path) -> None:
+    assert fleet(state, "dismiss", "0123").returncode == 2  # a reason is required
+    refused = fleet(state, "dismiss", "0123", "--reason", "no", "--publish")
+    assert (refused.returncode, "a driver's claim is not on the log" in refused.stderr) == (2, True)
+    said = json.loads(fleet(state, "dismiss", "ffff", "--reason", "known", "--for", "ever", "--json").stdout)
+    assert (said["item"], said["until"], said["new"]) == ("ffff456789ab", "", True)
+    async with await Journal.open(state / "fleet.db") as journal:
+        (row,) = await journal.decisions(said["platform"])
+        assert {one.state for one in await journal.findings("r1")} == {"unverified"}
+    assert (row.kind, row.reason, row.name) == ("dismiss", "known", said["name"])
 
 
 async def test_a_null_is_said_to_be_more_than_a_persona_file_can_hold(state: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fleet.errors import ConfigError
 from fleet.findings.reader import read
-from fleet.findings.recurrence import DAYS, Recurrence, fixed_title, is_fixed, key_of, read_recurrence
+from fleet.findings.recurrence import DAYS, Recurrence, is_fixed, key_of, read_recurrence
 
 
 def test_a_run_counts_once_and_a_day_once() -> None:
@@ -37,8 +37,30 @@ def test_what_is_stored_is_read_back_and_damage_is_an_error() -> None:
     assert key_of("p", "ab") == "item.p/ab"
 
 
+def test_what_an_older_journal_holds_is_read() -> None:
+    old = '{"runs":2,"days":["2026-11-22"],"last":"2026-11-22T10:00:00Z","run":"a","looked":"x"}'
+    one = read_recurrence(old)
+    assert (one.runs, one.unreached_since, one.opened) == (2, "", "")
+    assert one.shown("2026-11-23T10:00:00Z", "b").opened == ""
+
+
+def test_unreached_has_a_beginning_and_an_answer_ends_it() -> None:
+    seen = Recurrence().shown("2026-11-22T10:00:00Z", "a")
+    lost = seen.unreached("2026-11-22T11:00:00Z").unreached("2026-11-22T12:00:00Z")
+    assert (lost.unreached_since, lost.looked) == ("2026-11-22T11:00:00Z", "2026-11-22T12:00:00Z")
+    assert lost.shown("2026-11-22T13:00:00Z", "b").unreached_since == ""
+    assert lost.clean("2026-11-22T13:00:00Z", "b").unreached_since == ""
+
+
+def test_the_run_that_posts_is_the_first_since_it_was_clean() -> None:
+    seen = Recurrence().shown("2026-11-22T10:00:00Z", "a").shown("2026-11-22T11:00:00Z", "b")
+    assert seen.opened == "a"
+    back = seen.clean("2026-11-22T12:00:00Z", "c").shown("2026-11-22T13:00:00Z", "d")
+    assert (back.opened, back.shown("2026-11-22T14:00:00Z", "e").opened) == ("d", "d")
+
+
 def test_a_resolve_record_is_known_by_its_title_and_needs_a_fingerprint() -> None:
-    title = fixed_title("it is wrong", Recurrence().clean("2026-11-22T12:00:00Z", "b"))
+    title = "verified-fixed: it is wrong"
     head = "qa/v1 source=qa-triage sev=info surface=ux"
     assert is_fixed(read(f"{head} fp=0123456789ab\n{title}\n"))
     assert not is_fixed(read(f"{head}\n{title}\n"))

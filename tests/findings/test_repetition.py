@@ -15,9 +15,10 @@ from fleet.findings.redact import Redactor
 from fleet.findings.repetition import MARGIN, MAX_RUNS, parts
 from fleet.findings.repro import MAX_CHARS, MAX_PARTS, ReproCall, ReproError, parse_repro, spell, write_repro
 from fleet.store.rows import MirroredEntry
-from fleet.triage.cluster import cluster, read_log
+from fleet.triage.index import TriageIndex
+from fleet.triage.outputs.document import WorklistHeader
+from fleet.triage.outputs.markdown import to_markdown
 from fleet.triage.rank import rank
-from fleet.triage.worklist import to_markdown
 
 PUMP = "fn f(){" + "(" * 5300 + "1" + ")" * 5300 + "}"
 WRITTEN = 'qa_compile(source="fn f(){" + "("*5300 + "1" + ")"*5300 + "}")'
@@ -143,9 +144,11 @@ def test_a_pump_is_one_line_from_the_envelope_to_the_worklist() -> None:
     assert len(text.encode()) < 400 < MAX_BYTES
     assert read(text).repro == compiles(PUMP)
     logged = MirroredEntry(epoch=0, index=0, sender=TRUSTED, timestamp=1, text=text)
-    items = rank(cluster(read_log([logged], frozenset({TRUSTED}))))
-    assert (items[0].repro, items[0].state) == (WRITTEN, "verified")
-    assert WRITTEN in to_markdown(items, "").decode()
+    index = TriageIndex(frozenset({TRUSTED}))
+    index.add([logged])
+    items = rank(index.clusters())
+    assert (items[0].repro, items[0].proof) == (WRITTEN, "verified")
+    assert WRITTEN in to_markdown(items, WorklistHeader()).decode()
 
 
 def test_what_an_entry_may_expand_to_is_bounded() -> None:

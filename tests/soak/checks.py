@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from fleet.findings import evidence
 from fleet.findings.envelope import read
 from fleet.runs.settlement.outbox import CLOSING
 from fleet.store.rows import MirroredEntry
+from fleet.triage.fold import PassInputs
 from fleet.triage.run import decide
 from tests.soak.cast import SEEDED
 from tests.soak.gauges import Gauges
@@ -204,7 +206,9 @@ def stale_worklist(stand: Stand, entries: list[Entry]) -> list[str]:
         for index, entry in enumerate(entries)
     ]
     weights = load(stand.personas / "qa-triage.md").persona.weights
-    items, _, _ = decide(mirrored, frozenset({stand.address("identity")}), weights)
+    known = PassInputs(now=datetime.now(UTC), weights=weights)
+    decided = decide(mirrored, frozenset({stand.address("identity")}), known)
+    items = [item for item in decided.items if item.rank]
     names = ("fingerprint", "severity", "surface", "title", "repro", "state", "regression", "first_seen")
     found = sorted([one[name] for name in names] for one in listed)
     folded = sorted([getattr(one, name) for name in names] for one in items)

@@ -6,13 +6,13 @@ import pytest
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.store.rows import MirroredEntry
-from fleet.triage.cluster import Cluster, cluster, read_log
-from fleet.triage.rank import recurrence
-from tests.triage.triage_log import FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, TRUSTED, finding, log
+from fleet.triage.cluster import Cluster, recurrence
+from fleet.triage.index import TriageIndex
+from tests.triage.triage_log import FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, finding, folded, log
 
 
 def clusters(entries: list[MirroredEntry]) -> list[Cluster]:
-    return cluster(read_log(entries, TRUSTED))
+    return folded(entries)
 
 
 def counts(entries: list[MirroredEntry]) -> list[int]:
@@ -87,7 +87,9 @@ def test_trust_is_the_address_in_any_case_of_letters() -> None:
     entries = log(
         (FLEET.upper().replace("0X", "0x"), finding()), (HUMAN, "qa/v1 source=qa-security sev=high\nx")
     )
-    assert [report.trusted for report in read_log(entries, frozenset({FLEET.upper()}))] == [True, False]
+    index = TriageIndex(frozenset({FLEET.upper()}))
+    index.add(entries)
+    assert [report.trusted for item in index.clusters() for report in item.reports] == [True, False]
 
 
 def test_summaries_of_ours_are_no_findings_and_those_of_strangers_are() -> None:
@@ -117,10 +119,10 @@ def test_the_order_of_clusters_and_of_their_reports_is_the_logs_over_its_epochs(
     """Whatever order they are given in, and although indices begin anew with each epoch."""
     first = log((HUMAN, "hm"), finding("a", run="r1"), finding("b", run="r1"))
     second = log(finding("b", run="r2"), finding("c", run="r2"), finding("a", run="r2"), epoch=1)
-    reports = list(read_log([*first, *second], TRUSTED))
+    entries = [*first, *second]
     for seed in range(5):
-        random.Random(seed).shuffle(reports)
-        found = cluster(reports)
+        random.Random(seed).shuffle(entries)
+        found = folded(entries)
         places = [[(report.epoch, report.index) for report in item.reports] for item in found]
         assert places == [[(0, 0)], [(0, 1), (1, 2)], [(0, 2), (1, 0)], [(1, 1)]]
 

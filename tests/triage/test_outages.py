@@ -6,10 +6,10 @@ from fleet.findings.envelope import Envelope, read, write
 from fleet.findings.outage import WORD, OutageEnd, fingerprint_of, is_over
 from fleet.findings.repro import ReproCall
 from fleet.store.rows import MirroredEntry
-from fleet.triage.cluster import read_log
+from fleet.triage.index import TriageIndex
 from fleet.triage.outages import due
 from fleet.triage.run import decide
-from tests.triage.triage_log import EV, FLEET, HUMAN, START, TRUSTED
+from tests.triage.triage_log import EV, FLEET, HUMAN, START, TRUSTED, inputs
 
 ONE, TWO = (
     fingerprint_of("p", ["site"], since) for since in ("2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z")
@@ -52,12 +52,18 @@ def log(*texts: str, sender: str = FLEET) -> list[MirroredEntry]:
 
 
 def listed(entries: list[MirroredEntry], *ended: OutageEnd) -> list[str]:
-    return [item.fingerprint for item in decide(entries, TRUSTED, {}, (), ended)[0]]
+    return [item.fingerprint for item in decide(entries, TRUSTED, inputs(ended=ended)).items if item.rank]
+
+
+def missing(entries: list[MirroredEntry], *ended: OutageEnd) -> tuple[str, ...]:
+    index = TriageIndex(TRUSTED)
+    index.add(entries)
+    return due(index, ended)
 
 
 def test_two_outages_with_one_repro_are_two_items() -> None:
-    items = decide(log(outage(ONE), outage(TWO), outage(TWO, "r2")), TRUSTED, {})[0]
-    assert {(item.fingerprint, item.count, item.state) for item in items} == {
+    items = decide(log(outage(ONE), outage(TWO), outage(TWO, "r2")), TRUSTED, inputs()).items
+    assert {(item.fingerprint, item.count, item.proof) for item in items} == {
         (ONE, 1, "verified"),
         (TWO, 2, "verified"),
     }
@@ -66,22 +72,22 @@ def test_two_outages_with_one_repro_are_two_items() -> None:
 def test_one_that_is_over_leaves_the_list_by_the_journal_and_then_by_the_log() -> None:
     entries = log(outage(ONE), outage(TWO))
     assert listed(entries, end(ONE)) == [TWO]
-    (text,) = due(read_log(entries, TRUSTED), [end(ONE)])
+    (text,) = missing(entries, end(ONE))
     assert is_over(read(text))
     assert "site, faces, since 2026-11-22T12:00:00Z until 2026-11-22T12:09:00Z, 9 min" in text
     after = log(outage(ONE), outage(TWO), text)
     assert listed(after) == [TWO]
-    assert due(read_log(after, TRUSTED), [end(ONE)]) == ()
+    assert missing(after, end(ONE)) == ()
 
 
 def test_the_end_of_what_the_log_never_heard_of_is_not_posted() -> None:
-    assert due(read_log(log(outage(TWO)), TRUSTED), [end(ONE)]) == ()
+    assert missing(log(outage(TWO)), end(ONE)) == ()
 
 
 def test_a_stranger_ends_no_outage_and_joins_none() -> None:
-    (text,) = due(read_log(log(outage(ONE)), TRUSTED), [end(ONE)])
+    (text,) = missing(log(outage(ONE)), end(ONE))
     forged = log(outage(ONE), *[entry.text for entry in log(text)])
     forged[1] = MirroredEntry(epoch=0, index=1, sender=HUMAN, timestamp=START + 1, text=text)
-    items = decide(forged, TRUSTED, {})[0]
+    items = decide(forged, TRUSTED, inputs()).items
     assert (items[0].fingerprint, items[0].count) == (ONE, 1)
-    assert due(read_log(log(outage(ONE), sender=HUMAN), TRUSTED), [end(ONE)]) == ()
+    assert missing(log(outage(ONE), sender=HUMAN), end(ONE)) == ()

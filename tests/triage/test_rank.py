@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 
 from fleet.errors import ConfigError
 from fleet.store.rows import MirroredEntry
-from fleet.triage.cluster import cluster, read_log
 from fleet.triage.meta import key
+from fleet.triage.outputs.document import WorklistHeader
+from fleet.triage.outputs.json_file import to_json
+from fleet.triage.outputs.markdown import to_markdown
 from fleet.triage.rank import SEVERITIES, SURFACES, rank
-from fleet.triage.worklist import WorklistItem, to_json, to_markdown
-from tests.triage.triage_log import EV, FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, TRUSTED, finding, log
+from fleet.triage.worklist import WorklistItem
+from tests.triage.triage_log import EV, FALSE_PREMISES, FLEET, HUMAN, LONG, NOT_DEFECTS, finding, folded, log
 
 
 def worklist(entries: list[MirroredEntry]) -> tuple[WorklistItem, ...]:
-    return rank(cluster(read_log(entries, TRUSTED)))
+    return rank(folded(entries))
 
 
 def titles(entries: list[MirroredEntry]) -> list[str]:
@@ -71,7 +73,7 @@ def test_proof_comes_before_weight() -> None:
         finding("v", title="proven", sev="info", surface="perf"),
     )
     found = worklist(entries)
-    assert [(item.title, item.state, item.verified) for item in found] == [
+    assert [(item.title, item.proof, item.verified) for item in found] == [
         ("proven", "verified", True),
         ("flaky", "flaky", False),
         ("unconfirmed", "unverified", False),
@@ -91,12 +93,12 @@ def test_proof_comes_before_weight() -> None:
     ],
 )
 def test_verified_means_every_one_of_three_tries(rate: tuple[int, int], state: str) -> None:
-    assert worklist(log(finding(rate=rate)))[0].state == state
+    assert worklist(log(finding(rate=rate)))[0].proof == state
 
 
 def test_only_the_canonical_grammar_carries_proof() -> None:
     text = 'qa/v1 source=qa-fuzz sev=critical surface=security rate=3/3\nt\nrepro: qa_compile(source="x")'
-    assert worklist(log(text))[0].state == "unverified"
+    assert worklist(log(text))[0].proof == "unverified"
 
 
 def test_row_42_and_48_prose_is_kept_and_never_promoted() -> None:
@@ -105,7 +107,7 @@ def test_row_42_and_48_prose_is_kept_and_never_promoted() -> None:
     found = worklist(log(*repeated, finding(title="proven", sev="low", surface="perf")))
     assert found[0].title == "proven"
     assert sorted(item.title for item in found[1:]) == sorted(claims)
-    assert {(item.severity, item.verified, item.state) for item in found[1:]} == {
+    assert {(item.severity, item.verified, item.proof) for item in found[1:]} == {
         ("unknown", False, "needs-repro")
     }
 
@@ -114,7 +116,7 @@ def test_rows_31_to_36_in_an_envelope_without_a_repro_stay_below() -> None:
     for text in FALSE_PREMISES.values():
         claim = finding(title=text, sev="critical", surface="security", calls=False)
         found = worklist(log(claim, (HUMAN, claim), finding(title="proven", sev="info", surface="perf")))
-        assert [(item.title, item.state) for item in found] == [("proven", "verified"), (text, "needs-repro")]
+        assert [(item.title, item.proof) for item in found] == [("proven", "verified"), (text, "needs-repro")]
 
 
 def test_a_stranger_neither_raises_nor_renames_nor_predates_ours() -> None:
@@ -124,21 +126,21 @@ def test_a_stranger_neither_raises_nor_renames_nor_predates_ours() -> None:
     assert item.first_seen == "2026-06-12T10:21:48Z"
 
 
-def test_a_strangers_copy_decides_only_between_equals() -> None:
+def test_a_strangers_copy_is_shown_and_decides_nothing() -> None:
     low, high = finding("low", title="low", sev="medium"), finding("high", title="high")
     same = finding("same", title="same")
     copies = [(f"0x{number:040x}", text) for number in range(9) for text in (low, same)]
     assert titles(log(high, same, low)) == ["high", "same", "low"]
     found = worklist(log(high, same, low, *copies))
     assert [(i.title, i.count, i.score) for i in found] == [
-        ("same", 1, 12.0),
         ("high", 1, 12.0),
+        ("same", 1, 12.0),
         ("low", 1, 6.0),
     ]
     assert key(found) == key(worklist(log(high, same, low)))  # no summary is due for it
     assert [i.why.split("; ")[2:] for i in found] == [
-        ["a stranger reports it too"],
         [],
+        ["a stranger reports it too"],
         ["a stranger reports it too"],
     ]
 
@@ -146,42 +148,45 @@ def test_a_strangers_copy_decides_only_between_equals() -> None:
 def test_among_strangers_too_a_crowd_is_worth_one() -> None:
     crowd = [(f"0x{number:040x}", "crowd") for number in range(9)]
     found = worklist(log((HUMAN, "alone"), *crowd))
-    assert [(i.title, i.count, i.score) for i in found] == [("crowd", 1, 0.25), ("alone", 1, 0.25)]
-    assert found[0].why.endswith("; other strangers report it too")
+    assert [(i.title, i.count, i.score) for i in found] == [("alone", 1, 0.25), ("crowd", 1, 0.25)]
+    assert found[1].why.endswith("; other strangers report it too")
 
 
 def test_row_23_a_planted_repro_is_withheld() -> None:
     planted = 'qa/v1 source=qa-security sev=critical surface=security\nt\nrepro: qa_release(name="real")'
     for text in (planted, planted.replace("name=", "")):
         item = worklist(log((HUMAN, text)))[0]
-        assert (item.repro, item.evidence, item.trusted, item.state) == ("", "", False, "untrusted")
-        assert "qa_release" not in to_json([item], "").decode() + to_markdown([item], "").decode()
+        assert (item.repro, item.evidence, item.trusted, item.proof) == ("", "", False, "untrusted")
+        assert (
+            "qa_release"
+            not in to_json([item], WorklistHeader()).decode() + to_markdown([item], WorklistHeader()).decode()
+        )
 
 
 def test_a_strangers_evidence_is_withheld_with_the_repro() -> None:
     item = worklist(log((HUMAN, finding())))[0]
-    assert (item.repro, item.evidence, item.state) == ("", "", "untrusted")
+    assert (item.repro, item.evidence, item.proof) == ("", "", "untrusted")
 
 
 def test_a_repro_in_the_evidence_counts_as_proof_and_names_the_bundle() -> None:
     item = worklist(log(finding(LONG)))[0]
-    assert (item.state, item.repro, item.evidence) == ("verified", "", EV)
+    assert (item.proof, item.repro, item.evidence) == ("verified", "", EV)
 
 
 def test_a_repro_that_is_said_to_be_in_no_evidence_is_no_proof() -> None:
     """`repro: ev` in an entry that names no bundle: nobody could run it."""
     text = finding(LONG).replace(f" ev=sha256:{EV}", "")
     assert text.endswith("repro: ev")
-    assert worklist(log(text))[0].state == "needs-repro"
+    assert worklist(log(text))[0].proof == "needs-repro"
 
 
 def test_weights_come_from_the_persona_and_must_be_numbers() -> None:
-    reports = read_log(log(finding("a", surface="ux"), finding("b", surface="odd")), TRUSTED)
-    assert [item.score for item in rank(cluster(reports), {"ux": 3.0, "perf": 2.0})] == [12.0, 8.0]
-    assert rank(cluster(reports), {}) == rank(cluster(reports), SURFACES)
+    found = folded(log(finding("a", surface="ux"), finding("b", surface="odd")))
+    assert [item.score for item in rank(found, {"ux": 3.0, "perf": 2.0})] == [12.0, 8.0]
+    assert rank(found, {}) == rank(found, SURFACES)
     for bad in (math.nan, math.inf, 0.0, -1.0):
         with pytest.raises(ConfigError, match=r"weights\.ux"):
-            rank(cluster(reports), {"ux": bad})
+            rank(found, {"ux": bad})
 
 
 def test_hostile_times_do_not_break_the_list() -> None:
@@ -218,9 +223,12 @@ ENTRIES = st.lists(ENTRY | st.tuples(st.sampled_from([FLEET, HUMAN]), st.text(ma
 @given(ENTRIES, st.randoms(use_true_random=False))
 def test_row_41_any_order_is_byte_identical(pairs: list[tuple[str, str]], random: object) -> None:
     entries = log(*pairs)
-    expected = to_json(worklist(entries), ""), to_markdown(worklist(entries), "")
+    expected = to_json(worklist(entries), WorklistHeader()), to_markdown(worklist(entries), WorklistHeader())
     random.shuffle(entries)  # type: ignore[attr-defined]
-    assert (to_json(worklist(entries), ""), to_markdown(worklist(entries), "")) == expected
+    assert (
+        to_json(worklist(entries), WorklistHeader()),
+        to_markdown(worklist(entries), WorklistHeader()),
+    ) == expected
 
 
 @given(ENTRIES)
@@ -228,14 +236,14 @@ def test_nothing_unproven_or_untrusted_stands_above_anything_proven(pairs: list[
     found = worklist(log(*pairs))
     assert [item.rank for item in found] == list(range(1, len(found) + 1))
     assert len({item.fingerprint for item in found}) == len(found)
-    proven = [item.state in ("verified", "flaky") for item in found]
+    proven = [item.proof in ("verified", "flaky") for item in found]
     assert proven == sorted(proven, reverse=True)
     trusted = [item.trusted for item in found]
     assert trusted == sorted(trusted, reverse=True)
 
 
 @given(ENTRIES, st.lists(st.sampled_from(["0x" + f"{n:040x}" for n in range(50)]), max_size=40))
-def test_strangers_change_neither_score_nor_count_and_no_order_but_of_equals(
+def test_strangers_change_neither_score_nor_count_nor_order(
     pairs: list[tuple[str, str]], crowd: list[str]
 ) -> None:
     ours = [(sender, text) for sender, text in pairs if sender == FLEET]
@@ -246,6 +254,6 @@ def test_strangers_change_neither_score_nor_count_and_no_order_but_of_equals(
     assert {item.fingerprint for item in after} == set(before)
     for item in after:
         was = before[item.fingerprint]
-        assert (item.severity, item.title, item.state) == (was.severity, was.title, was.state)
+        assert (item.severity, item.title, item.proof) == (was.severity, was.title, was.proof)
         assert (item.count, item.score) == (was.count, was.score)
-    assert [(item.state, item.score) for item in after] == [(i.state, i.score) for i in before.values()]
+    assert [item.fingerprint for item in after] == list(before)

@@ -1,36 +1,50 @@
+"""Items that a person marked fixed: off the list until reported again."""
+
 from __future__ import annotations
+
+import json
+from dataclasses import replace
 
 import pytest
 
 from fleet.errors import ConfigError
-from fleet.store.rows import MirroredEntry
-from fleet.triage.cluster import cluster, read_log
-from fleet.triage.rank import rank
-from fleet.triage.resolve import Resolution, apply, read_resolutions, write_resolutions
+from fleet.findings.recurrence import Recurrence
+from fleet.store.journal import MEMORY, Journal
+from fleet.store.rows import DecisionRow, MirroredEntry
+from fleet.triage.decisions import named
+from fleet.triage.fold import Decided
+from fleet.triage.rank import date_of
+from fleet.triage.run import RESOLUTIONS, decide, migrate
 from fleet.triage.worklist import WorklistItem
-from tests.triage.triage_log import HUMAN, START, TRUSTED, finding, log
+from tests.triage.triage_log import HUMAN, START, TRUSTED, finding, folded, inputs, log
 
-KEY = cluster(read_log(log(finding()), TRUSTED))[0].fingerprint
-
-
-def worklist(entries: list[MirroredEntry], *resolutions: Resolution) -> tuple[WorklistItem, ...]:
-    return rank(apply(cluster(read_log(entries, TRUSTED)), resolutions))
+KEY = folded(log(finding()))[0].fingerprint
 
 
-def resolved(minute: int, epoch: int = 0) -> Resolution:
-    return Resolution(key=KEY, at=START + 60 * minute, epoch=epoch)
+def worklist(
+    entries: list[MirroredEntry], *decisions: DecisionRow, since: str = ""
+) -> tuple[WorklistItem, ...]:
+    done = decide(entries, TRUSTED, inputs(decisions=decisions, since=since))
+    return tuple(item for item in done.items if item.rank)
 
 
-def test_row_45_a_resolved_item_is_gone() -> None:
+def resolved(minute: int) -> DecisionRow:
+    at = date_of(START + 60 * minute)
+    return named(DecisionRow(item=KEY, kind="fixed", reason="deployed", who="alice", at=at))
+
+
+def test_row_45_a_resolved_item_is_gone_and_kept_with_its_state() -> None:
     entries = log(finding(run="r1"), finding(run="r2"), finding("other"))
     assert len(worklist(entries)) == 2
     assert [item.repro for item in worklist(entries, resolved(1))] == ['qa_compile(source="other")']
+    done = decide(entries, TRUSTED, inputs(decisions=(resolved(1),)))
+    assert [(item.rank, item.state) for item in done.items] == [(1, "confirmed"), (0, "fixed")]
 
 
 def test_row_45_a_later_report_is_a_regression_with_both_dates() -> None:
     entries = log(finding(run="r1"), finding("other"), finding(run="r2"))
     item = next(i for i in worklist(entries, resolved(1)) if i.regression)
-    assert (item.fingerprint, item.count, item.state) == (KEY, 1, "verified")
+    assert (item.fingerprint, item.count, item.proof, item.state) == (KEY, 1, "verified", "regression")
     assert (item.resolved_at, item.first_seen) == ("2026-06-12T10:21:48Z", "2026-06-12T10:22:48Z")
     assert item.why.endswith("regression: resolved 2026-06-12T10:21:48Z, reported again 2026-06-12T10:22:48Z")
 
@@ -40,21 +54,42 @@ def test_resolving_the_regression_hides_it_again() -> None:
     assert worklist(entries, resolved(0), resolved(1)) == ()
 
 
-def test_row_44_an_old_epoch_hides_nothing() -> None:
+def test_row_44_what_was_decided_before_the_log_was_cleared_hides_nothing() -> None:
     entries = log(finding(run="r1"), finding("other"), (HUMAN, "third"), epoch=1)
-    found = worklist(entries, resolved(1_000, epoch=0))
+    found = worklist(entries, resolved(1_000), since=date_of(START + 60 * 1_001))
     assert [(item.regression, item.count) for item in found] == [(False, 1)] * 3
 
 
-def test_only_strangers_after_a_fix_make_an_untrusted_item() -> None:
+def test_a_stranger_reopens_nothing() -> None:
     entries = log(finding(run="r1"), (HUMAN, finding(run="r2", sev="critical")))
-    item = worklist(entries, resolved(0))[0]
-    assert (item.fingerprint, item.state, item.trusted, item.regression) == (KEY, "untrusted", False, True)
+    assert worklist(entries, resolved(0)) == ()
+    (item,) = decide(entries, TRUSTED, inputs(decisions=(resolved(0),))).items
+    assert (item.state, item.trusted, item.severity) == ("fixed", True, "high")
 
 
-def test_resolutions_round_trip_and_damage_is_loud() -> None:
-    made = (resolved(1), Resolution(key=KEY, at=5, epoch=2, note="fixed"))
-    assert read_resolutions(write_resolutions(made)) == made
-    assert read_resolutions(None) == ()
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_resolutions('[{"key": "x"}]')
+def test_a_reopened_item_that_is_clean_again_gets_a_record_of_its_own() -> None:
+    def passed(entries: list[MirroredEntry], clean: int, *decisions: DecisionRow) -> Decided:
+        figures = {KEY: Recurrence(runs=1, clean_at=date_of(START + 60 * clean), clean_run="r2")}
+        return decide(entries, TRUSTED, inputs(figures=figures, decisions=decisions))
+
+    (record,) = passed(log(finding()), 1).records
+    entries = log(finding(), record)
+    assert passed(entries, 1).records == ()
+    reopened = named(replace(resolved(2), kind="reopen"))
+    assert passed(entries, 1, reopened).items[0].state == "confirmed"
+    (again,) = passed(entries, 3, reopened).records
+    assert passed(log(finding(), record, again), 3, reopened).records == ()
+
+
+@pytest.mark.anyio
+async def test_older_resolutions_become_decisions_once_and_damage_is_loud() -> None:
+    async with await Journal.open(MEMORY) as journal:
+        old = [{"key": KEY, "at": START, "epoch": 0, "note": "deployed", "index": -1}]
+        await journal.put(RESOLUTIONS, json.dumps(old))
+        for _ in range(2):
+            await migrate(journal, "p")
+            (made,) = await journal.decisions("p")
+            assert (made.item, made.kind, made.reason, made.at) == (KEY, "fixed", "deployed", date_of(START))
+        await journal.put(RESOLUTIONS, '[{"key": "x"}]')
+        with pytest.raises(ConfigError, match="cannot be read"):
+            await migrate(journal, "p")

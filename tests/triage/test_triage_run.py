@@ -1,19 +1,27 @@
 from __future__ import annotations
 
 import json
+import random
+import string
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from fleet.clock import iso
 from fleet.errors import ConfigError
 from fleet.findings.envelope import MAX_BYTES, read
+from fleet.findings.records import write_record
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import MirroredEntry
-from fleet.triage.run import TriageResult, decide, resolve, triage
-from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, ScriptedLog, finding
+from fleet.store.rows import DecisionRow, MirroredEntry
+from fleet.triage.decisions import named, record_of
+from fleet.triage.fold import PassInputs
+from fleet.triage.run import FILES, TriageMemory, TriageResult, TriageTask, decide, triage
+from fleet.triage.triage_pass import TURN, posting
+from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, ScriptedLog, finding, inputs
 
 pytestmark = pytest.mark.anyio
 
@@ -29,18 +37,34 @@ class FakeClock:
         return self.at.timestamp()
 
 
+def decision(item: str, at: datetime) -> DecisionRow:
+    return named(DecisionRow(item=item, kind="fixed", reason="x", who="a", at=iso(at), platform="p"))
+
+
 class World:
     """A log, a journal and a state directory; `go` is one pass of triage that posts what is due."""
 
     def __init__(self, journal: Journal, folder: Path) -> None:
         self.log, self.journal, self.folder, self.clock = ScriptedLog(), journal, folder, FakeClock()
+        self.memory = TriageMemory()
 
     async def go(self, *, post: bool = True) -> TriageResult:
         self.clock.at += timedelta(minutes=1)
-        done = await triage(self.log, self.journal, TRUSTED, {}, self.folder, self.clock)
+        done = await triage(self.log, self.journal, self.task(), self.memory)
         if post and done.meta_text:
             self.log.post(done.meta_text)
         return done
+
+    def task(self, **weights: float) -> TriageTask:
+        known = PassInputs(now=self.clock.now(), weights=weights)
+        return TriageTask(name="", platform="p", trusted=TRUSTED, folder=self.folder, known=known)
+
+    async def fixed(self, item: str) -> None:
+        """A person's decision."""
+        row = DecisionRow(
+            item=item, kind="fixed", reason="x", who="a", at=iso(self.clock.now()), platform="p"
+        )
+        await self.journal.add_decision(named(row))
 
     def file(self) -> list[str]:
         return [item["title"] for item in json.loads((self.folder / "worklist.json").read_text())["items"]]
@@ -118,7 +142,7 @@ async def test_exercise_triage_resolve_and_the_next_pass(world: World) -> None:
     done = await world.go()
     assert [(item.title, item.count) for item in done.items] == [("publish breaks", 2)]
     world.clock.at += timedelta(days=1)
-    await resolve(world.journal, done.items[0].fingerprint, world.clock)
+    await world.fixed(done.items[0].fingerprint)
     done = await world.go()
     assert done.items == ()
     assert done.meta_text is not None
@@ -130,19 +154,76 @@ async def test_exercise_triage_resolve_and_the_next_pass(world: World) -> None:
     assert len(await world.journal.entries(0)) == 3
 
 
-async def test_lost_files_are_written_again_with_the_old_date(world: World) -> None:
+async def test_lost_files_are_written_again_as_they_were(world: World) -> None:
     world.log.post(finding())
     await world.go()
+    await world.go()  # reads the summary that the first pass posted
     before = (world.folder / "worklist.md").read_bytes()
     (world.folder / "worklist.md").unlink()
     assert (await world.go()).changed is False
     assert (world.folder / "worklist.md").read_bytes() == before
 
 
+async def test_a_lost_journal_makes_the_same_list_again_from_the_log(world: World) -> None:
+    """Byte for byte; the rows for re-runs too."""
+    for text in (finding("a"), finding("b", surface="security"), finding("c", run="r2"), "a word of ours"):
+        world.log.post(text)
+    world.log.post("words of a stranger", sender=HUMAN)
+    item = (await world.go()).items[1].fingerprint
+    record = record_of(decision(item, world.clock.now()))
+    world.log.post(write_record(record, surface="compiler", title="x"))
+    await world.go()
+    done = await world.go()
+    assert [one.state for one in done.closed] == ["fixed"]
+    before = [(world.folder / name).read_bytes() for name in FILES]
+    rows = [replace(row, at="") for row in await world.journal.items("p")]
+    async with await Journal.open(MEMORY) as empty:
+        for name in FILES:
+            (world.folder / name).unlink()
+        again = await triage(world.log, empty, world.task())
+        assert (again.items, again.closed) == (done.items, done.closed)
+        assert [replace(row, at="") for row in await empty.items("p")] == rows
+    assert [(world.folder / name).read_bytes() for name in FILES] == before
+
+
+async def test_what_is_kept_between_passes_is_dropped_when_the_past_changed(world: World) -> None:
+    world.log.post(finding("a", title="a"))
+    world.log.post(finding("b", title="b"))
+    await world.go(post=False)
+    kept = world.memory.fold
+    world.log.post(finding("c", title="c"))
+    assert [item.title for item in (await world.go(post=False)).items] == ["a", "b", "c"]
+    assert world.memory.fold is kept
+    assert kept is not None
+    kept.index.digest = "another past"
+    assert [item.title for item in (await world.go(post=False)).items] == ["a", "b", "c"]
+    assert world.memory.fold is not kept
+    world.log.entries.clear()
+    world.log.post(finding("d", title="d"))
+    assert [item.title for item in (await world.go(post=False)).items] == ["d"]
+
+
+async def test_one_process_posts_at_a_time_and_a_dead_ones_turn_ends(world: World) -> None:
+    async with posting(world.journal, world.clock) as mine:
+        async with posting(world.journal, world.clock) as theirs:
+            assert (mine, theirs) == (True, False)
+        world.clock.at += TURN + timedelta(seconds=1)
+        async with posting(world.journal, world.clock) as later:
+            assert later
+            world.clock.at += timedelta(seconds=1)
+    async with posting(world.journal, world.clock) as again:
+        assert again
+
+
 async def test_bad_weights_are_a_configuration_error(world: World) -> None:
     world.log.post(finding())
     with pytest.raises(ConfigError, match="positive"):
-        await triage(world.log, world.journal, TRUSTED, {"ux": -1.0}, world.folder, world.clock)
+        await triage(world.log, world.journal, world.task(ux=-1.0))
+
+
+def spelled(number: int) -> str:
+    """A word of its own for each number: notes that differ in a number alone are one item."""
+    return "".join(random.Random(number).choices(string.ascii_lowercase, k=12))
 
 
 def test_twenty_thousand_entries_take_a_few_seconds() -> None:
@@ -153,12 +234,13 @@ def test_twenty_thousand_entries_take_a_few_seconds() -> None:
             index=n,
             sender=FLEET if n % 2 else f"0x{n:040x}",
             timestamp=START + n,
-            text=texts[n * 7 % 500] if n % 4 else f"human words number {n} with an ünusual letter",
+            text=texts[n * 7 % 500] if n % 4 else f"{spelled(n)} {spelled(n + 1)} with an ünusual letter",
         )
         for n in range(20_000)
     ]
     started = time.perf_counter()
-    items, summary, _ = decide(entries, TRUSTED, {})
+    decided = decide(entries, TRUSTED, inputs())
+    items, summary = decided.items, decided.summary
     seconds = time.perf_counter() - started
     print(f"20,000 entries: {seconds:.1f} s, {len(items)} items")
     assert len(items) == 5_000 + 375

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from fleet.service.second_chance import AFTER, TIMES, SecondChance
-from fleet.store.rows import FindingRow
+from fleet.store.rows import DecisionKind, DecisionRow, FindingRow
+from fleet.triage.outputs.document import WorklistHeader
+from fleet.triage.outputs.json_file import to_json
+from fleet.triage.outputs.markdown import to_markdown
 from fleet.triage.unproven import unproven
-from fleet.triage.worklist import to_json, to_markdown
 from fleet.triggers.model import FiringRecorder
 from tests.triggers.conftest import FakeClock
 
 AT = "2026-11-21T10:00:00Z"
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def row(run: str, fp: str = "f" * 12, state: Any = "unverified", **more: Any) -> FindingRow:
@@ -25,27 +28,54 @@ def row(run: str, fp: str = "f" * 12, state: Any = "unverified", **more: Any) ->
 
 
 def test_the_latest_run_decides() -> None:
-    assert [(one.run, one.runs) for one in unproven([row("1"), row("2")])] == [("2", 2)]
-    assert unproven([row("1"), row("2", state="dropped")]) == ()
-    assert unproven([row("1"), row("2", state="posted")]) == ()
-    assert [one.run for one in unproven([row("1", state="posted"), row("2")])] == ["2"]
+    assert [(one.run, one.runs) for one in unproven([row("1"), row("2")], (), NOW)] == [("2", 2)]
+    assert unproven([row("1"), row("2", state="dropped")], (), NOW) == ()
+    assert unproven([row("1"), row("2", state="posted")], (), NOW) == ()
+    assert [one.run for one in unproven([row("1", state="posted"), row("2")], (), NOW)] == ["2"]
 
 
 def test_only_what_is_grave_and_waits_for_nobody() -> None:
-    assert unproven([row("1", severity="medium")]) == ()
-    assert unproven([row("1", data={"claim": {"review": True}})]) == ()
+    assert unproven([row("1", severity="medium")], (), NOW) == ()
+    assert unproven([row("1", data={"claim": {"review": True}})], (), NOW) == ()
     high = row("1", "a" * 12, severity="high", at="2026-11-21T09:00:00Z")
-    assert [one.severity for one in unproven([high, row("2")])] == ["critical", "high"]
+    assert [one.severity for one in unproven([high, row("2")], (), NOW)] == ["critical", "high"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "until", "left"),
+    [
+        ("dismiss", "", 0),
+        ("snooze", "2026-11-22T00:00:01Z", 0),
+        ("snooze", "2026-11-22T00:00:00Z", 1),
+        ("dismiss reopen", "", 1),
+        ("severity", "", 1),
+    ],
+)
+def test_what_a_person_put_aside_is_not_tried_again(kinds: str, until: str, left: int) -> None:
+    made = [
+        DecisionRow(
+            item="f" * 12,
+            kind=cast(DecisionKind, kind),
+            reason="x",
+            who="a",
+            at=f"2026-11-21T1{n}:00:00Z",
+            name=f"{n:012x}",
+            until=until,
+            severity="low" if kind == "severity" else "",
+        )
+        for n, kind in enumerate(kinds.split())
+    ]
+    assert len(unproven([row("1")], made, NOW)) == left
 
 
 def test_it_stands_in_a_section_of_its_own() -> None:
-    left = unproven([row("r1", data={"why": "the | proxy"})])
-    shown = to_markdown((), "", left).decode()
+    left = unproven([row("r1", data={"why": "the | proxy"})], (), NOW)
+    shown = to_markdown((), WorklistHeader(unproven=left)).decode()
     assert "## Not proven yet: 1" in shown
     assert "Nothing to do." not in shown
     assert "the \\| proxy" in shown
-    assert json.loads(to_json((), "", left))["unproven"][0]["title"] == "a key"
-    assert "Not proven" not in to_markdown((), "").decode()
+    assert json.loads(to_json((), WorklistHeader(unproven=left)))["unproven"][0]["title"] == "a key"
+    assert "Not proven" not in to_markdown((), WorklistHeader()).decode()
 
 
 class Journal:
@@ -54,6 +84,9 @@ class Journal:
 
     async def findings(self, run: str | None = None, states: Any = ()) -> list[FindingRow]:
         return [one for one in self.rows if not states or one.state in states]
+
+    async def decisions(self, platform: str) -> list[DecisionRow]:
+        return []
 
     async def run(self, run: str) -> Any:
         return SimpleNamespace(platform=self.platform)

@@ -8,12 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from fleet.triage.cluster import cluster, read_log
-from fleet.triage.rank import rank
-from fleet.triage.resolve import Resolution, apply
-from fleet.triage.worklist import WorklistItem, digest, save, to_json, to_markdown
-from tests.triage.triage_log import FALSE_PREMISES, HUMAN, NOT_DEFECTS, START, TRUSTED, finding, log
+from fleet.store.rows import DecisionRow
+from fleet.triage.decisions import named
+from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.files import save
+from fleet.triage.outputs.json_file import to_json
+from fleet.triage.outputs.markdown import to_markdown
+from fleet.triage.rank import date_of, rank
+from fleet.triage.run import decide
+from fleet.triage.worklist import WorklistItem, digest
+from tests.triage.triage_log import (
+    FALSE_PREMISES,
+    HUMAN,
+    NOT_DEFECTS,
+    START,
+    TRUSTED,
+    finding,
+    folded,
+    inputs,
+    log,
+)
 
+HEADER = WorklistHeader(
+    platform="devnet", as_of=LogPosition(epoch=0, entries=42, at="2026-11-21T22:51:10Z"), strangers_left=3
+)
 GOLDEN = Path(__file__).parent / "golden"
 
 HOSTILE = (
@@ -52,17 +70,18 @@ CASES = {
 
 
 def items(name: str) -> tuple[WorklistItem, ...]:
-    clusters = cluster(read_log(CASES[name], TRUSTED))
+    fixed: tuple[DecisionRow, ...] = ()
     if name == "regression":
-        fixed = Resolution(key=clusters[0].fingerprint, at=START + 60, epoch=0)
-        clusters = apply(clusters, [fixed])
-    return rank(clusters)
+        (key, *_) = (one.fingerprint for one in folded(CASES[name]))
+        at = date_of(START + 60)
+        fixed = (named(DecisionRow(item=key, kind="fixed", reason="deployed", who="alice", at=at)),)
+    return tuple(item for item in decide(CASES[name], TRUSTED, inputs(decisions=fixed)).items if item.rank)
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kind", ["json", "md"])
 def test_golden(name: str, kind: str) -> None:
-    written = (to_json if kind == "json" else to_markdown)(items(name), "2026-11-21T22:51:10Z")
+    written = (to_json if kind == "json" else to_markdown)(items(name), HEADER)
     path = GOLDEN / f"{name}.{kind}"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_bytes(written)
@@ -70,18 +89,18 @@ def test_golden(name: str, kind: str) -> None:
 
 
 def test_no_hostile_byte_reaches_a_file() -> None:
-    for written in (to_json(items("hostile"), ""), to_markdown(items("hostile"), "")):
+    for written in (to_json(items("hostile"), HEADER), to_markdown(items("hostile"), HEADER)):
         text = written.decode()
         assert all(char.isprintable() or char == "\n" for char in text)
         assert "qa_release" not in text
-    shown = to_markdown(items("hostile"), "").decode()
+    shown = to_markdown(items("hostile"), HEADER).decode()
     assert "<script>" not in shown
     assert "](http" not in shown
     assert "\n# heading" not in shown
 
 
 def test_the_json_file_has_what_the_demo_prints() -> None:
-    first = json.loads(to_json(items("mixed"), "now"))["items"][0]
+    first = json.loads(to_json(items("mixed"), HEADER))["items"][0]
     wanted = "rank fingerprint severity surface title count verified repro score why senders trusted state"
     assert {*wanted.split(), "first_seen"} <= set(first)
     assert (first["rank"], first["severity"], first["verified"]) == (1, "critical", True)
@@ -89,19 +108,22 @@ def test_the_json_file_has_what_the_demo_prints() -> None:
 
 def test_the_digest_is_of_the_list_alone() -> None:
     assert digest(items("mixed")) == digest(items("mixed")) != digest(items("empty"))
-    assert (
-        json.loads(to_json(items("mixed"), "a"))["digest"]
-        == json.loads(to_json(items("mixed"), "b"))["digest"]
-    )
+    one, other = (json.loads(to_json(items("mixed"), header)) for header in (HEADER, WorklistHeader()))
+    assert one["digest"] == other["digest"] == digest(items("mixed"))
+
+
+def test_the_first_line_says_what_the_list_is_as_of() -> None:
+    first = to_markdown(items("mixed"), HEADER).decode().splitlines()[0]
+    assert first == "As of log entry 41 (2026-11-21T22:51:10Z), epoch 0: 8 open, 4 proven, 0 closed."
 
 
 def test_a_long_list_is_cut_in_markdown_only() -> None:
-    many = rank(cluster(read_log(log(*[(HUMAN, f"item {n}") for n in range(250)]), TRUSTED)))
-    assert to_markdown(many, "").decode().endswith("\n50 more in `worklist.json`.\n")
-    assert len(json.loads(to_json(many, ""))["items"]) == 250
+    many = rank(folded(log(*[("0x" + f"{n:040x}", f"item {n}") for n in range(250)])))
+    assert to_markdown(many, HEADER).decode().endswith("\n50 more in `worklist.json`.\n")
+    assert len(json.loads(to_json(many, HEADER))["items"]) == 250
 
 
 def test_both_files_are_written_whole(tmp_path: Path) -> None:
-    save(tmp_path / "state", items("mixed"), "now")
+    save(tmp_path / "state", items("mixed"), HEADER)
     assert sorted(path.name for path in (tmp_path / "state").iterdir()) == ["worklist.json", "worklist.md"]
-    assert (tmp_path / "state" / "worklist.json").read_bytes() == to_json(items("mixed"), "now")
+    assert (tmp_path / "state" / "worklist.json").read_bytes() == to_json(items("mixed"), HEADER)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.repro import ReproCall
 from fleet.store.rows import LogEntry, MirroredEntry
+from fleet.triage.cluster import Cluster
+from fleet.triage.fold import PassInputs
+from fleet.triage.index import TriageIndex
 
 FLEET = "0x" + "aa" * 20
 HUMAN = "0x" + "11" * 20
@@ -71,6 +75,18 @@ def log(*texts: str | tuple[str, str], epoch: int = 0) -> list[MirroredEntry]:
         MirroredEntry(epoch=epoch, index=n, sender=sender, timestamp=START + 60 * n, text=text)
         for n, (sender, text) in enumerate(pairs)
     ]
+
+
+def folded(entries: Sequence[MirroredEntry]) -> list[Cluster]:
+    """The clusters of a log, in order of first sight."""
+    index = TriageIndex(TRUSTED)
+    index.add(entries)
+    return index.clusters()
+
+
+def inputs(**more: Any) -> PassInputs:
+    """What a pass on the day of the log's beginning knows."""
+    return PassInputs(now=datetime.fromtimestamp(START, UTC), **more)
 
 
 class ScriptedLog:

@@ -1,0 +1,151 @@
+"""Decisions of a person about items: found by their first digits, recorded, listed. Publishing is apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from fleet.chain.keys import address_of, load_key
+from fleet.clock import SystemClock, iso
+from fleet.config import key_file, load_fleet
+from fleet.errors import FleetError, UsageError
+from fleet.findings.reader import read
+from fleet.findings.records import SOURCE, ItemRecord, read_record
+from fleet.findings.redact import Redactor
+from fleet.runs.call.decision_file import Decision, DecisionFile
+from fleet.store.journal import Journal
+from fleet.store.rows import QUEUED, DecisionRow, FindingRow
+from fleet.triage.decisions import fold, known, named
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a decision is about: an item of the last triage, or else a finding of a run.
+
+    `names` are all its fingerprints, `chosen` is the one that was asked for.
+    """
+
+    item: str
+    chosen: str
+    names: tuple[str, ...]
+    surface: str
+    title: str
+    finding: FindingRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The items and findings of one platform, and every decision about them."""
+
+    platform: str
+    subjects: tuple[Subject, ...]
+    decisions: tuple[DecisionRow, ...]
+
+    @classmethod
+    async def read(cls, journal: Journal, platform: str, state: Path) -> Board:
+        rows = await journal.items(platform)
+        home = {name: row.fingerprint for row in rows for name in row.names} | {
+            row.fingerprint: row.fingerprint for row in rows
+        }
+        names: dict[str, set[str]] = {}
+        for name, item in home.items():
+            names.setdefault(item, set()).add(name)
+        rows_of_runs = [
+            one for one in await journal.findings() if one.data.get("platform", platform) == platform
+        ]
+        latest = {one.fingerprint: one for one in rows_of_runs}
+        by_item = {row.fingerprint: row for row in rows}
+        subjects = []
+        for name in sorted(home.keys() | latest.keys()):
+            item, found = home.get(name, name), latest.get(name)
+            row = by_item.get(item) or found
+            assert row is not None  # the name is of one of them
+            aliases = tuple(sorted(names.get(item, {name})))
+            on_list = None if item in by_item else found
+            subjects.append(Subject(item, name, aliases, row.surface, row.title, on_list))
+        decisions = known(await journal.decisions(platform), await _published(journal, state))
+        return cls(platform, tuple(subjects), decisions)
+
+    def subject(self, digits: str) -> Subject:
+        """The item or finding whose fingerprint begins so; UsageError for none, and for several."""
+        found = [one for one in self.subjects if digits and one.chosen.startswith(digits.lower())]
+        exact = [one for one in found if one.chosen == digits.lower()]
+        items = sorted({one.item for one in exact or found})
+        if not items:
+            raise UsageError(f"no item or finding {digits!r} on this machine", remedy="fleet findings list")
+        if len(items) > 1:
+            raise UsageError(f"{digits!r} begins several: {', '.join(items)}", remedy="give more digits")
+        return (exact or found)[0]
+
+    def about(self, subject: Subject) -> list[DecisionRow]:
+        """The decisions about an item in their order, undone ones included."""
+        return [one for one in self.decisions if one.item in subject.names or one.other in subject.names]
+
+    def latest(self, subject: Subject, decision: str = "") -> DecisionRow:
+        """The standing decision to undo: the latest one, or the one whose name begins so."""
+        stand = {one.name for one in fold(self.decisions).all}
+        own = [one for one in self.about(subject) if one.name in stand]
+        found = [one for one in own if one.name.startswith(decision) and (decision or one.kind != "undo")]
+        if not found:
+            what = f"decision {decision!r} about" if decision else "decision about"
+            remedy = f"fleet findings decisions {subject.item}"
+            raise UsageError(f"no {what} {subject.item} stands", remedy=remedy)
+        if decision and len(found) > 1:
+            names = ", ".join(one.name for one in found)
+            raise UsageError(f"{decision!r} begins several decisions: {names}", remedy="give more digits")
+        return found[-1]
+
+    def unfinished(self, subject: Subject, wanted: DecisionRow) -> DecisionRow | None:
+        """The latest decision about an item, if it is this one and waits for its entry on the log."""
+        last = next(reversed(self.about(subject)), None)
+        if last is None or last.entry != QUEUED:
+            return None
+        return last if _same(last) == _same(wanted) else None
+
+    def made(self, wanted: DecisionRow) -> DecisionRow:
+        """The decision with its time and its name: later than every decision about the same items."""
+        last = max((one.at for one in self.decisions), default="")
+        now = SystemClock().now()
+        if last and iso(now) <= last:
+            now = datetime.fromisoformat(last) + timedelta(seconds=1)
+        return named(replace(wanted, at=iso(now), reason=Redactor().text(wanted.reason)))
+
+
+def _same(one: DecisionRow) -> tuple[str, ...]:
+    return one.kind, one.reason, one.severity, one.other, one.link
+
+
+async def _published(journal: Journal, state: Path) -> Sequence[ItemRecord]:
+    """The records of our own addresses that the mirror holds."""
+    entries = await journal.record_entries(SOURCE)
+    if not entries:
+        return ()
+    config = load_fleet()
+    ours = {str(one).lower() for one in config.trusted}
+    with suppress(FleetError):  # without a key only the configured addresses are known
+        ours.add(address_of(load_key(key_file(config, "identity", state))).lower())
+    found = [(one, read_record(read(one.text))) for one in entries if one.sender.lower() in ours]
+    return [record.placed(one.epoch, one.index) for one, record in found if record is not None]
+
+
+def write_down(state: Path, one: DecisionRow, title: str) -> None:
+    """Record a decision in DECISIONS.md, once; FleetError when it cannot be written."""
+    file = DecisionFile(state, SystemClock())
+    words = " ".join(filter(None, (one.kind, one.severity, one.link, one.other, one.undoes)))
+    until = f" until {one.until}" if one.until else ""
+    mark = f"decision {one.name}: "
+    if file.path.exists() and mark in file.path.read_text("utf-8", "replace"):
+        return
+    record = Decision(
+        title=f"item {one.item}: {words}",
+        fork=title,
+        decision=f"{mark}{words}{until}, by {one.who} at {one.at}",
+        why=one.reason,
+        reversal=f"fleet findings undo {one.item} --decision {one.name} --reason ...",
+        charter="a person's word",
+    )
+    if not file.record(record, run="", turn=0):
+        raise FleetError("the decision took effect but could not be recorded", remedy=f"look at {state}")

@@ -1,0 +1,159 @@
+"""Records a decision of the command line, publishes it, and says so."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from fleet.app.decided import Board, Subject, write_down
+from fleet.app.journal import known_journal, open_journal
+from fleet.app.lock import holder
+from fleet.cli import claims
+from fleet.cli.console import note, put, run, state
+from fleet.config import load_fleet, load_platform
+from fleet.errors import ConfigError, FleetError, UsageError
+from fleet.store.rows import QUEUED, DecisionRow, FindingRow
+from fleet.text import clean
+
+
+def _platform(name: str | None) -> str:
+    """The platform's name; a configured one need not be described here as long as nothing is posted."""
+    if name is not None:
+        return load_platform(name, state())[0].name
+    try:
+        return load_platform(load_fleet().platform, state())[0].name
+    except UsageError:
+        return load_fleet().platform
+
+
+async def board_of(platform: str | None) -> Board:
+    journal = await known_journal(state())
+    if journal is None:
+        raise UsageError("no item or finding on this machine", remedy="fleet findings list")
+    async with journal:
+        return await Board.read(journal, _platform(platform), state())
+
+
+def decide(
+    digits: str, wanted: DecisionRow, publish: bool, platform: str | None, dry_run: bool, as_json: bool
+) -> None:
+    board = run(lambda: board_of(platform))
+    subject = board.subject(digits)
+    made, new = _made(board, subject, wanted)
+    if not dry_run:
+        made = replace(made, entry=QUEUED) if publish and made.entry < 0 else made
+        run(lambda: _record(made))
+        write_down(state(), made, subject.title)
+        refresh(board.platform)
+    if publish and not dry_run:
+        (made,) = run(lambda: post(board, [made]))
+    data = asdict(made) | {"title": subject.title, "recorded": not dry_run, "new": new}
+    put(data, as_json=as_json, text=lambda: print(clean(_said(made, dry_run=dry_run))))
+
+
+def _made(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[DecisionRow, bool]:
+    """The decision to record, and whether it is a new one."""
+    if subject.finding is not None and subject.finding.state == "dropped":
+        raise UsageError(
+            f"finding {subject.item} is dropped: it needs no decision", remedy="fleet findings list"
+        )
+    item = subject.chosen if wanted.kind == "split" else subject.item
+    other = board.subject(wanted.other).item if wanted.other else ""
+    if other == item:
+        raise UsageError(f"{item} is the item itself", remedy="name another item")
+    full = replace(wanted, item=item, other=other, platform=board.platform)
+    if (begun := board.unfinished(subject, board.made(full))) is not None:
+        return begun, False
+    if wanted.kind == "undo":
+        target = board.latest(subject, wanted.undoes)
+        full = replace(full, item=target.item, undoes=target.name)
+    return board.made(full), True
+
+
+async def _record(made: DecisionRow) -> None:
+    async with await open_journal(state()) as journal:
+        await journal.add_decision(made)
+
+
+async def post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
+    from fleet.app.publisher import open_publisher  # loads what signs, which no other command here needs
+
+    subjects = {one.chosen: (one.surface, one.title) for one in board.subjects}
+    try:
+        async with open_publisher(state(), platform=board.platform) as publisher:
+            return await publisher.publish(left, subjects)
+    except FleetError:
+        note("it is recorded, and not on the log yet: `fleet findings publish` posts it")
+        raise
+
+
+def refresh(platform: str) -> None:
+    """The worklist files with the decision, from the mirror; a running fleet's next pass does that itself."""
+    if holder(state()):
+        return
+    try:
+        run(lambda: _look_again(platform))
+    except FleetError as error:
+        note(f"the worklist shows it after the next triage pass, fleet run qa-triage: {error}")
+
+
+async def _look_again(platform: str) -> None:
+    from fleet.app.reading import reading_world  # imports web3, which other decisions do not need
+    from fleet.triage.triage_pass import TRIAGE, pass_over
+
+    async with reading_world(state(), platform, ask=False) as world:
+        if TRIAGE not in world.personas:
+            raise ConfigError(f"there is no persona {TRIAGE}", remedy="fleet personas list")
+        await pass_over(world, world.personas[TRIAGE], post=False, ask=False)
+
+
+def _said(made: DecisionRow, *, dry_run: bool) -> str:
+    until = f" until {made.until}" if made.until else ""
+    more = " ".join(filter(None, (made.severity, made.link, made.other, made.undoes)))
+    where = f", entry {made.entry} of the log" if made.entry >= 0 else ""
+    verb = "would be recorded" if dry_run else "is recorded"
+    what = f"{made.kind} {more}".rstrip()
+    return f"item {made.item}: {what}{until} {verb} (decision {made.name}{where})"
+
+
+def row_of(one: DecisionRow, stands: bool) -> tuple[object, ...]:
+    what = " ".join(filter(None, (one.kind, one.severity, one.link, one.other, one.undoes)))
+    until = f" until {one.until}" if one.until else ""
+    left = "to be posted" if one.entry == QUEUED else "no"
+    where = f"entry {one.entry}" if one.entry >= 0 else left
+    return (
+        one.name,
+        one.item,
+        f"{what}{until}{'' if stands else ' (undone)'}",
+        one.at,
+        one.who,
+        one.reason,
+        where,
+    )
+
+
+def claim_of(subject: Subject) -> claims.Claim | None:
+    """The driver's claim that waits for a decision, if the subject is one and not on the worklist."""
+    row: FindingRow | None = subject.finding
+    if row is None or row.state != "unverified" or "claim" not in row.data:
+        return None
+    return claims.claim_of(row)
+
+
+async def _drop(claim: claims.Claim, reason: str) -> None:
+    async with await open_journal(state()) as journal:
+        await claims.dismiss(claim, journal, state(), reason)
+
+
+def dismiss_claim(claim: claims.Claim, reason: str, *, dry_run: bool, as_json: bool) -> None:
+    if not dry_run:
+        run(lambda: _drop(claim, reason))
+    left = claims.adopted(claim)
+    if left:
+        note(f"its probe {claim.probe.id} is still in {left}: remove it, or the next run asks it again")
+    words = "would be dismissed" if dry_run else "is dismissed"
+    data = {"fingerprint": claim.row.fingerprint, "run": claim.row.run_id, "dismissed": not dry_run}
+    put(
+        data | {"probe_in": left},
+        as_json=as_json,
+        text=lambda: print(f"claim {claim.row.fingerprint} {words}"),
+    )

@@ -1,0 +1,101 @@
+"""What persons decided about items, and the items as the last triage pass left them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+
+from fleet.store.rows import QUEUED, DecisionRow, ItemRow, MirroredEntry
+from fleet.store.sql.database import Connection
+from fleet.store.sql.schema import DECISIONS, ITEMS, LOG
+from fleet.store.tables.base import TableGroup, pack, plain, unpack
+
+_IN_DATA = ("until", "severity", "other", "link", "undoes")
+_OF_ITEM = ("severity", "surface", "title", "persona", "repro", "names", "since", "trusted")
+
+
+class Items(TableGroup):
+    async def add_decision(self, decision: DecisionRow) -> bool:
+        """Append a decision; False if one of this name is known.
+
+        Then only `entry` may change: to an index on the log, or from -1 to QUEUED.
+        """
+        fields = asdict(decision)
+        row = {key: value for key, value in fields.items() if key not in _IN_DATA}
+        row = {key: plain(value) if isinstance(value, str) else value for key, value in row.items()}
+        row["data"] = pack({key: fields[key] for key in _IN_DATA if fields[key]})
+        made = self._db.insert(DECISIONS).values(row).on_conflict_do_nothing()
+        made = made.returning(DECISIONS.c.decision_id)
+        known = update(DECISIONS).where(DECISIONS.c.name == row["name"]).values(entry=decision.entry)
+        if decision.entry == QUEUED:
+            known = known.where(DECISIONS.c.entry == -1)
+
+        async def work(c: Connection) -> bool:
+            if await c.scalar(made) is not None:
+                return True
+            if decision.entry != -1:
+                await c.execute(known)
+            return False
+
+        return await self._db.write("decision.add", work)
+
+    async def decisions(self, platform: str) -> list[DecisionRow]:
+        """Every decision about the items of a platform, in the order in which they were recorded."""
+        statement = (
+            select(DECISIONS).where(DECISIONS.c.platform == plain(platform)).order_by(DECISIONS.c.decision_id)
+        )
+        found = []
+        for row in await self._db.rows(statement):
+            values = dict(row._mapping)
+            values.pop("decision_id")
+            found.append(DecisionRow(**values | unpack(values.pop("data"))))
+        return found
+
+    async def record_entries(self, source: str) -> list[MirroredEntry]:
+        """The mirrored entries, of any sender and epoch, that say they are from this source."""
+        head = f"qa/v1 source={source} ".encode()
+        statement = (
+            select(LOG)
+            .where(LOG.c.text >= head, LOG.c.text < head + b"\xff")
+            .order_by(LOG.c.epoch, LOG.c.index)
+        )
+        found = [dict(row._mapping) for row in await self._db.rows(statement)]
+        return [MirroredEntry(**row | {"text": row["text"].decode("utf-8", "replace")}) for row in found]
+
+    async def put_items(self, platform: str, items: Sequence[ItemRow]) -> None:
+        """Replace the items of a platform, in one transaction; a stranger's repro is left out."""
+        rows = [_item(plain(platform), item, item.at or self._now()) for item in items]
+
+        async def work(c: Connection) -> None:
+            await c.execute(delete(ITEMS).where(ITEMS.c.platform == plain(platform)))
+            if rows:
+                await c.execute(insert(ITEMS), rows)
+
+        await self._db.write("items.put", work)
+
+    async def items(self, platform: str, states: Collection[str] = ()) -> list[ItemRow]:
+        """The items of a platform by fingerprint, of these states only, if any are named."""
+        statement = select(ITEMS).where(ITEMS.c.platform == plain(platform)).order_by(ITEMS.c.fingerprint)
+        if states:
+            statement = statement.where(ITEMS.c.state.in_(states))
+        found = []
+        for row in await self._db.rows(statement):
+            values = unpack(row.data)
+            values["names"] = tuple(values["names"])
+            found.append(ItemRow(fingerprint=row.fingerprint, state=row.state, at=row.at, **values))
+        return found
+
+
+def _item(platform: str, item: ItemRow, at: str) -> dict[str, Any]:
+    fields = asdict(item)
+    fields["repro"] = item.repro if item.trusted else ""
+    return {
+        "platform": platform,
+        "fingerprint": plain(item.fingerprint),
+        "state": plain(item.state),
+        "data": pack({key: fields[key] for key in _OF_ITEM}),
+        "at": at,
+    }

@@ -1,0 +1,92 @@
+"""What the log says of one item, bounded: of many reports some are kept, of the others their runs."""
+
+from __future__ import annotations
+
+from fleet.triage.cluster import Cluster, ReadReport
+
+ECHOES = 16
+"""Strangers' reports kept of one item: the first ones."""
+REPORTS = 32
+"""Reports of ours kept of one item; of those beyond it, the run is kept."""
+OLDEST = 8
+"""How many of these are the first ones; the others are the latest."""
+TEXTS = 3
+"""The latest reports of an item that keep their text, besides the first of each proof."""
+
+
+class ItemReports:
+    """What the log says of one item. `names` are its fingerprints by trusted senders, the first is its own.
+
+    `reports` are ours, `theirs` are strangers' (the first `ECHOES` of `others`), all in log order.
+    """
+
+    __slots__ = ("_pairs", "keys", "leads", "names", "others", "reports", "runs", "theirs")
+
+    def __init__(self, pairs: dict[tuple[str, str], tuple[str, str]]) -> None:
+        self._pairs = pairs  # of the whole log: a run reports many items
+        self.keys: list[str] = []
+        self.names: list[str] = []
+        self.reports: list[ReadReport] = []
+        self.theirs: list[ReadReport] = []
+        self.leads: list[ReadReport] = []
+        self.others = 0
+        self.runs: set[tuple[str, str]] = set()
+
+    @property
+    def fingerprint(self) -> str:
+        return (self.names or self.keys)[0]
+
+    @property
+    def first(self) -> ReadReport:
+        """The report that opened it: a stranger does not predate us."""
+        return (self.reports or self.theirs)[0]
+
+    def cluster(self) -> Cluster:
+        """The item as a value; strangers' reports among ours in log order."""
+        reports = sorted((*self.reports, *self.theirs), key=lambda one: one.place)
+        names = frozenset(self.names or self.keys[:1])
+        return Cluster(self.fingerprint, names, tuple(reports), runs=frozenset(self.runs))
+
+    def put(self, report: ReadReport) -> None:
+        """One more report of ours, later than all others; bounds what is kept."""
+        reports = self.reports
+        for lead in self.leads:
+            if lead.proof == report.proof:
+                break
+        else:
+            self.leads.append(report)
+        reports.append(report)
+        if len(reports) > TEXTS and not self._leads(old := reports[-TEXTS - 1]):
+            old.drop()
+        if len(reports) > REPORTS:
+            at = next(at for at in range(OLDEST, len(reports)) if not self._leads(reports[at]))
+            left = reports.pop(at)
+            saw = left.sender, left.run
+            self.runs.add(self._pairs.setdefault(saw, saw))
+
+    def _leads(self, report: ReadReport) -> bool:
+        return any(lead is report for lead in self.leads)
+
+    def put_theirs(self, report: ReadReport) -> None:
+        """One more report of a stranger; the last one kept is always the latest."""
+        self.others += 1
+        if len(self.theirs) == ECHOES:
+            self.theirs.pop()
+        self.theirs.append(report)
+
+    def join(self, other: ItemReports) -> None:
+        """Takes over another item that turned out to be this one."""
+        if other.reports and (not self.reports or other.first.place < self.first.place):
+            self.names = [*other.names, *self.names]
+        else:
+            self.names += other.names
+        self.names = list(dict.fromkeys(self.names))
+        self.keys += other.keys
+        self.runs |= other.runs
+        self.others += other.others
+        reports = sorted((*self.reports, *other.reports), key=lambda one: one.place)
+        self.reports, self.leads = [], []
+        for report in reports:
+            self.put(report)
+        theirs = sorted((*self.theirs, *other.theirs), key=lambda one: one.place)
+        self.theirs = theirs if len(theirs) <= ECHOES else [*theirs[: ECHOES - 1], theirs[-1]]

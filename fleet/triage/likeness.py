@@ -1,0 +1,123 @@
+"""How alike two texts are, and what tells them apart. Pure and symmetric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz, process
+
+from fleet.triage.word_lists import lists
+from fleet.triage.wording import Wording
+
+SPELLING = 84.0
+"""Two words of no list with at least this `rapidfuzz.fuzz.ratio` are one, spelled differently."""
+FULL, VARIED = 6, 3
+"""Concepts of a text that may have variants, and most that a variant adds or leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Result of one comparison; `against` names what speaks against a link, "" if nothing does."""
+
+    score: float
+    shared: tuple[str, ...] = ()
+    differ: tuple[str, ...] = ()
+    against: str = ""
+
+    def why(self) -> str:
+        """For people: what both say, and what only one of them says."""
+        text = f"{self.score:.2f} alike: {', '.join(self.shared[:8])}"
+        if self.differ:
+            text += f"; only one says {', '.join(self.differ[:4])}"
+        return text + (f"; but {self.against}" if self.against else "")
+
+
+def weight_of(name: str) -> float:
+    """What it says that both texts have this concept."""
+    data = lists()
+    return data.weights["generic"] if name in data.generic else data.weights["word"]
+
+
+def compare(a: Wording, b: Wording) -> Likeness:
+    """How alike two texts are, symmetric; `against` is set where they cannot mean the same."""
+    data = lists()
+    light, plain = data.weights["generic"], data.weights["word"]
+    shared, opposed, weight = [], [], 0.0
+    for name, sign in a.signs.items():
+        other = b.signs.get(name)
+        if other is None:
+            continue
+        if sign & other:
+            shared.append(name)
+            weight += light if name in data.generic else plain
+        else:
+            opposed.append(name)
+    spelled = list(_spelled_alike(a, b)) if a.alone and b.alone else []
+    weight += len(spelled) * plain
+    marks = _common_marks(a, b)
+    weight += (extra := len(marks) * data.weights["mark"])
+    small, big = sorted((a.weight + extra, b.weight + extra))
+    if not small or len(shared) + len(spelled) + len(marks) < 2:
+        return Likeness(0.0)
+    weight += sum(map(weight_of, opposed)) / 2
+    score = max(0.0, min(1.0, weight / (small ** data.weights["short"] * big ** (1 - data.weights["short"]))))
+    differ = sorted((a.signs.keys() ^ b.signs.keys()) - {one for pair in spelled for one in pair})
+    named = sorted(shared, key=lambda name: (name in data.generic, name))
+    return Likeness(score, (*marks, *named), tuple(differ), _against(a, b, opposed))
+
+
+def _spelled_alike(a: Wording, b: Wording) -> Iterator[tuple[str, str]]:
+    """Words of no list, each in one of the texts only, that differ by a letter or so."""
+    left, right = sorted(a.alone - b.signs.keys())[:16], sorted(b.alone - a.signs.keys())[:16]
+    for word in left:
+        if len(word) > 4 and right:
+            found = process.extractOne(word, right, scorer=fuzz.ratio, score_cutoff=SPELLING)
+            if found and found[0][0] == word[0]:
+                right.remove(found[0])
+                yield word, found[0]
+
+
+def _common_marks(a: Wording, b: Wording) -> list[str]:
+    return sorted(
+        mark
+        for kind, marks in a.marks.items()
+        for mark in marks & b.marks.get(kind, frozenset())
+        if kind != "status" and mark not in a.signs
+    )
+
+
+def variant(a: Wording, b: Wording) -> bool:
+    """Whether they differ by a word or so of at least `FULL`, and in nothing that tells defects apart."""
+    if min(len(a.signs), len(b.signs)) < FULL or a.orders != b.orders:
+        return False
+    differ = a.signs.items() ^ b.signs.items()
+    if len(differ) > VARIED or any(
+        name in lists().polar or name in lists().alternatives for name, _ in differ
+    ):
+        return False
+    return a.marks == b.marks or not (a.marks and b.marks)
+
+
+def _against(a: Wording, b: Wording, opposed: list[str]) -> str:
+    """What tells the two apart however alike they are; "" if nothing does."""
+    for kind, marks in a.claimed.items():
+        if others := b.claimed.get(kind):
+            left, right = _only(marks, b, kind), _only(others, a, kind)
+            if left and right and (a.signs == b.signs or " " not in kind):
+                return f"another {kind}: {min(left)}, {min(right)}"
+    if any(
+        kind == other and left & last and right & first and not (left & first or right & last)
+        for kind, left, right in a.orders
+        for other, first, last in b.orders
+    ):
+        return "the other way round"
+    if opposed and a.signs.keys() == b.signs.keys() and a.marks == b.marks:
+        return f"one denies: {min(opposed)}"
+    if denied := sorted(lists().polar.intersection(opposed)):
+        return f"one denies: {', '.join(denied[:3])}"
+    return ""
+
+
+def _only(marks: frozenset[str], other: Wording, kind: str) -> frozenset[str]:
+    return marks - other.marks.get(kind, frozenset()) - other.signs.keys()

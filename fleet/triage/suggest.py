@@ -1,0 +1,102 @@
+"""Pairs of items that a model takes for the same defect: suggestions for a person, never a merge.
+
+Only pairs just below a link are asked about, each once: the verdicts are one fact of the journal. A suggester
+that fails, answers too late or off the schema suggests nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import anyio
+
+from fleet.drivers.model.pairs import AskedPair, PairVerdict
+from fleet.text import line
+from fleet.triage.worklist import ItemLink, WorklistItem
+
+KEY = "suggested:"
+"""Key of the verdicts in the journal, followed by the platform."""
+AT_ONCE = 8
+"""Most pairs in one question."""
+KEPT = 2_000
+"""Most verdicts kept; the oldest are forgotten, and may be asked again."""
+TEXT_CHARS, WHY_CHARS = 600, 200
+WAIT_S = 60.0
+_LOG = logging.getLogger("fleet.triage")
+
+
+class Suggester(Protocol):
+    """Judges pairs: one verdict for each, in order. May raise anything."""
+
+    async def ask(self, pairs: Sequence[AskedPair]) -> Sequence[PairVerdict]: ...
+
+
+class FactStore(Protocol):
+    """The part of the journal that keeps small facts."""
+
+    async def get(self, key: str) -> str | None: ...
+    async def put(self, key: str, value: str) -> None: ...
+
+
+async def suggested(
+    pairs: Sequence[AskedPair], suggester: Suggester | None, journal: FactStore, platform: str
+) -> dict[str, tuple[ItemLink, ...]]:
+    """Suggested links by item. At most `AT_ONCE` new pairs are asked about; the others wait."""
+    known = _read(await journal.get(KEY + platform))
+    wanted = {pair.key: pair for pair in pairs if pair.a != pair.b}
+    new = [_quotable(pair) for key, pair in wanted.items() if key not in known][:AT_ONCE]
+    if new and suggester is not None:
+        for pair, verdict in zip(new, await _answers(suggester, new), strict=False):
+            known[pair.key] = verdict
+        kept = dict(list(known.items())[-KEPT:])
+        await journal.put(KEY + platform, json.dumps({k: [v.same, v.why] for k, v in kept.items()}))
+    links: dict[str, tuple[ItemLink, ...]] = {}
+    for key, pair in wanted.items():
+        found = known.get(key)
+        if found is not None and found.same:
+            for mine, other in ((pair.a, pair.b), (pair.b, pair.a)):
+                made = ItemLink(kind="duplicate", other=other, why=found.why, by="model", suggested=True)
+                links[mine] = (*links.get(mine, ()), made)
+    return links
+
+
+def with_links(item: WorklistItem, found: Mapping[str, tuple[ItemLink, ...]]) -> WorklistItem:
+    """The item with what is suggested for any of its names, but not to itself."""
+    names = {item.fingerprint, *item.names}
+    links = [link for name in sorted(names) for link in found.get(name, ()) if link.other not in names]
+    return replace(item, links=(*item.links, *links)) if links else item
+
+
+async def _answers(suggester: Suggester, pairs: Sequence[AskedPair]) -> Sequence[PairVerdict]:
+    """Its verdicts, cleaned; none at all where one is missing or it failed."""
+    try:
+        with anyio.fail_after(WAIT_S):
+            found = list(await suggester.ask(pairs))
+    except Exception as error:  # whatever a model, its SDK or its endpoint does: no suggestion
+        _LOG.info("no suggestions: %s", line(str(error) or type(error).__name__))
+        return ()
+    if len(found) != len(pairs):
+        return ()
+    return [PairVerdict(one.same, line(one.why, WHY_CHARS)) for one in found]
+
+
+def _quotable(pair: AskedPair) -> AskedPair:
+    return AskedPair(pair.a, pair.b, line(pair.text_a, TEXT_CHARS), line(pair.text_b, TEXT_CHARS))
+
+
+def _read(text: str | None) -> dict[str, PairVerdict]:
+    try:
+        found: Any = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(found, Mapping):
+        return {}
+    return {
+        str(key): PairVerdict(value[0], value[1])
+        for key, value in found.items()
+        if isinstance(value, list) and [type(one) for one in value] == [bool, str]
+    }
