@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.repro import ReproCall
 from fleet.personas import cron
 from fleet.personas.duration import FORM, parse_duration
 from fleet.personas.frontmatter import Loc
-from fleet.personas.model import EVENTS, Persona, PolicySection, Probe, Trigger
+from fleet.personas.model import EVENTS, Persona, PolicySection, Probe, Step, Trigger
 from fleet.personas.needs import FORM as FORM_OF_NEEDS
-from fleet.personas.needs import bad_need
-from sandbox.spec import Effect
+from fleet.personas.needs import bad_need, strings
+from fleet.personas.placeholders import FACE, TARGET, mistaken
+from fleet.personas.placeholders import FORM as FORM_OF_PLACES
+from sandbox.spec import Effect, Points
 from sandbox.tools import TOOLS
 
 ACTS = frozenset(name for name, spec in TOOLS.items() if spec.effect is Effect.ACT)
@@ -30,8 +33,31 @@ _HOOK = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
 
 BadArgs = Callable[[str, Mapping[str, Any]], str | None]
 """`(tool, args)` to why they are invalid for the tool, or None. Strings may hold placeholders."""
-BadExpectation = Callable[[str], str | None]
-"""CEL text to why it does not compile, or None."""
+Wants = Literal["bool", "number"]
+"""What an expectation must be: true or false, or a figure to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an expectation cannot be decided; `at` is an offset in its text."""
+
+    message: str
+    remedy: str
+    at: int = 0
+
+
+BadExpectation = Callable[[str, Sequence[str], Wants], Sequence[Fault]]
+"""`(CEL, the tools of the probe's steps, what is wanted)` to its faults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the platforms at hand name: the roles of `{target:ROLE}`, and whether a URL is the platform's."""
+
+    roles: Collection[str]
+    has_url: Callable[[str], bool]
+    hosts: str
+    """The platform's hosts, for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +68,7 @@ class Rules:
     bad_args: BadArgs
     bad_expectation: BadExpectation
     acts: Collection[str] = ACTS
+    around: Surroundings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +79,9 @@ class Complaint:
     message: str
     remedy: str = ""
     missing: bool = False  # the key is absent: its table is shown
+    text: Loc = ()
+    """The string that `at` is an offset in."""
+    at: int = 0
 
 
 def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]:
@@ -64,6 +94,9 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
         yield from _trigger(trigger, ("triggers", index))
     yield from _budget(persona, rules)
     yield from _policy(persona.policy)
+    for key in ("probe", "explore") if persona.driver == "retest" else ():
+        if getattr(persona, key):
+            yield Complaint((key,), "the driver retest asks no questions of its own", "remove it")
     seen: set[str] = set()
     for index, probe in enumerate(persona.probe):
         if probe.id in seen:
@@ -190,14 +223,49 @@ def _probe(probe: Probe, loc: Loc, granted: Collection[str], rules: Rules) -> It
             continue
         why = _not_json(step.args) or rules.bad_args(step.tool, step.args)
         if why:
-            yield Complaint((*here, "args"), f"not valid for {step.tool}: {why}", "see the tool's arguments")
+            yield Complaint((*here, "args"), f"not valid for {step.tool}: {why}", f"fleet tools {step.tool}")
+        else:
+            yield from _places(step, (*here, "args"), rules.around)
     for need in probe.needs:
         if why := bad_need(need):
             yield Complaint((*loc, "needs"), why, f"needs: {FORM_OF_NEEDS}")
-    said = [("expect", probe.expect), *(("control", probe.control) for _ in filter(None, [probe.control]))]
-    for key, text in (*said, *(("note", text) for text in probe.note.values())):
-        if why := rules.bad_expectation(text) or "":
-            yield Complaint((*loc, key), why, "write CEL over result, results, history and facts")
+    tools = [step.tool for step in probe.steps]
+    for text, wants, key in _said(probe):
+        for fault in rules.bad_expectation(text, tools, wants):
+            where = (*loc, *key)
+            yield Complaint((*loc, key[0]), fault.message, fault.remedy, text=where, at=fault.at)
+
+
+def _said(probe: Probe) -> Iterator[tuple[str, Wants, Loc]]:
+    """Each expression of a probe, what it must be, and its key."""
+    yield probe.expect, "bool", ("expect",)
+    if probe.control:
+        yield probe.control, "bool", ("control",)
+    for metric, text in probe.note.items():
+        yield text, "number", ("note", metric)
+
+
+def _places(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Complaint]:
+    """Placeholders, targets and hosts in a call's arguments that do not exist."""
+    spec = TOOLS[step.tool]
+    points = spec.points_at or {}
+    for name, value in step.args.items():
+        pointing = name in points or name in (spec.acts_on, spec.mints)
+        for text in strings(value):
+            direct = (*loc, name) if text is value else ()
+            roles = around.roles if around else None
+            for at, why in mistaken(text, points=pointing, roles=roles):
+                yield Complaint(loc, why, FORM_OF_PLACES, text=direct, at=at)
+        is_page = points.get(name) in (Points.PAGE, Points.PAGE_OR_NONE)
+        if around and is_page and value and not value.startswith("{") and not around.has_url(_filled(value)):
+            host = urlsplit(value).netloc or value
+            remedy = f"write {{site}} or another placeholder; hosts: {around.hosts}"
+            yield Complaint(loc, f"{host!r} is not a host of the platform", remedy, text=(*loc, name))
+
+
+def _filled(url: str) -> str:
+    """A URL with its placeholders replaced by letters."""
+    return FACE.sub("x", TARGET.sub("x", url.replace("{name}", "x").replace("{run}", "x")))
 
 
 def _seconds(text: str) -> float | None:

@@ -128,6 +128,8 @@ class FleetContext:
     """Pause between two rounds of proofs: no finding rests on one burst of load."""
     patience_s: float = PATIENCE_S
     """Longest wait for a silent target within one run."""
+    item: str = ""
+    """The only item that a run of the driver `retest` asks for; "" for all."""
 
     @property
     def config(self) -> FleetConfig:

@@ -28,16 +28,15 @@ from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_groups import granted
 from fleet.runs.context import FleetContext
 from fleet.runs.desk import brief
-from fleet.runs.desk.coverage import BLIND, Coverage
+from fleet.runs.desk.coverage import BLIND
 from fleet.runs.desk.desk import EXPLORING, RunDesk, Setting
-from fleet.runs.desk.plan import Plan
 from fleet.runs.desk.state_file import StateFile
 from fleet.runs.desk.stop_conditions import PROVABLE, limit_of, summary
-from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, DriverChoice
+from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, DriverChoice
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
 from fleet.runs.proof.probe_runner import Exercise
-from fleet.runs.proof.retest import retest
+from fleet.runs.proof.retest import RetestTally, retest, retest_all, retest_one
 from fleet.text import line
 from sandbox.tools import TOOLS
 
@@ -89,6 +88,8 @@ class Drive:
         watch = Watch(self.world, exercise.run, self.persona, exercise.session, exercise.stream)
         await self._check(watch)
         await watch.begin()
+        if self.hand.name == RETEST.name:
+            return await self._again(watch)
         detail = ""
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
@@ -114,6 +115,23 @@ class Drive:
         if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))
         return detail or summary(desk.state.plan)
+
+    async def _again(self, watch: Watch) -> str:
+        """Run open items again, and prove what came back; RunOver when none was reached."""
+        tally = RetestTally()
+        try:
+            with anyio.move_on_after(self.budget.wall_s * DRIVING):
+                await (retest_one if self.world.item else retest_all)(self.exercise, tally)
+        except RunOver as over:
+            if over.outcome in PROVABLE:
+                await self.exercise.prove_raised()
+            raise
+        await watch.after()
+        await self.exercise.prove_raised()
+        watch.verdict()
+        if tally.blind:
+            raise RunOver(BLIND, str(tally))
+        return str(tally)
 
     def seat(self) -> RunDesk:
         """The desk, with plan, brief and state on disk; created once."""
@@ -248,16 +266,6 @@ def with_learned(world: FleetContext, persona: LoadedPersona) -> LoadedPersona:
     room = LEARNED if limit is None else min(LEARNED, limit - len(one.probe))
     learned = world.learned.of(one.name, one.tools, room)
     return replace(persona, persona=one.model_copy(update={"probe": (*one.probe, *learned)}))
-
-
-def coverage(folder: Path, run: str, outcome: str) -> dict[str, list[dict[str, str]]]:
-    """Coverage of a run from its state file; empty for a run that was never driven."""
-    file = StateFile(folder, run)
-    try:
-        plan = file.load().plan if file.path.exists() else Plan(())
-    except RunOver:
-        plan = Plan(())
-    return Coverage.of(plan, outcome).as_data()
 
 
 def counts(folder: Path, run: str) -> tuple[int, TurnUsage | None, str]:

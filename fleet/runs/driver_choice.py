@@ -16,7 +16,7 @@ from fleet.errors import ConfigError
 from fleet.events.model import TurnUsage
 from fleet.personas.load import LoadedPersona
 
-DRIVERS = ("auto", "playbook")
+DRIVERS = ("auto", "playbook", "retest")
 """Drivers available without a model; `auto` then means the playbook."""
 MAX_STALE = 6
 """Turns without progress that end a run, unless its driver has more patience."""
@@ -31,7 +31,7 @@ def unpriced(usage: TurnUsage) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverChoice:
-    """`name` is playbook, model, replay or mcp; `model` is provider:name, "" without one.
+    """`name` is playbook, model, retest, replay or mcp; `model` is provider:name, "" without one.
 
     `explores`: it may continue after the plan is complete. `patience` is the number of turns without progress
     that end a run: six for a driver that thinks in turns, more for one whose every call is a turn.
@@ -46,6 +46,8 @@ class DriverChoice:
 
 
 PLAYBOOK = DriverChoice(name="playbook", drive=playbook)
+RETEST = DriverChoice(name="retest", drive=playbook)
+"""The work of a run with this driver is to run open items again (proof/retest.py); it has no plan."""
 EXPLORER_PATIENCE = 10_000
 """Turns: an explorer ends by itself, when it has nothing new to ask or no room."""
 
@@ -68,6 +70,8 @@ def hand_of(
     asked, budget = persona.persona.driver, persona.persona.budget
     if given is not None:
         return given
+    if asked == RETEST.name:
+        return RETEST
     if model is not None and (
         asked == "model" or (asked == "auto" and budget is not None and budget.tokens > 0)
     ):

@@ -11,7 +11,7 @@ from fleet.errors import ConfigError
 from fleet.events.daemon_events import Feed, TriggerFired, TriggerSkipped
 from fleet.gate.budget import Budget, Today, Unit, spent_for_today
 from fleet.personas.load import LoadedPersona
-from fleet.runs.driver_choice import DRIVERS
+from fleet.runs.driver_choice import DRIVERS, RETEST
 from fleet.runs.lifecycle import new_run_id
 from fleet.runs.signals import Signals
 from fleet.store.journal import Journal
@@ -88,7 +88,7 @@ class Queue:
         waiting = await self._journal.queued_keys(self._platform, firing.persona)
         if firing.key in waiting:  # queued by another daemon meanwhile
             return False
-        refusal = ready.refusal or _crowded(firing, waiting)
+        refusal = ready.refusal or _crowded(firing, waiting, ready)
         if refusal := refusal or await self._spent(ready, self._day(), self._journal):
             await self.skip(Skip(firing.persona, firing.key, refusal))
             return False
@@ -133,7 +133,7 @@ class Queue:
             if firing.key in known or firing.key in runs:
                 continue
             ready, keys = self._look_up(firing.persona), ahead.setdefault(firing.persona, [])
-            refusal = ready.refusal or _crowded(firing, keys)
+            refusal = ready.refusal or _crowded(firing, keys, ready)
             if refusal := refusal or await self._spent(ready, day, today):
                 skips.append(Skip(firing.persona, firing.key, refusal))
                 continue
@@ -210,9 +210,11 @@ def _stamp(due: datetime) -> str:
     return due.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _crowded(firing: Firing, waiting: Sequence[str]) -> str:
+def _crowded(firing: Firing, waiting: Sequence[str], ready: _Ready) -> str:
     if len(waiting) >= ROOM:
         return f"{len(waiting)} runs of it wait already"
+    if waiting and ready.persona is not None and ready.persona.persona.driver == RETEST.name:
+        return f"a run of it waits already ({waiting[0]}): it runs the same items again"
     if _by_clock(firing.key) and (earlier := [key for key in waiting if _by_clock(key)]):
         return f"a run of it waits already ({earlier[0]})"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
@@ -25,7 +26,9 @@ from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
-from fleet.runs.drive import Drive, counts, coverage, with_learned
+from fleet.runs.desk.coverage import UNDECIDED
+from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget
 from fleet.runs.settlement.settle import settle, waits_key
@@ -57,7 +60,7 @@ class RunReport:
     seconds: float
     settled: bool
     coverage: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
-    """Every probe under looked, not_applicable, refused or could_not, with its reason."""
+    """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason."""
 
 
 def own_start() -> int:
@@ -216,9 +219,19 @@ class ActiveRun:
                 await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
             if not self.sink.ended:
                 self.stream.emit(self._footer(outcome, detail))
+            await self._remember(outcome)
             if not await world.journal.finish(self.run, outcome, detail):
                 raise lost(self.run)
         return await self._report(outcome, detail, settled=settled)
+
+    async def _remember(self, outcome: str) -> None:
+        """Keep which probes of this run could not be decided, until the persona's next run."""
+        if self.drive.desk is None:
+            return
+        key = f"{UNDECIDED}{self.world.platform.name}:{self.persona.persona.name}"
+        wrong = coverage(self.world.folder(self.run), self.run, outcome)["undecided"]
+        if wrong or await self.world.journal.get(key):
+            await self.world.journal.put(key, json.dumps(wrong), run=self.run)
 
     async def _report(self, outcome: str, detail: str, *, settled: bool) -> RunReport:
         return RunReport(

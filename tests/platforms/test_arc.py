@@ -1,89 +1,191 @@
-"""The arc of one item, unattended: found, posted, ranked, gone, verified fixed, back as a regression.
+"""The arc of one item, unattended: found, posted, ranked, run again, verified fixed, back as a regression.
 
-Between two of the steps the state directory's memory is lost: nothing is doubled.
+The same with all that the fleet remembers lost between two of the steps: the log ends with the same entries.
+`make arc` loses it after each step in turn (ARC_FULL=1).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from fleet.chain.codec import Entry
 from fleet.findings.reader import ParsedEntry, read
+from fleet.findings.records import read_record
 from fleet.gate.model import Rung
 from tests.platforms.bare import bare
 from tests.platforms.firing import Home, fire, home
 from tests.platforms.stand import Stand
 
-pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(900)]
 
 LEAK = "<script>const OWNER_PRIVATE_KEY = '0x" + "5e31c4a9" * 8 + "'</script></html>"
+OTHER = {"targets": {"manual": "{site}/letters.html"}}
+FOUND = "GET {site}/ shows a private key"
+DISMISSED = "GET {site}/letters.html shows a private key"
+STEPS = ("found", "ranked", "seen", "dismissed", "clean", "fixed", "back", "regressed")
+FULL = os.environ.get("ARC_FULL") == "1"
+LOST = [(step,) for step in STEPS] if FULL else [("dismissed", "fixed")]
+"""Before it is repaired an item is known only from the log, and again before it breaks again."""
+LOG = (
+    f"critical {FOUND}",
+    f"critical {DISMISSED}",
+    "meta worklist changed: 2 open, 2 proven",
+    f"info dismiss: {DISMISSED}",
+    "meta worklist changed: 1 open, 1 proven",
+    f"info verified-fixed: {FOUND}",
+    "meta worklist changed: 0 open, 0 proven",
+    f"critical {FOUND}",
+    "meta worklist changed: 1 open, 1 proven",
+)
+"""What the log holds at the end, however often the fleet forgot."""
 
 
-async def posted(persona: str, stand: Stand, at: Home) -> list[ParsedEntry]:
-    """What one firing put on the log."""
-    fired = await fire(persona, stand, at, rung=Rung.OBSERVE)
-    assert fired.code in (0, 1), fired.err
-    entries: tuple[Entry, ...] = fired.entries
-    return [read(entry.text) for entry in entries]
+@dataclass(slots=True)
+class Arc:
+    """One platform with two defects, the fleet beside it, and the item that the arc is about."""
+
+    stand: Stand
+    at: Home
+    site: Path
+    item: str = ""
+
+    def defect(self, page: str, *, on: bool) -> None:
+        """Puts the leak on a page of the site, or takes it off."""
+        path = self.site / page
+        whole = path.read_text().replace(LEAK, "</html>\n")
+        path.write_text(whole.replace("</html>\n", LEAK) if on else whole)
+
+    async def fires(self, persona: str) -> tuple[str, list[ParsedEntry]]:
+        """One firing: its detail, and what it put on the log."""
+        fired = await fire(persona, self.stand, self.at, rung=Rung.OBSERVE)
+        assert fired.code in (0, 1), fired.err
+        return fired.data["detail"], [read(entry.text) for entry in fired.entries]
+
+    def says(self, *words: str) -> str:
+        """What `fleet` prints."""
+        command = [sys.executable, "-m", "fleet.cli", *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=self.at.environment(), timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def listed(self, state: str = "open") -> list[tuple[str, str]]:
+        """Fingerprint and title of the items in this state on the worklist, as it is on disk."""
+        told = json.loads((self.at.state / "worklist.json").read_text())
+        found = told["items"] if state == "open" else [one for one in told["closed"] if one["state"] == state]
+        return [(one["fingerprint"], one["title"]) for one in found]
+
+    def makes_list(self) -> None:
+        """A reader: makes the list of the log, if it is lost."""
+        if not (self.at.state / "worklist.json").exists():
+            self.says("worklist")
+
+    def digest(self, group: str) -> list[str]:
+        """The fingerprints of one group of today's digest."""
+        told = json.loads(self.says("worklist", "digest", "--offline", "--json"))
+        return [line["fingerprint"] for line in told[group]]
+
+    def forget(self) -> None:
+        """The state directory is lost, but for the keys."""
+        for path in self.at.state.iterdir():
+            if path.name != "keys":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    async def found(self) -> None:
+        for page in ("index.html", "letters.html"):
+            self.defect(page, on=True)
+        _, entries = await self.fires("qa-security")
+        assert [one.title for one in entries] == [FOUND, DISMISSED]
+        self.item = entries[0].fp
+
+    async def ranked(self) -> None:
+        await self.fires("qa-triage")
+        assert [title for _, title in self.listed()] == [FOUND, DISMISSED]
+
+    async def seen(self) -> None:
+        """Run again while it is still there: nothing is posted again."""
+        self.makes_list()
+        assert await self.fires("qa-retest") == ("2 items run again, 2 shown", [])
+
+    async def dismissed(self) -> None:
+        self.makes_list()
+        (second,) = [fp for fp, title in self.listed() if title == DISMISSED]
+        self.says("findings", "dismiss", second, "--reason", "a key for show", "--publish")
+        await self.fires("qa-triage")
+        assert self.listed() == [(self.item, FOUND)]
+
+    async def clean(self) -> None:
+        """It is off; what a person dismissed is still there, and is asked for as a sample."""
+        self.defect("index.html", on=False)
+        self.makes_list()
+        again = "2 items run again, 1 shown, 1 clean, 1 of them as a sample"
+        assert await self.fires("qa-retest") == (again, [])
+
+    async def fixed(self) -> None:
+        await self.fires("qa-triage")
+        if self.listed():  # what the re-runs saw was lost with the journal: they are done again
+            await self.clean()
+            await self.fires("qa-triage")
+        assert self.listed() == []
+        assert self.listed("verified-fixed") == [(self.item, FOUND)]
+        assert self.digest("fixed") == [self.item]
+
+    async def back(self) -> None:
+        self.defect("index.html", on=True)
+        _, entries = await self.fires("qa-security")
+        assert [(one.fp, one.title) for one in entries] == [(self.item, FOUND)]
+
+    async def regressed(self) -> None:
+        await self.fires("qa-triage")
+        (item,) = json.loads(self.says("worklist", "--offline", "--json"))
+        assert (item["fingerprint"], item["state"], item["regression"]) == (self.item, "regression", True)
+        resolved = next(
+            read_record(one) for one in await self.log() if read_record(one) and one.fp == self.item
+        )
+        assert resolved is not None
+        assert item["resolved_at"] == resolved.at
+        assert f"resolved {resolved.at}, reported again {item['first_seen']}" in item["why"]
+        assert [one["state"] for one in item["stages"]] == ["confirmed", "verified-fixed", "regression"]
+        assert self.digest("regressed") == [self.item]
+        assert [title for _, title in self.listed("dismissed")] == [DISMISSED]
+
+    async def log(self) -> list[ParsedEntry]:
+        return [read(entry.text) for entry in await self.stand.entries()]
 
 
-def shown(at: Home, fingerprint: str) -> str:
-    """`fleet findings show`."""
-    words = [sys.executable, "-m", "fleet.cli", "findings", "show", fingerprint]
-    done = subprocess.run(words, capture_output=True, text=True, env=at.environment(), timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@asynccontextmanager
+async def arc(folder: Path) -> AsyncIterator[Arc]:
+    async with bare(folder / "bare", more=OTHER) as stand:
+        yield Arc(stand, await home(folder / "fleet", stand), folder / "bare" / "site")
 
 
-def listed(at: Home) -> list[tuple[str, int, bool]]:
-    items = json.loads((at.state / "worklist.json").read_text())["items"]
-    return [(item["fingerprint"], item["count"], item["regression"]) for item in items]
+async def run_through(folder: Path, lost: Sequence[str] = ()) -> None:
+    """All steps in order; the state directory is lost after those named."""
+    async with arc(folder) as one:
+        for step in STEPS:
+            await getattr(one, step)()
+            if step in lost:
+                one.forget()
+        if STEPS[-1] in lost:
+            await one.regressed()
+        assert [f"{entry.severity} {entry.title}" for entry in await one.log()] == [*LOG]
+        said = one.says("findings", "show", one.item)
+        assert "log entry 7" in said
+        assert await one.fires("qa-triage") == ("1 items", [])
 
 
 async def test_the_arc_of_one_item(tmp_path: Path) -> None:
-    async with bare(tmp_path / "bare") as stand:
-        at = await home(tmp_path / "fleet", stand)
-        page = tmp_path / "bare" / "site" / "index.html"
-        healthy = page.read_text()
-        broken = healthy.replace("</html>", "") + LEAK
+    await run_through(tmp_path)
 
-        page.write_text(broken)
-        (found,) = await posted("qa-security", stand, at)
-        assert (found.title, found.severity) == ("GET {site}/ shows a private key", "critical")
-        (summary,) = await posted("qa-triage", stand, at)
-        assert summary.title == "worklist changed: 1 open, 1 proven"
-        assert listed(at) == [(found.fp, 1, False)]
 
-        assert await posted("qa-security", stand, at) == []  # seen again: counted, not posted
-        await posted("qa-triage", stand, at)
-        assert listed(at) == [(found.fp, 2, False)]
-
-        (at.state / "fleet.db").unlink()  # everything that this fleet remembers
-        shutil.rmtree(at.state / "runs")
-        assert await posted("qa-security", stand, at) == []
-
-        page.write_text(healthy)
-        assert await posted("qa-security", stand, at) == []
-        fixed, summary = await posted("qa-triage", stand, at)
-        assert fixed.fp == found.fp
-        assert fixed.title.startswith("verified-fixed: 3 clean re-runs in run ")
-        assert fixed.title.endswith(": GET {site}/ shows a private key")
-        assert summary.title == "worklist changed: 0 open, 0 proven"
-        assert listed(at) == []
-        assert await posted("qa-triage", stand, at) == []
-
-        said = shown(at, found.fp)
-        assert "log entry 0\n" in said
-        assert "clean since " in said
-
-        page.write_text(broken)
-        (again,) = await posted("qa-security", stand, at)
-        assert again.fp == found.fp
-        await posted("qa-triage", stand, at)
-        assert [(fp, back) for fp, _, back in listed(at)] == [(found.fp, True)]
+@pytest.mark.parametrize("lost", LOST, ids="+".join)
+async def test_the_same_when_the_fleet_forgets(tmp_path: Path, lost: Sequence[str]) -> None:
+    await run_through(tmp_path, lost)

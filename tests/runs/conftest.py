@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import anyio
 import pytest
 
-from fleet.app.journal import at_work
+from fleet.app.work_journal import at_work
 from fleet.chain.memory import MemoryNames, MemoryState
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
@@ -34,7 +34,9 @@ DUE = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
 def persona(
-    name: str, driver: Literal["auto", "model", "triage"] = "auto", budget: dict[str, Any] | None = None
+    name: str,
+    driver: Literal["auto", "model", "triage", "retest"] = "auto",
+    budget: dict[str, Any] | None = None,
 ) -> LoadedPersona:
     model = Persona.model_construct(
         name=name,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fleet.drivers.expect import ExpectationError, Values, check, holds, number
+from fleet.drivers.expect import ExpectationError, Values, holds, number
+from fleet.drivers.expect_check import check
 from fleet.drivers.session import OUR_FAILURES, PASSING, Answer, RunOver
 from fleet.drivers.template import Bindings, wants_name
 from fleet.personas.model import Probe, Step
@@ -163,10 +164,24 @@ async def test_a_refusal_stops_the_probe_before_its_next_step() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_undecidable_expectation_is_inconclusive() -> None:
-    got = await attempt(Scripted(Answer({"ok": True})), probe(LOOK, expect="result.nope == 1"))
-    assert got.state == "inconclusive"
-    assert "no such member" in got.reason
+async def test_an_undecidable_expectation_is_the_probe_s_failure() -> None:
+    reverted = {"ok": False, "error_class": "reverted", "error": "no id", "value": None}
+    got = await attempt(Scripted(Answer(reverted)), probe(LOOK, expect="result.value > 1"))
+    assert got.state == "undecided"
+    assert got.reason.startswith("the expectation cannot be decided: ")
+    assert got.reason.endswith("(reverted: no id)")
+
+
+@pytest.mark.anyio
+async def test_a_platform_that_does_not_answer_is_not_the_probe_s_failure() -> None:
+    silent = Answer({"ok": False, "error_class": "unreachable", "error": "refused"})
+    assert (await attempt(Scripted(silent), probe(LOOK, expect="result.nope == 1"))).state == "inconclusive"
+
+
+@pytest.mark.anyio
+async def test_a_figure_that_no_run_has_kept_yet_is_not_the_probe_s_failure() -> None:
+    got = await attempt(Scripted(Answer({"ok": True})), probe(LOOK, expect="history.later > 1.0"))
+    assert (got.state, got.reason) == ("inconclusive", "no figure of earlier runs yet: later")
 
 
 @pytest.mark.anyio
@@ -205,7 +220,7 @@ def test_placeholders_resolve_inside_any_structure() -> None:
 
 @pytest.mark.parametrize("text", ["result ++ 1", "", "result.", "import os"])
 def test_a_broken_expectation_says_why(text: str) -> None:
-    assert str(check(text)).startswith("not a CEL expression")
+    assert check(text, ["qa_fetch"], "bool")[0].message.startswith("not a CEL expression")
 
 
 def test_an_expectation_must_say_true_or_false() -> None:

@@ -78,11 +78,19 @@ async def test_a_claim_that_does_not_hold_is_not_raised(tmp_path: Path) -> None:
         assert "claim (healthy)" in table.decisions()
 
 
-@pytest.mark.parametrize("expect", ["result.nothing == 1", "1 / 0 == result.status", "result.status"])
+@pytest.mark.parametrize("expect", ["result.nothing == 1", "result.status"])
+async def test_a_claim_that_no_answer_can_decide_is_refused(tmp_path: Path, expect: str) -> None:
+    async with seated(tmp_path, persona(look("a")), hand=ANY) as table:
+        reply = await claim(table, expect=expect)
+        assert reply.content["pointer"] == "/expect"
+        assert await findings(table) == []
+
+
+@pytest.mark.parametrize("expect", ["1 / 0 == result.status"])
 async def test_a_claim_that_cannot_be_decided_is_not_raised(tmp_path: Path, expect: str) -> None:
     async with seated(tmp_path, persona(look("a")), hand=ANY) as table:
         reply = await claim(table, expect=expect)
-        assert reply.content["state"] == "inconclusive"
+        assert reply.content["state"] == "undecided"
         assert await findings(table) == []
 
 

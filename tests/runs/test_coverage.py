@@ -39,6 +39,7 @@ def test_every_probe_is_somewhere_with_its_reason() -> None:
             {"probe": "e", "reason": "unreachable"},
             {"probe": "f", "reason": "not tried: the run ended deadline_exceeded"},
         ],
+        "undecided": [],
     }
 
 
@@ -58,7 +59,9 @@ def test_every_probe_is_somewhere_with_its_reason() -> None:
         (run("blind", could_not=["qa_fetch: unreachable: site: connection refused"]), 4),
         (run(looked=[""], could_not=["qa_fetch: timeout: late"]), 4),
         (run(looked=[""], could_not=["qa_fetch: busy: slow"]), 75),
-        (run(looked=[""], could_not=["expectation cannot be decided"]), 75),
+        (run(looked=[""], undecided=["the expectation cannot be decided"]), 3),
+        (run(looked=[""], undecided=["x"], could_not=["qa_fetch: unreachable: y"]), 3),
+        (run(looked=[""], undecided=["x"], findings=[found("posted")]), 1),
         (run("jail_lost", looked=[""]), 75),
         (run("failed", looked=[""]), 75),
         (run("could_not_tell"), 4),

@@ -146,7 +146,7 @@ async def test_the_header_has_the_digests_of_what_is_on_the_disk(tmp_path: Path)
 
 
 async def test_four_turns_are_four_turns_for_all_probes_together(tmp_path: Path) -> None:
-    probes = [look(f"p{n}", "result.nothing") for n in range(3)]  # never decided
+    probes = [look(f"p{n}", "history.nothing > 1.0") for n in range(3)]  # never decided
     policy = PolicySection(max_turns_per_run=4, retry_budget=9)
     async with seated(tmp_path, persona(*probes, policy=policy)) as table:
         with pytest.raises(RunOver) as found:
@@ -163,7 +163,7 @@ async def blind(table: Table) -> str:
 
 
 async def test_second_looks_are_shared(tmp_path: Path) -> None:
-    probes = [look(f"p{n}", "result.nothing") for n in range(3)]
+    probes = [look(f"p{n}", "history.nothing > 1.0") for n in range(3)]
     async with seated(tmp_path, persona(*probes, policy=PolicySection(retry_budget=2))) as table:
         assert await blind(table) == "0 of 3 probes looked at"
         assert len(table.said("turn")) == 5
@@ -596,7 +596,7 @@ def titles(table: Table) -> list[str]:
 
 async def test_every_skip_and_refusal_has_its_decision(tmp_path: Path) -> None:
     act = look("act", tool="qa_call", **ACT)
-    one = persona(act, look("b", "result.nothing"), look("c"), tools=("qa_call", "qa_fetch"))
+    one = persona(act, look("b", "history.nothing > 1.0"), look("c"), tools=("qa_call", "qa_fetch"))
     async with seated(tmp_path, one, rung=Rung.OBSERVE) as table:
         await table.drive()
         assert [title.partition(" (turn")[0] for title in titles(table)] == [
@@ -613,3 +613,11 @@ async def test_a_claim_without_steps_is_kept_as_a_decision_only(tmp_path: Path) 
         assert (reply.is_error, reply.content["pointer"]) == (True, "/steps")
         assert titles(table)[0].startswith("claim (needs-repro): the platform is slow")
         assert await table.world.journal.findings(RUN) == []
+
+
+async def test_an_undecided_probe_is_not_looked_at_again_and_is_named(tmp_path: Path) -> None:
+    probes = [look("a", "result.value.nothing == 1"), look("b")]
+    async with seated(tmp_path, persona(*probes, policy=PolicySection(retry_budget=3))) as table:
+        assert await table.drive() == "1 of 2 probes looked at, undecided: a"
+        assert states(table.desk) == {"a": "undecided", "b": "healthy"}
+        assert len(table.said("turn")) == 2

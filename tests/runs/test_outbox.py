@@ -16,6 +16,7 @@ from fleet.chain.own_entries import OwnEntries, OwnEntry
 from fleet.chain.ports import FeedbackPort, PostedEntry
 from fleet.chain.tx import UnsignedTx, sign
 from fleet.errors import Unreachable
+from fleet.findings.records import ItemRecord, write_record
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.outbox import report_all
 from fleet.store.journal import MEMORY, Journal
@@ -234,12 +235,19 @@ async def test_a_strangers_entry_with_our_fingerprint_is_not_ours() -> None:
     assert await OwnEntries(frozenset({"0x" + "22" * 20})).newest(cast(FeedbackPort, log), [FP]) is None
 
 
-async def test_what_comes_after_a_resolve_record_is_posted_again_once() -> None:
+HEAD = f"qa/v1 source=qa-triage sev=info surface=ux fp={FP}"
+OLD = f"{HEAD}\nverified-fixed: 3 clean re-runs in run r2, 2026-11-22T12:00:00Z: x\nrepro: none"
+PERSONS = ItemRecord(kind="fixed", item=FP, at="2026-11-22T12:00:00Z", who="alice", reason="deployed")
+
+
+@pytest.mark.parametrize("fixed", [OLD, write_record(PERSONS, surface="ux", title="x")])
+async def test_what_comes_after_a_resolve_record_is_posted_again_once(fixed: str) -> None:
     async def scene(rig: Rig) -> None:
-        fixed = f"qa/v1 source=qa-triage sev=info surface=ux fp={FP}\nverified-fixed: 3 clean re-runs: x\n"
-        rig.log.texts = [HEADER, fixed]
+        at = "2026-11-22T12:00:00Z"
+        seen = ItemRecord(kind="seen", item=FP, at=at, runs=3, days=1, last=at)
+        rig.log.texts = [HEADER, fixed, write_record(seen, surface="ux", title="x")]
         await rig.confirmed("first")
         assert await rig.report("first") == "posted"
-        assert len(rig.log.texts) == 3
+        assert len(rig.log.texts) == 4
 
     await _with(scene)

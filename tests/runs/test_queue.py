@@ -192,3 +192,13 @@ async def test_many_at_once_respect_a_day_that_is_spent(shop: Shop) -> None:
     assert await shop.journal.runs() == []
     assert {skip.persona for skip in await shop.skips()} == {"qa-a", "qa-b"}
     assert all("is spent" in skip.reason for skip in await shop.skips())
+
+
+async def test_all_reasons_at_once_to_run_items_again_are_one_run(shop: Shop) -> None:
+    shop.personas["qa-a"] = persona("qa-a", "retest")
+    marks = ("facets-changed:7:ab", "build-changed:cd:1", "outage-over:ef", "2026-11-21T18:00:00Z")
+    assert [await shop.queue.fire(firing("qa-a", mark)) for mark in marks] == [True, False, False, False]
+    reason = "a run of it waits already (qa-a@facets-changed:7:ab): it runs the same items again"
+    assert [skip.reason for skip in await shop.skips()] == [reason] * 3
+    assert await shop.queue.fire(firing("qa-b", marks[0]))
+    assert await shop.queue.fire(firing("qa-b", marks[1]))  # others are not joined

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from fleet.drivers.session import RunOver
 from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
+from fleet.personas.model import PolicySection
 from fleet.runs.proof.retest import retest
-from fleet.store.rows import FindingRow
-from tests.runs.table import Table, look, persona, seated, well
+from fleet.store.rows import FindingRow, ItemRow
+from tests.runs.table import RUN, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.anyio
 FP = "0123456789ab"
 
 
-async def filed(table: Table, **changes: Any) -> None:
+async def filed(table: Table, *, fingerprint: str = FP, persona: str = "qa-paper", **changes: Any) -> None:
     """An item that an earlier run of the same persona has on the log."""
     await table.world.journal.trigger(
         "older", persona="qa-paper", key="older", platform="paper", trigger="", rung="", budget={}
@@ -32,10 +34,10 @@ async def filed(table: Table, **changes: Any) -> None:
     }
     row = FindingRow(
         run_id="older",
-        fingerprint=FP,
+        fingerprint=fingerprint,
         state="posted",
         probe="a",
-        persona="qa-paper",
+        persona=persona,
         surface="ux",
         severity="medium",
         data=data | changes,
@@ -50,7 +52,10 @@ async def figures(table: Table) -> Recurrence:
 @pytest.mark.parametrize(
     ("answers", "verdict", "calls"),
     [
-        ([{}, {}, {}], "clean", 3),
+        ([{}, {}, {}, {}], "clean", 4),  # the fourth is the control
+        ([{}, {}, {}, {"status": 503}], "unreached", 4),
+        ([{}, {}, {}, {"ok": False, "error_class": "timeout", "error": "late"}], "unreached", 4),
+        ([{}, {"status": 429}], "unreached", 2),
         ([{}, {"status": 500}], "shown", 2),
         ([{"status": 500}], "shown", 1),
         ([{}, {"ok": False, "error_class": "unreachable", "error": "gone"}], "unreached", 2),
@@ -71,6 +76,7 @@ async def test_the_verdict(tmp_path: Path, answers: list[dict[str, Any]], verdic
         assert bool(after.clean_at) == (verdict == "clean")
         assert after.runs == (verdict == "shown")
         assert after.looked
+        assert bool(after.why) == (verdict == "unreached")
 
 
 async def test_a_clean_item_another_personas_and_another_platforms_are_left_alone(tmp_path: Path) -> None:
@@ -90,3 +96,37 @@ async def test_nothing_is_run_again_that_the_budget_does_not_cover(tmp_path: Pat
         await filed(table)
         assert await retest(table.drive.exercise) == {}
         assert table.jail.calls == []
+
+
+async def test_an_item_of_several_personas_is_left_to_the_persona_that_runs_all(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), hand=ANY) as table:
+        await filed(table)
+        await filed(table, fingerprint="f" * 12, persona="qa-other")
+        item = ItemRow(
+            fingerprint=FP,
+            state="confirmed",
+            severity="medium",
+            surface="ux",
+            title="t",
+            persona="qa-paper",
+            repro="",
+            names=(FP, "f" * 12),
+            trusted=True,
+        )
+        await table.world.journal.put_items("paper", [item])
+        assert await retest(table.drive.exercise) == {}
+
+
+async def test_what_a_run_proves_is_counted_however_the_run_ends(tmp_path: Path) -> None:
+    """Also for a driver that works without a plan, and a run that a fence ends after its proofs."""
+
+    async def broken(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return await well(tool, args) | {"status": 500}
+
+    limited = PolicySection(max_turns_per_run=1)
+    async with seated(tmp_path, persona(look("a"), look("b"), policy=limited), answer=broken) as table:
+        with pytest.raises(RunOver, match="iteration_budget"):
+            await table.drive()
+        (row,) = await table.world.journal.findings(RUN)
+        known = await table.world.journal.get(key_of("paper", row.fingerprint))
+        assert (row.state, read_recurrence(known).runs) == ("confirmed", 1)

@@ -141,6 +141,10 @@ class RunSession(CallRecord):
         """Calls that the budget leaves to this run."""
         return (await self._context.ledger.left())["calls"]
 
+    async def writes_left(self) -> int:
+        """Transactions that the budget leaves to this run."""
+        return (await self._context.ledger.left()).get("writes", 0)
+
     async def reserve_requests(self, count: int) -> str:
         """Count an explorer's requests against the platform's day; why not, if they do not fit."""
         try:

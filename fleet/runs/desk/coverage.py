@@ -10,6 +10,8 @@ from fleet.runs.desk.plan import Plan, State
 
 FOUND = frozenset({"posted", "posting", "repeated", "confirmed"})
 """States of findings that count as defects of the platform."""
+UNDECIDED = "undecided:"
+"""Prefix of the journal's facts, by platform and persona: the undecided probes of its last run, as JSON."""
 BLIND = "blind"
 """The outcome of a run that did all it could but looked at nothing."""
 
@@ -21,6 +23,7 @@ _WHERE: Mapping[State, str] = {
     "not_applicable": "not_applicable",
     "skipped": "refused",
     "inconclusive": "could_not",
+    "undecided": "undecided",
     "pending": "could_not",
 }
 
@@ -41,6 +44,8 @@ class Coverage:
     not_applicable: tuple[ProbeCoverage, ...] = ()
     refused: tuple[ProbeCoverage, ...] = ()
     could_not: tuple[ProbeCoverage, ...] = ()
+    undecided: tuple[ProbeCoverage, ...] = ()
+    """Probes whose expectation cannot be decided on the answers: a failure of the probe."""
 
     @classmethod
     def of(cls, plan: Plan, outcome: str = "") -> Coverage:
@@ -61,7 +66,8 @@ def exit_code(run: Mapping[str, Any]) -> int:
     """The exit code of `fleet run` for a run's data as JSON: 0 if it looked at something and left out nothing
     that applies at this rung.
 
-    1 findings; 3 nothing of the persona applies to this platform; 4 the platform was unreachable; 5 dial or
+    1 findings; 3 a probe's expectation could not be decided, or nothing of the persona applies to this
+    platform; 4 the platform was unreachable; 5 dial or
     gate refused everything that applies, or everything is paused; 75 something was left out that another run
     may reach.
     """
@@ -72,6 +78,8 @@ def exit_code(run: Mapping[str, Any]) -> int:
         return 5
     if run["outcome"] == "could_not_tell":
         return 4
+    if coverage.get("undecided"):
+        return 3
     reasons = [row["reason"] for row in coverage.get("could_not", ())]
     unproven = any(
         row["state"] in ("raised", "unverified") and not row["data"].get("claim") for row in findings

@@ -17,8 +17,9 @@ from fleet.personas.model import Probe
 from fleet.text import line, markdown_code
 from sandbox.tools import TOOLS
 
-State = Literal["pending", "healthy", "finding", "skipped", "inconclusive", "not_applicable"]
-"""`healthy` and `finding`: looked at; `skipped`: refused; `inconclusive`: undecided;
+State = Literal["pending", "healthy", "finding", "skipped", "inconclusive", "undecided", "not_applicable"]
+"""`healthy` and `finding`: looked at; `skipped`: refused; `inconclusive`: could not look;
+`undecided`: the probe's expectation cannot be decided on the answers;
 `not_applicable`: the platform lacks the part."""
 STATES: tuple[State, ...] = get_args(State)
 LOOKED: frozenset[State] = frozenset({"healthy", "finding"})
@@ -29,6 +30,7 @@ _MARKS: dict[State, str] = {
     "finding": "!",
     "skipped": "-",
     "inconclusive": "?",
+    "undecided": "E",
     "not_applicable": "~",
 }
 

@@ -177,8 +177,10 @@ def summary(plan: Plan) -> str:
     if plan.looked() == len(plan.items):
         return ""
     none = sum(item.state == "not_applicable" for item in plan.items)
+    wrong = ", ".join(item.id for item in plan.items if item.state == "undecided")
     shown = f"{plan.looked()} of {len(plan.items)} probes looked at"
-    return f"{shown}, {none} not applicable" if none else shown
+    shown = f"{shown}, {none} not applicable" if none else shown
+    return f"{shown}, undecided: {wrong}" if wrong else shown
 
 
 def full(facts: RunFacts, policy: PolicySection) -> bool:

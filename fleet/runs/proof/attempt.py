@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from anyio import to_thread
 
-from fleet.drivers.expect import ExpectationError, Values, check, holds
+from fleet.drivers.expect import ExpectationError, Values, holds, ready
 from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
 from fleet.findings.sighting import mentioned
@@ -19,7 +19,9 @@ from fleet.personas.needs import needs_of
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
-State = Literal["healthy", "finding", "inconclusive", "not_applicable"]
+State = Literal["healthy", "finding", "inconclusive", "undecided", "not_applicable"]
+UNJUDGED: frozenset[State] = frozenset({"inconclusive", "undecided", "not_applicable"})
+"""States without a verdict on the platform."""
 
 _HISTORY = re.compile(r"\bhistory\.([a-z][a-z0-9_]*)")
 _NOT_OFFERED = re.compile(r"function not found|function does not exist|unknown (?:function|selector)", re.I)
@@ -28,7 +30,8 @@ _NOT_OFFERED = re.compile(r"function not found|function does not exist|unknown (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One execution of a probe. `inconclusive`: it could not be judged, for `reason`.
+    """One execution of a probe. `inconclusive`: it could not be looked at, for `reason`; `undecided`: there
+    are answers, but the probe's own expectation cannot be decided on them, which only its author can change.
 
     `denied` is the gate's rule when a call was not permitted, `cause` the error_class of a call that could
     not look, `lost`: a jail was killed after it had acted. `not_applicable`: the platform lacks what the
@@ -57,7 +60,7 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
 
     A failure that may pass is retried with back-off until the session's patience with that target ends.
     """
-    await to_thread.run_sync(check, probe.expect)  # the first check in a process loads the library
+    await to_thread.run_sync(ready, probe.expect)  # the first check in a process loads the library
     if why := await session.missing(needs_of(probe)):
         return Attempt(state="not_applicable", reason=why)
     tries = restarts = 0
@@ -117,7 +120,21 @@ def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
             return replace(seen, state="healthy", reason=f"a first look: it begins the history of {first}")
         return replace(seen, state="healthy" if holds(probe.expect, values) else "finding")
     except ExpectationError as error:
-        return replace(seen, reason=f"expectation {error}")
+        if missing := _no_figures(probe, figures):
+            return replace(seen, reason=f"no figure of earlier runs yet: {missing}")
+        return replace(seen, state="undecided", reason=f"the expectation {error}{_said(seen.results)}")
+
+
+def _said(results: Sequence[Mapping[str, Any]]) -> str:
+    """What the tools said of their answers, where they said that something went wrong."""
+    errors = [f"{one['error_class']}: {one.get('error', '')}" for one in results if one.get("error_class")]
+    return f" ({'; '.join(errors)[:300]})" if errors else ""
+
+
+def _no_figures(probe: Probe, figures: Mapping[str, float]) -> str:
+    """Metrics that this probe compares with, and that no run has kept yet; "" for none."""
+    wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
+    return ", ".join(sorted(name for name in wanted if name not in figures))
 
 
 def _first_look(probe: Probe, figures: Mapping[str, float]) -> str:

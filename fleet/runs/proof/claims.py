@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fleet.drivers.expect import check
+from fleet.drivers.expect_check import check
 from fleet.findings.fingerprint import normalise_repro
 from fleet.findings.repro import ReproCall, ReproError, spell, write_repro
 from fleet.personas.load import LoadedPersona
@@ -61,7 +61,7 @@ class ReportFinding(BaseModel):
 
 def claimed(report: ReportFinding, persona: LoadedPersona) -> Probe | str:
     """The probe of a claim, or why it is invalid: `/pointer: message`."""
-    bad = _bad_steps(report, persona) or _bad_expect(report.expect)
+    bad = _bad_steps(report, persona) or _bad_expect(report)
     if bad:
         return bad
     surface = report.surface or persona.persona.surface
@@ -113,19 +113,17 @@ def _bad_steps(report: ReportFinding, persona: LoadedPersona) -> str:
     return ""
 
 
-def _bad_expect(text: str) -> str:
+def _bad_expect(report: ReportFinding) -> str:
     """Why a driver's expectation is refused, or "". It is untrusted: anything possibly slow is refused."""
+    text = report.expect
     if not text.strip():
         return "/expect: state in CEL what holds on a healthy platform"
     if len(text) > MAX_EXPECT or len(_LOOP.findall(text)) > 1 or _COSTLY.search(text) or _deep(text):
         return f"/expect: at most {MAX_EXPECT} characters, flat, with one loop and no regular expression"
     if not _RESULT.search(_LITERAL.sub("''", text)):
         return "/expect: it does not use result or results, so it says nothing about the platform"
-    try:
-        why = check(text)
-    except RecursionError:
-        why = "nested too deeply"
-    return f"/expect: {why}" if why else ""
+    found = check(text, [step.tool for step in report.steps], "bool")
+    return f"/expect: {found[0].message}" if found else ""
 
 
 def _deep(text: str) -> bool:

@@ -22,16 +22,14 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
-from fleet.runs.proof.attempt import Attempt, attempt
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
 from fleet.runs.proof.claims import kept
+from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise
 from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
-from fleet.store.rows import FindingRow, FindingState, SampleRow
-
-PROVEN: frozenset[FindingState] = frozenset({"confirmed", "posting", "posted", "repeated"})
-"""States of a finding that its run has proven."""
+from fleet.store.rows import FindingRow, SampleRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class Exercise:
             for call, result in zip(seen.asked, seen.results, strict=True)
         )
         await _ready(exchanges)
-        if seen.state in ("inconclusive", "not_applicable"):
+        if seen.state in UNJUDGED:
             self.skip(probe.id, seen.reason)
         elif seen.state == "healthy":
             await self._note(probe, seen)
@@ -114,7 +112,7 @@ class Exercise:
         self._draw(found, exchanges)
 
     async def prove_raised(self) -> None:
-        """Minimise and prove what was raised; a candidate whose persona has changed stays unverified."""
+        """Minimise, prove and count what was raised; if its persona has changed, it stays unverified."""
         proofs = []
         for row in await self.world.journal.findings(self.run, ["raised"]):
             probe = kept(row)
@@ -129,6 +127,7 @@ class Exercise:
         await self._prove([one for one in last if not await self._covered(one.row, proven)])
         for row in await self.world.journal.findings(self.run, ["confirmed"]):
             self._learn(row)
+        await count_shown(self.world, self.run)
 
     async def _prove(self, proofs: Sequence[Proof]) -> None:
         await self._minimise(proofs)

@@ -1,74 +1,168 @@
-"""Runs the open items of a persona again: seen again, clean, or not reached, which is never "fixed"."""
+"""Runs items again: a persona's own at the end of its runs, and all of them in runs that do nothing else.
+
+What a run saw anyway is counted, not run again. Each verdict is kept at once, so that a killed run loses at
+most the item that it was at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from anyio import to_thread
 
 from fleet.clock import iso
-from fleet.findings.outage import WORD
-from fleet.findings.recurrence import LOOKS, Recurrence, key_of, read_recurrence
-from fleet.personas.model import Probe
-from fleet.runs.proof.attempt import attempt
-from fleet.runs.proof.candidates import shows
-from fleet.runs.proof.claims import kept
-from fleet.runs.proof.probe_runner import PROVEN, Exercise
-from fleet.store.rows import FindingRow
+from fleet.events.model import FindingRaised
+from fleet.findings import audit
+from fleet.findings.recurrence import LOOKS, Recurrence
+from fleet.runs.proof.candidates import Candidate
+from fleet.runs.proof.item_figures import PROVEN, count, figures_of, keep_audit
+from fleet.runs.proof.item_questions import ItemQuestion, bundled_repros, known_items, questions
+from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.rerun import SPARE, Rerun, RetestVerdict, cost, rerun
+from fleet.runs.proof.retest_order import DISMISSED, FIXED, VERIFIED, own_order, whole_order
+from fleet.store.rows import ItemRow
 
-MOST = 12
-"""Items run again by one run at most; the longest unlooked-at come first."""
-SPARE = 8
-"""Calls left to the run beyond the re-runs."""
 
-RetestVerdict = Literal["shown", "clean", "unreached"]
+@dataclass(slots=True)
+class RetestTally:
+    """What a run has run again so far: verdicts by item, and how many items its budget did not cover."""
+
+    verdicts: dict[str, RetestVerdict] = field(default_factory=dict)
+    why: str = ""
+    left: int = 0
+    sampled: int = 0
+    asked: int = 0
+    reached: int = 0
+
+    def add(self, item: str, result: Rerun) -> None:
+        self.verdicts[item] = result.verdict
+        self.asked += result.asked
+        self.reached += result.verdict != "unreached"
+        if result.asked:
+            self.why = self.why or result.why
+
+    @property
+    def blind(self) -> bool:
+        """Whether it has asked for items, and reached none."""
+        return self.asked > 0 and not self.reached
+
+    def __str__(self) -> str:
+        number = Counter(self.verdicts.values())
+        words = [f"{number[word]} {word}" for word in ("shown", "clean", "unreached") if number[word]]
+        words += [f"{self.left} left for another run"] * bool(self.left)
+        words += [f"{self.sampled} of them as a sample"] * bool(self.sampled)
+        words += [f"none reached: {self.why}"] * self.blind
+        return f"{len(self.verdicts)} items run again" + "".join(f", {word}" for word in words)
 
 
 async def retest(exercise: Exercise) -> Mapping[str, RetestVerdict]:
-    """Record what this run saw again, and run again what it did not see; the verdict by fingerprint."""
-    journal, clock = exercise.world.journal, exercise.world.clock
-    rows = await journal.findings(exercise.run)
-    verdicts: dict[str, RetestVerdict] = {row.fingerprint: "shown" for row in rows if row.state in PROVEN}
-    known = await journal.facts(key_of(exercise.world.platform.name))
-    met = {row.fingerprint for row in rows}
-    waiting = []
-    for row in _open(await journal.findings(states=["posted", "repeated"]), exercise):
-        figures = read_recurrence(known.get(key_of(exercise.world.platform.name, row.fingerprint)))
-        if row.fingerprint not in met and not figures.clean_at:
-            waiting.append((figures.looked, row))
-    for _, row in sorted(waiting, key=lambda one: (one[0], one[1].fingerprint))[:MOST]:
-        probe = kept(row)
-        if probe is None or await exercise.session.calls_left() < len(probe.steps) * LOOKS + SPARE:
+    """Run the open items of this persona again that this run did not see; the verdict by fingerprint."""
+    world, tally = exercise.world, RetestTally()
+    rows = await world.journal.findings(exercise.run)
+    tally.verdicts.update((row.fingerprint, "shown") for row in rows if row.state in PROVEN)
+    met, figures = {row.fingerprint for row in rows}, await figures_of(world)
+    for known in own_order(await known_items(world), figures, exercise.persona.persona.name, met):
+        asked = questions(known, world)
+        if not isinstance(asked, str) and await _affords(exercise, asked):
+            await _settle(exercise, known.item, asked, tally)
+    return tally.verdicts
+
+
+async def retest_all(exercise: Exercise, tally: RetestTally) -> None:
+    """Run the items of all personas again, first the audit's sample, then the longest unlooked-at."""
+    world = exercise.world
+    sampled, order = whole_order(
+        await known_items(world), await figures_of(world), exercise.run, world.clock.now()
+    )
+    bundled: Mapping[str, str] = {}
+    if any(not one.rows and not one.item.repro for one in order):
+        bundled = await to_thread.run_sync(bundled_repros, world.state / "runs")
+    for one in order:
+        name = one.item.fingerprint
+        if name in tally.verdicts:
             continue
-        verdicts[row.fingerprint] = await _looked_at(exercise, row, probe)
-    for fingerprint, verdict in verdicts.items():
-        name, at = key_of(exercise.world.platform.name, fingerprint), iso(clock.now())
-        after = _after(read_recurrence(known.get(name)), verdict, at, exercise.run)
-        await journal.put(name, after.model_dump_json(), run=exercise.run)
-    return verdicts
+        asked = questions(one, world, bundled)
+        if not isinstance(asked, str) and not await _affords(exercise, asked):
+            tally.left += 1
+            continue
+        await _settle(exercise, one.item, asked, tally, audits=name in sampled)
 
 
-def _open(rows: Iterable[FindingRow], exercise: Exercise) -> list[FindingRow]:
-    """The latest entry of each item that this persona has on this platform's log; outages end otherwise."""
-    own = (exercise.persona.persona.name, exercise.world.platform.name)
-    last = {
-        row.fingerprint: row
-        for row in rows
-        if (row.persona, row.data.get("platform") or own[1]) == own and row.probe != WORD
-    }
-    return list(last.values())
+async def retest_one(exercise: Exercise, tally: RetestTally) -> None:
+    """Run the item again that the operator asked for, whatever its state; nothing is proven or posted."""
+    world = exercise.world
+    for known in await known_items(world):
+        if world.item not in (known.item.fingerprint, *known.item.names):
+            continue
+        asked = questions(known, world, await to_thread.run_sync(bundled_repros, world.state / "runs"))
+        if not isinstance(asked, str) and not await _affords(exercise, asked):
+            asked = "it takes more calls than the budget of a run has"
+        await _settle(exercise, known.item, asked, tally, raises=False)
 
 
-async def _looked_at(exercise: Exercise, row: FindingRow, probe: Probe) -> RetestVerdict:
-    for _ in range(LOOKS):
-        seen = await attempt(exercise.session, probe, proof=True)
-        if shows(row, probe, seen, exercise.facts):
-            return "shown"
-        if seen.state in ("inconclusive", "not_applicable"):
-            return "unreached"
-    return "clean"
+async def _affords(exercise: Exercise, asked: Collection[ItemQuestion]) -> bool:
+    costs = [cost(one.probe) for one in asked]
+    calls, writes = await exercise.session.calls_left(), await exercise.session.writes_left()
+    return sum(one for one, _ in costs) + SPARE <= calls and sum(one for _, one in costs) <= writes
 
 
-def _after(before: Recurrence, verdict: RetestVerdict, at: str, run: str) -> Recurrence:
-    if verdict == "shown":
+async def _settle(
+    exercise: Exercise,
+    item: ItemRow,
+    asked: Collection[ItemQuestion] | str,
+    tally: RetestTally,
+    *,
+    audits: bool = False,
+    raises: bool = True,
+) -> None:
+    """Run one item again and keep what came of it; with `raises`, what was fixed and shows is a finding."""
+    world, run = exercise.world, exercise.run
+    result = Rerun("unreached", asked, asked=False) if isinstance(asked, str) else Rerun("clean")
+    for one in () if isinstance(asked, str) else asked:
+        result = await rerun(exercise, one, every=audits)
+        if result.verdict != "clean":
+            break
+    result = replace(result, why=world.redactor.text(result.why))
+    tally.add(item.fingerprint, result)
+    at = iso(world.clock.now())
+    if raises and result.verdict == "shown" and result.seen is not None and item.state in (FIXED, VERIFIED):
+        await _raised(exercise, item, result.seen)
+    await count(world, item.fingerprint, lambda before: _after(before, result, at, run))
+    if audits:
+        tally.sampled += 1
+        await keep_audit(world, _judged(item, result, at, run))
+
+
+async def _raised(exercise: Exercise, item: ItemRow, seen: Candidate) -> None:
+    """What was fixed shows again: to be proven and posted like any finding, under its own persona."""
+    world, own = exercise.world, exercise.persona
+    row = seen.row(exercise.run, own, platform=world.platform.name)
+    title = world.redactor.text(row.title)
+    await world.journal.add_finding(replace(row, title=title, persona=item.persona or row.persona))
+    exercise.stream.emit(FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title))
+
+
+def _after(before: Recurrence, result: Rerun, at: str, run: str) -> Recurrence:
+    if result.verdict == "shown":
         return before.shown(at, run)
-    return before.clean(at, run) if verdict == "clean" else before.unreached(at)
+    return before.clean(at, run) if result.verdict == "clean" else before.unreached(at, result.why)
+
+
+def _judged(item: ItemRow, result: Rerun, at: str, run: str) -> audit.AuditResult:
+    """What the sample says of the list: a dismissed item must not show each time, an open one must show."""
+    dismissed = item.state == DISMISSED
+    wrong = result.times == LOOKS if dismissed else result.verdict == "clean"
+    verdict: audit.AuditVerdict = "overturned" if wrong else "upheld"
+    if result.verdict == "unreached" or (dismissed and 0 < result.times < LOOKS):
+        verdict = "unreached"
+    return audit.AuditResult(
+        item=item.fingerprint,
+        state=item.state,
+        severity=item.severity,
+        run=run,
+        at=at,
+        verdict=verdict,
+        why=result.why,
+    )

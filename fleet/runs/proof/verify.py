@@ -20,7 +20,7 @@ from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
 from fleet.runs.context import FleetContext
-from fleet.runs.proof.attempt import Attempt, attempt
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import ORDER as SEVERITIES
 from fleet.runs.proof.candidates import shows
 from fleet.store.rows import FindingRow
@@ -70,7 +70,7 @@ class Proof:
         if shows(self.row, self.probe, attempt, facts):
             self.last = attempt
             self.seen.append("shown")
-        elif attempt.state in ("inconclusive", "not_applicable"):
+        elif attempt.state in UNJUDGED:
             self.why = attempt.reason
             self.seen.append("could_not")
         else:

@@ -1,0 +1,133 @@
+"""Asks for one item again: shown, clean after three answers while its control answers, or not reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
+from fleet.findings.recurrence import LOOKS
+from fleet.gate.dial import DIAL, read_dial
+from fleet.gate.model import Rung
+from fleet.personas.model import Probe
+from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
+from fleet.runs.proof.candidates import Candidate
+from fleet.runs.proof.item_questions import ItemQuestion
+from fleet.runs.proof.probe_runner import Exercise
+from fleet.text import line
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
+
+RetestVerdict = Literal["shown", "clean", "unreached"]
+FETCH = "qa_fetch"
+CONTROL_S = 10.0
+"""Deadline of one control."""
+SPARE = 8
+"""Calls left to the run beyond the re-runs."""
+WRITES = 4
+"""Most transactions that one acting call takes: a name, its approval, two writes."""
+_LIMITED, _BROKEN = 429, 500
+_ANSWERED = OUR_FAILURES - {"too_large"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What came of asking again. `why`: why it could not tell. `times` of three it was shown.
+
+    `asked` is false when no call was made.
+    """
+
+    verdict: RetestVerdict
+    why: str = ""
+    times: int = 0
+    seen: Candidate | None = None
+    asked: bool = True
+
+
+def withheld(exercise: Exercise, probe: Probe) -> str:
+    """Why this persona may not ask this now; "" when it may."""
+    persona, steps = exercise.persona.persona, probe.steps
+    if lacking := sorted({step.tool for step in steps} - set(persona.tools)):
+        return f"it needs {', '.join(lacking)}, which {persona.name} is not granted"
+    rung = read_dial(exercise.world.state / DIAL).rung
+    if _acting(probe) and rung.height < Rung.EXERCISE.height:
+        return f"it needs the rung {Rung.EXERCISE}: the dial is at {rung}"
+    return ""
+
+
+def cost(probe: Probe) -> tuple[int, int]:
+    """Calls and writes that three attempts and the controls may take."""
+    return (len(probe.steps) + 1) * LOOKS, _acting(probe) * LOOKS * WRITES
+
+
+def _acting(probe: Probe) -> int:
+    return sum(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in probe.steps)
+
+
+async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = False) -> Rerun:
+    """Ask up to three times, until it shows, or with `every` regardless; RunOver passes through."""
+    if why := withheld(exercise, question.probe):
+        return Rerun("unreached", why, asked=False)
+    times, found, calls = 0, None, tuple[Mapping[str, Any], ...]()
+    for _ in range(LOOKS):
+        try:
+            seen = await attempt(exercise.session, question.probe, proof=True)
+        except RunOver as over:  # an item that kills its jails must not block the others
+            if over.outcome != "jail_lost":
+                raise
+            return Rerun("unreached", over.detail, times, found)
+        if one := question.shown(seen, exercise.facts):
+            times, found = times + 1, one
+            if not every:
+                break
+        elif why := _unanswered(seen):
+            return Rerun("shown" if times else "unreached", why, times, found)
+        calls = seen.calls
+    if found is not None:
+        return Rerun("shown", "", times, found)
+    if why := question.unsure or await silent_control(exercise, calls):
+        return Rerun("unreached", why)
+    return Rerun("clean")
+
+
+def _unanswered(seen: Attempt) -> str:
+    """Why an attempt that does not show the item does not speak against it; "" when it does."""
+    if seen.state in UNJUDGED or seen.reason:
+        return seen.reason or "it could not be judged"
+    if seen.state == "finding":
+        return "its expectation fails in another way now"
+    for call, result in zip(seen.calls, seen.results, strict=True):
+        status = result.get("status", 0)
+        if isinstance(status, int) and (status == _LIMITED or status >= _BROKEN):
+            return f"{call['tool']}: the platform answered HTTP {status}"
+    return ""
+
+
+async def silent_control(exercise: Exercise, calls: Sequence[Mapping[str, Any]]) -> str:
+    """Which benign question to the targets of these calls is not answered now, and how; "" for none."""
+    session, checks = exercise.session, exercise.world.checks
+    names = {session.contacts.of(call["tool"], call["args"]) for call in calls}
+    for target in session.contacts.targets:
+        if target.name not in names:
+            continue
+        if not target.bases:
+            why = await checks.node(CONTROL_S)
+        elif FETCH in exercise.persona.persona.tools:
+            args = {"url": target.url(0)}
+            answer = await session.look(FETCH, args, probe="control", deadline_s=CONTROL_S)
+            why = answer.denied or _silence(answer.result)
+        else:
+            continue
+        if why:
+            return f"its control, the {target.name}, does not answer: {why}"
+    if any(TOOLS[call["tool"]].starts_programs for call in calls) and (why := await checks.cannot_start()):
+        return f"its control, the compiler's sample, fails: {why}"
+    return ""
+
+
+def _silence(result: Mapping[str, Any]) -> str:
+    cause, status = cause_of(result), result.get("status", 0)
+    if cause in _ANSWERED:
+        return line(f"{cause}: {result.get('error', '')}".rstrip(": "), 120)
+    return f"HTTP {status}" if isinstance(status, int) and status >= _BROKEN else ""
