@@ -1,9 +1,9 @@
-"""`fleet findings list|candidates|show|adopt|dismiss`: findings, evidence, and decisions about claims."""
+"""`fleet findings list|candidates|show|verify|adopt`; what a person decides is in decide.py."""
 
 from __future__ import annotations
 
 import socket
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +11,10 @@ import typer
 
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import one
-from fleet.cli import claims
+from fleet.cli import claims, decide, item_view
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
-from fleet.errors import FleetError, UsageError
+from fleet.cli.item_view import ItemView
+from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.findings.evidence import load
 from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
 from fleet.runs.proof.grades import graded
@@ -21,13 +22,15 @@ from fleet.store.rows import FindingRow
 from fleet.text import clean
 
 app = make_app(group=True)
+for command in decide.COMMANDS:
+    app.command()(command)
 Name = Annotated[str, typer.Argument(help="Fingerprint of a finding: 12 hex digits, or its first digits.")]
 Reason = Annotated[str, typer.Option(help="Reason, recorded in DECISIONS.md.")]
 
 
 @app.callback()
 def _group() -> None:
-    """Show findings and their evidence; adopt or dismiss a claim."""
+    """Show findings and their evidence; decide about items; adopt a claim."""
 
 
 @app.command("list")
@@ -55,19 +58,64 @@ def candidates(as_json: Json = False) -> None:
 
 
 @app.command()
-def show(fingerprint: Name, as_json: Json = False) -> None:
-    """Show one finding and its evidence, checked against its hash."""
+def show(
+    fingerprint: Name,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Show a stranger's repro, which was never run.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show one item: its life, decisions, links, repro as shell, history, and its evidence, verified."""
+    item = item_view.listed(state(), fingerprint)
     rows = run(_all)
-    row = _one(rows, fingerprint)
+    names = {item.fingerprint, *item.names} if item else set()
+    mine = [row for row in rows if row.fingerprint in names] or ([] if item else [_one(rows, fingerprint)])
+    view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted)) if item else None
+    data: dict[str, Any] = {"fingerprint": item.fingerprint} if item else {}
+    if mine:
+        data |= _of_row(mine[-1], rows)
+    data |= view.data() if view else {}
+    put(data, as_json=as_json, text=lambda: _print_all(data, mine, view))
+
+
+@app.command()
+def verify(fingerprint: Name, as_json: Json = False) -> None:
+    """Run an item again now: shown, clean after three answers, or not reached. Posts nothing.
+
+    Exits 0 when it is clean, 1 when it shows, 4 when it was not reached. The look counts like any other.
+    """
+    from fleet.cli.verify import looked_at  # loads all that a run needs
+
+    item, look = looked_at(fingerprint)
+    data = {"fingerprint": item.fingerprint, "title": item.title} | asdict(look)
+    said = f"{look.verdict}  {item.fingerprint}  {item.title}{f': {look.why}' if look.why else ''}"
+    put(data, as_json=as_json, text=lambda: print(clean(said)))
+    if code := {"shown": FleetError.exit_code, "unreached": Unreachable.exit_code}.get(look.verdict):
+        raise typer.Exit(code)
+
+
+def _of_row(row: FindingRow, rows: list[FindingRow]) -> dict[str, Any]:
+    """What the journal holds of the latest finding of an item, and its evidence."""
     here = (state() / "runs" / row.run_id).exists()
-    elsewhere = "" if here else run(lambda: _elsewhere(row))
-    seen = run(lambda: _seen(row))
     filed = next(
         (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0), row
     )
-    data = asdict(row) | {"evidence_bundle": _evidence(row) if here else None, "evidence_on": elsewhere}
-    data |= {"index": filed.index, "tx": filed.tx, "seen": seen.model_dump(mode="json")}
-    put(data, as_json=as_json, text=lambda: _print(row, filed, seen, data["evidence_bundle"], elsewhere))
+    return asdict(row) | {
+        "evidence_bundle": _evidence(row) if here else None,
+        "evidence_on": "" if here else run(lambda: _elsewhere(row)),
+        "index": filed.index,
+        "tx": filed.tx,
+        "seen": run(lambda: _seen(row)).model_dump(mode="json"),
+    }
+
+
+def _print_all(data: dict[str, Any], mine: list[FindingRow], view: ItemView | None) -> None:
+    if mine:
+        filed = replace(mine[-1], index=data["index"], tx=data["tx"])
+        seen = Recurrence.model_validate(data["seen"])
+        _print(mine[-1], filed, seen, data["evidence_bundle"], data["evidence_on"])
+    if view:
+        print("\n".join(item_view.lines_of(view, headed=not mine)))
 
 
 @app.command()
@@ -95,24 +143,6 @@ def adopt(
     put(data, as_json=as_json, text=lambda: print("\n".join(clean(line, 2000) for line in toml.splitlines())))
 
 
-@app.command()
-def dismiss(fingerprint: Name, reason: Reason = "", dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Drop a driver's claim: it needs no further decision, and its evidence need not be kept."""
-    claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
-    if not dry_run:
-        run(lambda: _dismiss(claim, reason))
-    words = "would be dismissed" if dry_run else "is dismissed"
-    left = claims.adopted(claim)
-    data = {"fingerprint": claim.row.fingerprint, "run": claim.row.run_id, "dismissed": not dry_run}
-    if left:
-        note(f"its probe {claim.probe.id} is still in {left}: remove it, or the next run asks it again")
-    put(
-        data | {"probe_in": left},
-        as_json=as_json,
-        text=lambda: print(f"claim {claim.row.fingerprint} {words}"),
-    )
-
-
 async def _remember(row: FindingRow, path: Path) -> None:
     """Record where the probe was written: a later dismissal warns that it is still there."""
     journal = await known_journal(state())
@@ -120,13 +150,6 @@ async def _remember(row: FindingRow, path: Path) -> None:
     async with journal:
         data = row.data | {"adopted": str(path.absolute())}
         await journal.set_finding(row.run_id, row.fingerprint, data=data)
-
-
-async def _dismiss(claim: claims.Claim, reason: str) -> None:
-    journal = await known_journal(state())
-    assert journal is not None  # the claim came from it
-    async with journal:
-        await claims.dismiss(claim, journal, state(), reason)
 
 
 def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> FindingRow:

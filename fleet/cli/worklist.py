@@ -1,56 +1,210 @@
-"""`fleet worklist`: what to fix first, and why."""
+"""`fleet worklist`: what to fix first, and why; in the formats of other tools, as a digest, made again."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-from typing import Any
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
 
 from fleet.app.journal import known_journal
-from fleet.cli.console import Json, make_app, note, put, run, state, table
+from fleet.cli import fresh_worklist
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.cli.outages import line_of, open_outages
-from fleet.config import read_text
+from fleet.errors import ConfigError, UsageError
 from fleet.text import clean
+from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, standing
+from fleet.triage.outputs.selection import DAY, Selection, moment
 from fleet.triage.unproven import unproven
+from fleet.triage.worklist import WorklistItem
 
 app = make_app()
+SCREEN = 18
+"""Items on a terminal unless `--limit` says otherwise: with the lines around them they fit 24 lines."""
+COLUMNS = {
+    "#": "rank",
+    "severity": "severity",
+    "surface": "surface",
+    "finding": "title",
+    "count": "count",
+    "state": "state",
+    "score": "score",
+    "fingerprint": "fingerprint",
+}
+"""Heading and field; the score, which only the order needs, is left out on a terminal."""
 
-COLUMNS = ("#", "severity", "surface", "finding", "count", "state", "score", "fingerprint")
+New = Annotated[bool, typer.Option("--new", help="Only items first seen, or back, since WHEN or in a day.")]
+Since = Annotated[
+    str, typer.Option(metavar="WHEN", help="Changed or seen since: 6h, 1d, 2w, a date or an ISO time.")
+]
+Severity = Annotated[list[str] | None, typer.Option(help="Only this severity; may be repeated.")]
+Surface = Annotated[list[str] | None, typer.Option(help="Only this surface; may be repeated.")]
+Text = Annotated[str, typer.Option("-q", "--query", metavar="TEXT", help="Only items with all these words.")]
+Limit = Annotated[int | None, typer.Option(min=0, help="At most N items; 0 for all.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not compare the list with the log first.")]
+
+
+@app.callback(invoke_without_command=True)
+def worklist(
+    context: typer.Context,
+    new: New = False,
+    since: Since = "",
+    severity: Severity = None,
+    surface: Surface = None,
+    query: Text = "",
+    of_state: Annotated[str, typer.Option("--state", help="open, fixed, dismissed, snoozed or all.")] = "",
+    limit: Limit = None,
+    as_json: Json = False,
+    sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF 2.1.0.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML: an open item fails.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print one static page.")] = False,
+    as_digest: Annotated[
+        bool, typer.Option("--digest", help="Print the digest since WHEN or a day.")
+    ] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of worklist.json.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if an open item is listed.")] = False,
+    offline: Offline = False,
+) -> None:
+    """Show the ranked worklist, brought up to date with the log first; open items unless `--state` says more.
+
+    With --json a list of items: the fields of `items` in docs/reference/worklist.schema.json.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    formats = {"json": as_json and not as_digest, "sarif": sarif, "csv": csv, "junit": junit, "html": html}
+    chosen = [name for name, on in (formats | {"digest": as_digest, "schema": schema}).items() if on]
+    if len(chosen) > 1:
+        raise UsageError(f"--{' and --'.join(chosen)}: choose one", remedy="fleet worklist --help")
+    if schema:
+        from fleet.triage.outputs import json_file  # pydantic, which no other output of this list needs
+
+        _write(json_file.dump(json_file.schema()))
+        return
+    now = datetime.now(UTC)
+    wanted = Selection(
+        state=of_state or ("all" if junit or as_digest else "open"),
+        new=new and not as_digest,
+        since=moment(since or (DAY if new or as_digest else ""), now) if since or new or as_digest else "",
+        severities=tuple(severity or ()),
+        surfaces=tuple(surface or ()),
+        text=query,
+    )
+    shown, unread = _current(offline=offline)
+    if as_digest:
+        _digest(shown, wanted, as_json=as_json)
+        return
+    older = run(lambda: fresh_worklist.earlier_items(state())) if of_state == "all" else ()
+    items = wanted.of((*shown.items, *shown.closed, *older))
+    terminal = not chosen and sys.stdout.isatty()
+    most = limit if limit is not None else (SCREEN if terminal else 0)
+    listed = items[:most] if most else items
+    if chosen and not as_json:
+        _write(_written(chosen[0], listed, shown))
+    else:
+        data = [asdict(item) for item in listed]
+        put(data, as_json=as_json, text=lambda: _print(listed, shown, unread, left=len(items) - len(listed)))
+    if exit_code and any(item.rank for item in listed):
+        raise typer.Exit(1)
 
 
 @app.command()
-def worklist(as_json: Json = False) -> None:
-    """Show the ranked worklist of the last triage, open outages, and findings not proven yet."""
-    path = state() / "worklist.json"
-    data: dict[str, Any] = {"items": []}
-    if path.exists():
-        data = json.loads(read_text(path, limit=64 << 20))
-    else:
+def digest(since: Since = DAY, offline: Offline = False, as_json: Json = False) -> None:
+    """Print what is new, fixed, back and still open since WHEN."""
+    shown, _ = _current(offline=offline)
+    _digest(shown, Selection(state="all", since=moment(since, datetime.now(UTC))), as_json=as_json)
+
+
+@app.command()
+def rebuild(dry_run: DryRun = False, as_json: Json = False) -> None:
+    """Make mirror, items and worklist again from the log and from what was decided; posts nothing."""
+    from fleet.cli import rebuild_worklist  # loads the libraries of the chain
+
+    data = run(lambda: rebuild_worklist.rebuilt(state(), dry_run=dry_run))
+    put(data, as_json=as_json, text=lambda: print(clean(rebuild_worklist.in_words(data))))
+
+
+def show(items: Sequence[dict[str, Any]]) -> None:
+    """The list as a table; on a terminal each item on one line."""
+    columns = COLUMNS if not sys.stdout.isatty() else {k: v for k, v in COLUMNS.items() if k != "score"}
+    rows = ([item[key] for key in columns.values()] for item in items)
+    table(tuple(columns), rows, empty="nothing to do", one_line="finding")
+
+
+def _current(*, offline: bool) -> tuple[WorklistDocument, bool]:
+    """The list with what the journal knows besides, and whether it may be older than the log."""
+    warning = "" if offline else run(lambda: fresh_worklist.refresh(state()))
+    if warning:
+        note(f"the list may be older than the log: {warning}")
+    try:
+        known = fresh_worklist.written(state())
+    except ConfigError as error:
+        known = None
+        note(f"{error}; {error.remedy}")
+    if known is None:
         note("no worklist yet; `fleet run qa-triage` writes one")
-    data["outages"], data["unproven"] = run(_known)
-    put(data, as_json=as_json, text=lambda: _print(data, written=path.exists()))
+    return run(lambda: _known(known or WorklistDocument())), offline or bool(warning)
 
 
-async def _known() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the journal adds to the log: open outages, and grave findings not proven yet."""
+async def _known(document: WorklistDocument) -> WorklistDocument:
+    """The document with open outages and grave findings not proven yet, as the journal has them now."""
     if (known := await known_journal(state())) is None:
-        return [], []
+        return document
     async with known as journal:
-        left = unproven(await journal.findings())
-        return await open_outages(journal), [asdict(one) for one in left]
+        outages = tuple(
+            ListedOutage(**one | {"targets": tuple(one["targets"])}) for one in await open_outages(journal)
+        )
+        decisions = await journal.decisions(document.platform)
+        left = unproven(await journal.findings(), decisions, datetime.now(UTC))
+        return replace(document, outages=outages, unproven=left)
 
 
-def _print(data: dict[str, Any], *, written: bool) -> None:
-    for outage in data["outages"]:
-        print(f"outage    {line_of(outage)}")
-    for one in data["unproven"]:
-        words = f"{one['severity']}  {one['title']}  ({one['fingerprint']}, run {one['run']}: {one['why']})"
-        print(clean(f"unproven  {words}"))
-    if written:
-        show(data["items"])
+def _digest(shown: WorklistDocument, wanted: Selection, *, as_json: bool) -> None:
+    from fleet.triage.outputs import digest as digests
+
+    items = replace(wanted, since="").of((*shown.items, *shown.closed))
+    made = digests.daily_digest(items, shown, wanted.since)
+    _write(digests.digest_json(made) if as_json else digests.digest_markdown(made))
 
 
-def show(items: list[dict[str, object]]) -> None:
-    """The list as a table."""
-    keys = ("rank", "severity", "surface", "title", "count", "state", "score", "fingerprint")
-    table(COLUMNS, ([item[key] for key in keys] for item in items), empty="nothing to do")
+def _written(name: str, items: Sequence[WorklistItem], shown: WorklistDocument) -> bytes:
+    """The list in the format of this name; its library is loaded only now."""
+    if name == "sarif":
+        from fleet.triage.outputs.sarif import to_sarif
+
+        return to_sarif(items, shown)
+    if name == "csv":
+        from fleet.triage.outputs.csv_file import to_csv
+
+        return to_csv(items)
+    if name == "junit":
+        from fleet.triage.outputs.junit import to_junit
+
+        return to_junit(items, shown)
+    from fleet.triage.outputs.html_page import to_html
+
+    return to_html(items, shown)
+
+
+def _write(data: bytes) -> None:
+    """Bytes of a file on stdout, whatever the terminal's encoding."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _print(items: Sequence[WorklistItem], shown: WorklistDocument, unread: bool, *, left: int) -> None:
+    old = fresh_worklist.age(shown.as_of.at, datetime.now(UTC))
+    words = ", ".join(part for part in (old, "log not read" if unread else "") if part)
+    print(f"{as_of(shown.as_of)}{f' ({words})' if words else ''}")
+    for outage in shown.outages:
+        print(f"outage    {line_of(asdict(outage))}")
+    for one in shown.unproven:
+        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
+        print(clean(f"unproven  {found}"))
+    show([asdict(item) | {"state": standing(item)} for item in items])
+    if left:
+        note(f"{left} more: --limit 0 shows all")

@@ -1,0 +1,63 @@
+"""A world that only reads: log, journal and personas, without a lock, a jail or a key that signs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fleet.app.journal import open_journal
+from fleet.app.persona_sets import roster
+from fleet.chain.keys import address_of, load_key
+from fleet.chain.log_choice import log_of
+from fleet.chain.ports import FeedbackPort
+from fleet.chain.rpc import Rpc
+from fleet.clock import Clock, SystemClock
+from fleet.config import FleetConfig, Platform, key_file, load_fleet, load_platform
+from fleet.personas.load import LoadedPersona
+from fleet.store.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingChain:
+    """The log without a signer, and the address under which this fleet posts."""
+
+    log: FeedbackPort
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingWorld:
+    """What a pass of triage that posts nothing needs; it may run beside the daemon."""
+
+    state: Path
+    config: FleetConfig
+    platform: Platform
+    journal: Journal
+    chain: ReadingChain
+    clock: Clock = field(default_factory=SystemClock)
+
+    @property
+    def personas(self) -> Mapping[str, LoadedPersona]:
+        """Every valid persona, read when asked for: a list that is current needs none."""
+        return roster()[0]
+
+
+@asynccontextmanager
+async def reading_world(
+    state: Path, platform: str | None = None, *, ask: bool = True
+) -> AsyncIterator[ReadingWorld]:
+    """Open it; raises ConfigError, UsageError, Unreachable, WrongTarget, TryAgain.
+
+    With `ask` False no node is asked whether it is the platform's: for what needs the mirror alone.
+    """
+    config = load_fleet()
+    profile, _ = load_platform(platform or config.platform, state)
+    identity = address_of(load_key(key_file(config, "identity", state)))
+    async with Rpc(profile.chain.rpc) as rpc:
+        if ask:
+            await rpc.check_target(profile)
+        log = log_of(profile, state, rpc)
+        async with await open_journal(state) as journal:
+            yield ReadingWorld(state, config, profile, journal, ReadingChain(log, identity))

@@ -1,0 +1,105 @@
+"""Brings the worklist up to date with the log before it is shown, and says when that was not possible."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fleet.app.journal import known_journal
+from fleet.chain.log_end import log_end
+from fleet.cli.daemon_client import daemon_of
+from fleet.clock import iso
+from fleet.config import Platform, load_fleet, load_platform, read_text
+from fleet.errors import FleetError
+from fleet.findings.recurrence import key_of, read_recurrence
+from fleet.triage.outputs.document import WorklistDocument
+from fleet.triage.outputs.json_file import read_document
+from fleet.triage.rank import date_of
+from fleet.triage.worklist import WorklistItem
+
+NAME = "worklist.json"
+RECENT_S = 10.0
+"""A list that a running daemon wrote so many seconds ago is not compared with the log."""
+_MOST = 1 << 30
+
+
+def written(state: Path) -> WorklistDocument | None:
+    """The list of the last triage; None when there is none. ConfigError for one that cannot be read."""
+    path = state / NAME
+    return read_document(read_text(path, limit=_MOST)) if path.exists() else None
+
+
+async def refresh(state: Path) -> str:
+    """Triage, without posting, if the list is older than the log; the reason why not, or "" if it is not.
+
+    web3 is loaded only for a pass of triage.
+    """
+    try:
+        profile, _ = load_platform(load_fleet().platform, state)
+        if await _current(state, profile):
+            return ""
+        from fleet.app.reading import reading_world
+        from fleet.triage.triage_pass import TRIAGE, pass_over
+
+        begun = time.time()
+        async with reading_world(state) as world:
+            await pass_over(world, world.personas[TRIAGE], post=False)
+        os.utime(state / NAME, (begun, begun))  # a pass leaves a list that says the same as it is
+    except FleetError as error:
+        return str(error)
+    return ""
+
+
+async def earlier_items(state: Path) -> tuple[WorklistItem, ...]:
+    """Items of earlier epochs of the log, from the mirror; none where nothing is mirrored or configured."""
+    try:
+        load_platform(load_fleet().platform, state)
+        from fleet.app.reading import reading_world
+        from fleet.triage.triage_pass import earlier
+
+        async with reading_world(state, ask=False) as world:
+            return await earlier(world)
+    except FleetError:
+        return ()
+
+
+async def _current(state: Path, profile: Platform) -> bool:
+    """Whether the file covers the log, what was decided and looked at, and what came to an end by itself."""
+    try:
+        known = written(state)
+    except FleetError:
+        return False
+    if known is None:
+        return False
+    at = (state / NAME).stat().st_mtime
+    if not (daemon_of(state) and 0 <= time.time() - at < RECENT_S):
+        end = await log_end(profile, state)
+        if (known.as_of.entries, known.as_of.at) != (end.entries, date_of(end.at) if end.entries else ""):
+            return False
+    now = iso(datetime.now(UTC))
+    if any(item.until and item.until <= now for item in known.closed):
+        return False
+    return await _touched(state, profile.name) < iso(datetime.fromtimestamp(at, UTC))
+
+
+async def _touched(state: Path, platform: str) -> str:
+    """When something was last decided about an item here, or an item was last looked at."""
+    if (opened := await known_journal(state)) is None:
+        return ""
+    async with opened as journal:
+        decided = [one.at for one in await journal.decisions(platform)]
+        figures = [read_recurrence(text) for text in (await journal.facts(key_of(platform))).values()]
+    return max((*decided, *(one.looked for one in figures), *(one.last for one in figures)), default="")
+
+
+def age(at: str, now: datetime) -> str:
+    """How long ago an ISO time was, in one unit."""
+    if not at:
+        return ""
+    seconds = (now - datetime.fromisoformat(at)).total_seconds()
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size or (unit == "min" and seconds >= size):
+            return f"{int(seconds // size)} {unit} old"
+    return "under a minute old"

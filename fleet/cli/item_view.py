@@ -1,0 +1,174 @@
+"""One item of the worklist for a person: its life, decisions, links, repro as shell, evidence, history.
+
+Part of `fleet findings show`; list and mirror are enough when no run of this machine saw the item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from fleet.app.journal import known_journal
+from fleet.cli import fresh_worklist
+from fleet.cli.console import note
+from fleet.cli.repro_shell import ShellPlace, shell
+from fleet.config import load_fleet, load_platform
+from fleet.errors import ConfigError, FleetError, UsageError
+from fleet.findings.evidence import path_of
+from fleet.findings.reader import read
+from fleet.findings.repro import ReproError, write_repro
+from fleet.store.rows import DecisionRow, FindingRow
+from fleet.text import clean
+from fleet.triage.outputs.document import standing
+from fleet.triage.worklist import WorklistItem
+
+LATEST = 10
+"""Runs of the history that are printed; `--json` has all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemView:
+    """What is known of an item besides the list: `runs` saw it, newest last; `evidence` are files that exist.
+
+    `planted` is the repro of a stranger, filled only when asked for. It was never run.
+    """
+
+    item: WorklistItem
+    decisions: tuple[DecisionRow, ...] = ()
+    runs: tuple[FindingRow, ...] = ()
+    evidence: tuple[str, ...] = ()
+    shell: tuple[str, ...] = ()
+    planted: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """For `--json`."""
+        keys = ("run_id", "persona", "state", "confirmed", "tries", "at")
+        return {
+            "item": asdict(self.item),
+            "decisions": [asdict(one) for one in self.decisions],
+            "history": [{key: getattr(row, key) for key in keys} for row in self.runs],
+            "evidence_files": list(self.evidence),
+            "shell": list(self.shell),
+            "untrusted_repro": self.planted,
+        }
+
+
+def listed(state: Path, fingerprint: str) -> WorklistItem | None:
+    """The item with this fingerprint, or its beginning, among all names; UsageError if it is ambiguous."""
+    try:
+        known = fresh_worklist.written(state)
+    except ConfigError as error:
+        note(f"{error}; {error.remedy}")
+        return None
+    begin = fingerprint.lower()
+    if known is None or not begin:
+        return None
+    items = (*known.items, *known.closed)
+    found = [one for one in items if any(name.startswith(begin) for name in (one.fingerprint, *one.names))]
+    exact = [one for one in found if begin in (one.fingerprint, *one.names)]
+    if len(exact or found) > 1:
+        names = ", ".join(sorted({one.fingerprint for one in exact or found})[:8])
+        what = f"{clean(fingerprint, 40)!r} begins several items: {names}"
+        raise UsageError(what, remedy="give more digits")
+    return next(iter(exact or found), None)
+
+
+async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemView:
+    """Everything the journal adds to an item; without a journal only what the list says."""
+    names, runs, decisions, planted = {item.fingerprint, *item.names}, [], [], ""
+    platform = load_fleet().platform
+    if (known := await known_journal(state)) is not None:
+        async with known as journal:
+            runs = [row for row in await journal.findings() if row.fingerprint in names]
+            decisions = [one for one in await journal.decisions(platform) if {one.item, one.other} & names]
+            if untrusted and not item.trusted and item.entry >= 0:
+                entries = await journal.entries(item.epoch)
+                planted = next((_planted(one.text) for one in entries if one.index == item.entry), "")
+    files = {path_of(state / "runs" / row.run_id / "evidence", row.evidence) for row in runs if row.evidence}
+    here = [row.run_id for row in runs if (state / "runs" / row.run_id / "trajectory.jsonl").is_file()]
+    again = f"fleet runs replay {quote(here[-1])}" if here else ""
+    if not again and item.trusted and item.source:
+        again = f"fleet run {quote(clean(item.source, 60))}"
+    return ItemView(
+        item=item,
+        decisions=tuple(decisions),
+        runs=tuple(runs),
+        evidence=tuple(sorted(str(path) for path in files if path.is_file())),
+        shell=tuple(shell(item.repro or planted, _place(state, platform), again if item.repro else "")),
+        planted=planted,
+    )
+
+
+def _planted(text: str) -> str:
+    try:
+        return write_repro(read(text).repro)
+    except ReproError:
+        return ""
+
+
+def _place(state: Path, name: str) -> ShellPlace:
+    """The platform's addresses; none where its profile cannot be read."""
+    try:
+        platform, _ = load_platform(name, state)
+    except FleetError:
+        return ShellPlace()
+    from fleet.chain.metadata import metadata_key
+
+    keys = {role: "0x" + metadata_key(key).hex() for role, key in platform.metadata.names.items()}
+    return ShellPlace.of(platform, keys)
+
+
+def lines_of(view: ItemView, *, headed: bool = True) -> list[str]:
+    """For a terminal; `headed` with title and repro, for an item that no run of this machine saw."""
+    item = view.item
+    lines = [f"{item.severity}  {item.surface}  {item.title}"] if headed else []
+    place = f"rank {item.rank}" if item.rank else "not on the open list"
+    since = f" since {item.since}" if item.since else ""
+    lines.append(f"item {item.fingerprint}  {standing(item)}{since}  {place}")
+    lines += [f"why: {item.why}"]
+    days = f" on {item.days} days" if item.days else ""
+    lines.append(f"counted {item.count}{days}, first {item.first_seen}, last {item.last_seen}")
+    lines += [f"waits for: {item.stuck}"] if item.stuck else []
+    lines += ["stale: nothing has looked at it for long"] if item.stale else []
+    lines += [f"until {item.until}"] if item.until else []
+    lines += [f"reason: {item.reason}"] if item.reason else []
+    lines += [f"life: {one.at}  {one.state}{f'  by {one.by}' if one.by else ''}" for one in item.stages]
+    lines += [f"factor: {one.name} {one.value} x {one.factor:g}  by {one.by}" for one in item.factors]
+    lines += [f"decision: {_decision(one)}" for one in view.decisions]
+    lines += [
+        f"link: {one.kind} {one.other}{' (suggested)' if one.suggested else ''}  {one.why}  by {one.by}"
+        for one in item.links
+    ]
+    if headed and item.entry >= 0:
+        lines.append(f"log entry {item.entry}, epoch {item.epoch}, by {', '.join(item.senders)}")
+    lines += _repro(view, headed=headed)
+    lines += [f"evidence: {path}" for path in view.evidence]
+    lines += _history(view.runs)
+    return [clean(line) for line in lines]
+
+
+def _decision(one: DecisionRow) -> str:
+    other = f" {one.link} {one.other}".rstrip() if one.other else ""
+    end = f" until {one.until}" if one.until else ""
+    where = f", log entry {one.entry}" if one.entry >= 0 else ""
+    what = f"{one.kind}{other}{f' {one.severity}' if one.severity else ''}{end}"
+    return f"{what} by {one.who}, {one.at}{where}: {one.reason}"
+
+
+def _repro(view: ItemView, *, headed: bool) -> list[str]:
+    if view.planted:
+        lines = [f"a stranger's repro, never run by the fleet: {view.planted}", "as shell, at your own risk:"]
+        return [*lines, *(f"  # {line}" for line in view.shell)]
+    if not view.item.repro:
+        return ["repro: a stranger's is withheld; --untrusted shows it"] if not view.item.trusted else []
+    lines = [f"repro: {view.item.repro}"] if headed else []
+    return [*lines, "as shell:", *(f"  {line}" for line in view.shell)]
+
+
+def _history(runs: Sequence[FindingRow]) -> list[str]:
+    lines = [f"run {row.run_id}  {row.at}  {row.state} {row.confirmed}/{row.tries}" for row in runs[-LATEST:]]
+    left = len(runs) - len(lines)
+    return [f"{left} earlier runs saw it", *lines] if left else lines

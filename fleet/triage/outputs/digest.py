@@ -1,0 +1,98 @@
+"""The daily digest: which items are new, fixed, regressed and still open since a moment. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from fleet.text import markdown, markdown_code
+from fleet.triage.life import OPEN
+from fleet.triage.outputs.document import LogPosition, WorklistHeader, sentence
+from fleet.triage.outputs.json_file import dump
+from fleet.triage.worklist import WorklistItem
+
+SHOWN = 50
+"""Titles of one group in Markdown."""
+FIXED = frozenset({"fixed", "verified-fixed"})
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLine:
+    """One item of a digest; `at` is when it came to its group (ISO)."""
+
+    fingerprint: str
+    severity: str
+    surface: str
+    title: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyDigest:
+    """Since `since` (ISO) as of the log's position; each item is in at most one group.
+
+    `regressed` came back after it was fixed, `fixed` were said to be, `new` were first seen; `still` are the
+    other open ones. What was dismissed or snoozed is in none.
+    """
+
+    since: str
+    as_of: LogPosition
+    new: tuple[DigestLine, ...] = ()
+    fixed: tuple[DigestLine, ...] = ()
+    regressed: tuple[DigestLine, ...] = ()
+    still: tuple[DigestLine, ...] = ()
+
+
+def is_new(item: WorklistItem, since: str) -> bool:
+    """Whether it is open and was first seen, or came back, at `since` (ISO) or later."""
+    return item.state in OPEN and (item.first_seen >= since or regressed(item, since))
+
+
+def regressed(item: WorklistItem, since: str) -> bool:
+    """Whether it came back at `since` (ISO) or later."""
+    return item.state in OPEN and item.regression and (item.since or item.first_seen) >= since
+
+
+def daily_digest(items: Sequence[WorklistItem], header: WorklistHeader, since: str) -> DailyDigest:
+    """The digest of all items, open and closed, in the order given."""
+    groups: dict[str, list[DigestLine]] = {"new": [], "fixed": [], "regressed": [], "still": []}
+    for item in items:
+        if (name := _group(item, since)) is not None:
+            at = item.since if name in ("fixed", "regressed") and item.since else item.first_seen
+            one = DigestLine(item.fingerprint, item.severity, item.surface, item.title, at)
+            groups[name].append(one)
+    made = {name: tuple(lines) for name, lines in groups.items()}
+    return DailyDigest(since=since, as_of=header.as_of, **made)
+
+
+def _group(item: WorklistItem, since: str) -> str | None:
+    if item.state in FIXED:
+        return "fixed" if item.since >= since else None
+    if item.state not in OPEN:
+        return None
+    if regressed(item, since):
+        return "regressed"
+    return "new" if item.first_seen >= since else "still"
+
+
+def digest_json(digest: DailyDigest) -> bytes:
+    """The digest as one JSON document."""
+    return dump(asdict(digest))
+
+
+def digest_markdown(digest: DailyDigest) -> bytes:
+    """The digest for people: counts in the first lines, then the titles of each group."""
+    groups = {name: getattr(digest, name) for name in ("new", "regressed", "fixed", "still")}
+    counts = ", ".join(f"{len(lines)} {name}" for name, lines in groups.items())
+    text = [f"# Since {digest.since}: {counts}", "", f"{sentence(digest.as_of)}."]
+    for name, lines in groups.items():
+        if not lines:
+            continue
+        text += ["", f"## {name.capitalize()}: {len(lines)}", ""]
+        text += [
+            f"- {markdown(one.severity)}, {markdown(one.surface)}: {markdown(one.title)} "
+            f"({markdown_code(one.fingerprint)})"
+            for one in lines[:SHOWN]
+        ]
+        text += [f"- {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return ("\n".join(text) + "\n").encode()

@@ -1,0 +1,121 @@
+"""What every output says besides the items: how far the log was read, and what is not in the list. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fleet.triage.life import OPEN
+from fleet.triage.unproven import UnprovenCandidate
+from fleet.triage.worklist import SCHEMA, WorklistItem, digest
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """How far the log was read: `entries` of one epoch, the last one in the block of the time `at` (ISO)."""
+
+    epoch: int = 0
+    entries: int = 0
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRate:
+    """Dismissed and low items that were drawn at random and proven again, and how many of them hold."""
+
+    drawn: int = 0
+    overturned: int = 0
+
+
+NO_AUDIT = AuditRate()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOutage:
+    """An open outage; `posted` tells whether it is on the log. `since` is ISO 8601."""
+
+    platform: str
+    fingerprint: str
+    severity: str
+    since: str
+    title: str
+    targets: tuple[str, ...] = ()
+    posted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorklistHeader:
+    """`strangers_left`: entries of strangers beyond what one sender may have on the list.
+
+    `unproven` and `outages` are from the journal, everything else from the log.
+    """
+
+    platform: str = ""
+    as_of: LogPosition = LogPosition()
+    strangers_left: int = 0
+    audit: AuditRate = AuditRate()
+    unproven: tuple[UnprovenCandidate, ...] = ()
+    outages: tuple[ListedOutage, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorklistDocument(WorklistHeader):
+    """The whole of `worklist.json`: `items` are open, best first; `closed` are the others.
+
+    `schema` changes when a field changes its meaning or goes; new fields do not change it. `digest` is the
+    SHA-256 of all items.
+    """
+
+    schema: int = SCHEMA
+    digest: str = ""
+    items: tuple[WorklistItem, ...] = ()
+    closed: tuple[WorklistItem, ...] = ()
+
+
+def document(items: Sequence[WorklistItem], header: WorklistHeader) -> WorklistDocument:
+    """The items with their header, the open ones separate from the others."""
+    return WorklistDocument(
+        platform=header.platform,
+        as_of=header.as_of,
+        strangers_left=header.strangers_left,
+        audit=header.audit,
+        unproven=header.unproven,
+        outages=header.outages,
+        digest=digest(items),
+        items=opened(items),
+        closed=closed(items),
+    )
+
+
+def opened(items: Sequence[WorklistItem]) -> tuple[WorklistItem, ...]:
+    """The open items, in their order."""
+    return tuple(item for item in items if item.state in OPEN)
+
+
+def closed(items: Sequence[WorklistItem]) -> tuple[WorklistItem, ...]:
+    """The others."""
+    return tuple(item for item in items if item.state not in OPEN)
+
+
+def proven(items: Sequence[WorklistItem]) -> int:
+    """How many of the items are proven, in every fresh jail or in some."""
+    return sum(item.proof in ("verified", "flaky") for item in items)
+
+
+def standing(item: WorklistItem) -> str:
+    """The state of an item, and how little it is proven where the state does not say that."""
+    said = item.proof == "verified" or item.proof == item.state
+    return item.state if said else f"{item.state}, {item.proof}"
+
+
+def as_of(position: LogPosition) -> str:
+    """The age of a list in words: which entry of the log it ends with."""
+    if not position.entries:
+        return f"as of an empty log, epoch {position.epoch}"
+    return f"as of log entry {position.entries - 1} ({position.at}), epoch {position.epoch}"
+
+
+def sentence(position: LogPosition) -> str:
+    """The same as the beginning of a sentence."""
+    text = as_of(position)
+    return text[0].upper() + text[1:]

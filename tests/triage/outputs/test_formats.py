@@ -1,0 +1,280 @@
+"""Every format holds every text as text: nothing is a link, a tag, a formula, a placeholder or an escape."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+import sarif_pydantic
+from markdown_it import MarkdownIt
+
+from fleet.config import ROOT
+from fleet.errors import ConfigError
+from fleet.triage.outputs.csv_file import COLUMNS, to_csv
+from fleet.triage.outputs.document import AuditRate, ListedOutage, LogPosition, WorklistHeader, document
+from fleet.triage.outputs.html_page import to_html
+from fleet.triage.outputs.json_file import dump, read_document, schema, to_json
+from fleet.triage.outputs.junit import to_junit
+from fleet.triage.outputs.markdown import to_markdown
+from fleet.triage.outputs.sarif import FINGERPRINT, to_sarif
+from fleet.triage.unproven import UnprovenCandidate
+from fleet.triage.worklist import ItemLink, WorklistItem
+
+HERE = Path(__file__).parent
+NOW = "2026-11-21T22:51:10Z"
+TEXTS = (
+    "![x](http://evil.test/?q=1) [y](javascript:alert(1)) <http://evil.test> http://evil.test www.evil.test",
+    "<script>alert(1)</script><img src=x onerror=alert(1)><!-- --> &lt;b&gt; </style></title>",
+    "`code` ``x`` ```\n# heading\n| a | b |\n|---|---|",
+    "=cmd|' /C calc'!A0 {{7*7}} {0} %s \"quoted\", and; 'single'",
+    "\t=1+1",
+    "\r@SUM(A1)",
+    "+1 -1 ~x~ *x* _x_ **x**",
+    "\x1b[2J\x1b]52;c;ZXZpbA==\x07\x1b]8;;http://evil.test\x07click\x1b]8;;\x07 \u202egnp.exe\x00\ufffe",
+    "]]> </failure> <![CDATA[ \ud800",
+    "",
+)
+STRANGER = "0x" + "11" * 20
+
+
+def item(number: int, text: str, **more: object) -> WorklistItem:
+    """An item in which every text is this one."""
+    made = WorklistItem(
+        rank=number,
+        fingerprint=f"{number:012x}",
+        severity="high",
+        surface=text,
+        title=text,
+        count=1,
+        verified=False,
+        repro="",
+        evidence="",
+        score=1.5,
+        why=text,
+        first_seen=NOW,
+        last_seen=NOW,
+        senders=(STRANGER,),
+        trusted=False,
+        proof="untrusted",
+        state="new",
+        reason=text,
+        stuck=text,
+        source=text,
+        links=(ItemLink("duplicate", "0" * 12, text, "similarity", suggested=True),),
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+OWN = {"trusted": True, "proof": "verified", "state": "confirmed", "verified": True, "source": "qa-ux"}
+ITEMS = (
+    *(item(number, text) for number, text in enumerate(TEXTS, 1)),
+    item(20, "GET {site}/a b: 500", repro='qa_fetch(url="{site}/a b?q=<x>[y]%zz")', surface="ux", **OWN),
+    item(21, "agents", repro='qa_fetch(url="http://api.test/v1")', surface="security", **OWN),
+    item(22, "compile panics", repro='qa_compile(source="enum E{}")', surface="compiler", **OWN),
+    item(0, "was wrong", **OWN | {"state": "dismissed", "reason": "by [design](http://evil.test)"}),
+    item(0, "is gone", **OWN | {"state": "verified-fixed", "surface": "ux"}),
+)
+HEADER = WorklistHeader(
+    platform="devnet",
+    as_of=LogPosition(1, 5, NOW),
+    strangers_left=2,
+    audit=AuditRate(4, 1),
+    unproven=tuple(
+        UnprovenCandidate(
+            fingerprint="ab" * 6,
+            severity="high",
+            surface=text,
+            title=text,
+            persona=text,
+            run=text,
+            repro="",
+            why=text,
+            at=NOW,
+            runs=1,
+        )
+        for text in TEXTS
+    ),
+    outages=tuple(
+        ListedOutage(platform=text, fingerprint="cd" * 6, severity="high", since=NOW, title=text)
+        for text in TEXTS
+    ),
+)
+
+
+@pytest.mark.parametrize("written", [to_markdown, to_html, to_junit], ids=lambda one: one.__name__)
+def test_no_control_character_is_in_a_file_for_people(written: object) -> None:
+    text = written(ITEMS, HEADER).decode()  # type: ignore[operator]
+    assert [char for char in text if not (char.isprintable() or char == "\n")] == []
+    assert "gnp.exe" in text.replace("\\.", ".")  # in Markdown the dot is escaped: it would be a link
+
+
+def test_markdown_renders_nothing_live() -> None:
+    tokens = MarkdownIt("gfm-like", {"html": True, "linkify": False}).parse(
+        to_markdown(ITEMS, HEADER).decode()
+    )
+    inner = [one for token in tokens for one in (token, *(token.children or ()))]
+    kinds = {token.type for token in inner}
+    assert not kinds & {"link_open", "image", "html_inline", "html_block", "em_open", "strong_open", "s_open"}
+    assert not kinds & {"fence", "code_block", "blockquote_open", "ordered_list_open"}
+    headings = [token.tag for token in inner if token.type == "heading_open"]
+    assert headings == ["h1", "h2", *["h2"] * sum(one.rank > 0 for one in ITEMS)]
+    rows = sum(token.type == "tr_open" for token in inner)
+    assert rows == 1 + sum(one.rank > 0 for one in ITEMS)
+    assert sum(token.type == "td_open" for token in inner) == 7 * (rows - 1)
+    assert re.search(r"(?<!\\)://evil", to_markdown(ITEMS, HEADER).decode()) is None
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_the_page_has_only_its_own_tags_and_a_strict_policy() -> None:
+    text = to_html(ITEMS, HEADER).decode()
+    page = _Tags()
+    page.feed(text)
+    shown = "p h1 h2 ul li bdi code table thead tbody tr th td details summary"
+    assert page.tags == set(f"html head meta title style body {shown}".split())
+    assert page.attributes == {"lang", "charset", "http-equiv", "content", "name", "scope", "class"}
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy is not None
+    kept = re.sub(r"'sha256-[A-Za-z0-9+/=]{44}'", "HASH", policy[1])
+    assert kept == "default-src 'none'; style-src HASH; base-uri 'none'; form-action 'none'"
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_a_page_of_nothing_says_so() -> None:
+    text = to_html((), WorklistHeader()).decode()
+    assert "Nothing to do." in text
+    assert "As of an empty log, epoch 0: 0 open, 0 proven, 0 closed." in text
+
+
+def test_no_cell_is_a_formula() -> None:
+    rows = list(csv.reader(StringIO(to_csv(ITEMS).decode())))
+    assert rows[0] == list(COLUMNS)
+    assert len(rows) == 1 + len(ITEMS)
+    texts = [cell for row in rows[1:] for name, cell in zip(COLUMNS, row, strict=True) if name != "score"]
+    assert [cell for cell in texts if cell.lstrip().startswith(("=", "+", "-", "@", "\t", "\r"))] == []
+    assert [row[4] for row in rows[4:8]] == [
+        "'" + TEXTS[3],
+        "' =1+1",
+        "' @SUM(A1)",
+        "'" + TEXTS[6],
+    ]
+
+
+def test_junit_reads_back_with_its_counts() -> None:
+    root = ElementTree.fromstring(to_junit(ITEMS, HEADER))
+    suite = root[0]
+    cases = suite.findall("testcase")
+    failed = [case for case in cases if case.find("failure") is not None]
+    assert (len(cases), len(failed)) == (len(ITEMS), len(ITEMS) - 2)
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("15", "13", "0")
+    assert [case.get("name") for case in cases if case not in failed] == [
+        "000000000000 was wrong",
+        "000000000000 is gone",
+    ]
+    assert all(case.get("classname") is not None and case.get("name") for case in cases)
+
+
+def test_sarif_is_valid_by_the_official_schema() -> None:
+    official = json.loads((HERE / "sarif-2.1.0.json").read_text("utf-8"))
+    check = jsonschema.validators.validator_for(official)
+    check.check_schema(official)
+    validator = check(official, format_checker=check.FORMAT_CHECKER)
+    for items in (ITEMS, ()):
+        assert [error.message for error in validator.iter_errors(json.loads(to_sarif(items, HEADER)))] == []
+
+
+def test_sarif_is_read_by_the_types_of_others() -> None:
+    run = sarif_pydantic.Sarif.model_validate_json(to_sarif(ITEMS, HEADER)).runs[0]
+    assert [one.partial_fingerprints for one in run.results or ()] == [
+        {FINGERPRINT: one.fingerprint} for one in ITEMS
+    ]
+
+
+MULTITOOL = os.environ.get("SARIF_MULTITOOL", "")
+
+
+@pytest.mark.skipif(not MULTITOOL, reason="SARIF_MULTITOOL is not set: path of Microsoft's Sarif.Multitool")
+def test_sarif_passes_microsofts_validator(tmp_path: Path) -> None:
+    path = tmp_path / "worklist.sarif"
+    path.write_bytes(to_sarif(ITEMS, HEADER))
+    done = subprocess.run(
+        [MULTITOOL, "validate", str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert [line for line in done.stdout.splitlines() if ": error " in line] == []
+    assert "Analysis completed successfully." in done.stdout
+
+
+def test_sarif_has_what_its_readers_need() -> None:
+    run = json.loads(to_sarif(ITEMS, HEADER))["runs"][0]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert rules == [
+        "stranger",
+        "ux/qa-ux",
+        "security/qa-ux",
+        "compiler/qa-ux",
+        "was-wrong/qa-ux",
+    ]
+    for one in run["results"]:
+        assert one["message"]["text"]
+        assert "markdown" not in one["message"]
+        assert rules[one["ruleIndex"]] == one["ruleId"]
+        assert one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert re.search(r"(?<!\\)\[[^\]]*\]\(", one["message"]["text"]) is None
+    places = [one["locations"][0]["physicalLocation"]["artifactLocation"] for one in run["results"][10:13]]
+    assert places == [
+        {"uri": "a%20b?q=%3Cx%3E%5By%5D%25zz", "uriBaseId": "site"},
+        {"uri": "http://api.test/v1"},
+        {"uri": "worklist.json"},
+    ]
+    assert [one.get("suppressions") for one in run["results"]][-2][0]["justification"] == (
+        "by \\[design\\](http://evil.test)"
+    )
+
+
+def test_sarif_levels_follow_the_severity() -> None:
+    severities = ("critical", "high", "medium", "low", "info", "unknown")
+    results = json.loads(to_sarif([item(1, "x", severity=one) for one in severities], HEADER))["runs"][0]
+    levels = [one["level"] for one in results["results"]]
+    assert levels == ["error", "error", "warning", "note", "note", "note"]
+
+
+def test_the_published_schema_is_the_one_of_the_code() -> None:
+    published = (ROOT / "docs" / "reference" / "worklist.schema.json").read_bytes()
+    assert published == dump(schema())
+
+
+def test_the_json_file_fits_its_schema_and_reads_back() -> None:
+    header = replace(HEADER, unproven=HEADER.unproven[:1], outages=HEADER.outages[:1])
+    text = to_json(ITEMS[-5:], header)
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+    assert read_document(text.decode()) == document(ITEMS[-5:], header)
+    assert [one.title for one in read_document(text.decode()).closed] == ["was wrong", "is gone"]
+    bad = json.loads(text)
+    bad["items"][0]["state"] = "lost"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema()).validate(bad)
+
+
+@pytest.mark.parametrize("text", ['{"schema": 1, "items": []}', "[]", "", '{"schema": 2, "items": [{}]}'])
+def test_a_list_of_another_schema_is_not_read(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"worklist\.json: "):
+        read_document(text)
