@@ -27,9 +27,13 @@ class Form:
     """
 
     method: str
+    """HTTP method that it is sent by."""
     action: str
+    """URL that it is sent to."""
     fields: dict[str, str] = field(default_factory=dict)
+    """Value by name of a field."""
     json: bool = False
+    """Whether the values are JSON."""
 
 
 @dataclass(slots=True)

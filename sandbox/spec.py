@@ -146,6 +146,11 @@ class ToolSpec:
     lends: Mapping[str, str] = field(default_factory=dict)
     """By the value of an argument: the label of another throwaway key that such a call needs."""
 
+    example: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of a probe's step, for the reference."""
+    expects: str = ""
+    """An expectation about the answer to `example`."""
+
     asks: tuple[str, ...] = ()
     """The request in a finding's words, with `{argument}`; a part after the first is left out if one of its
     arguments is empty."""

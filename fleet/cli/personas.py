@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fleet.app.journal import known_journal
 from fleet.app.operator import open_operator
-from fleet.app.persona_sets import FOLDER, one, roster
+from fleet.app.persona_sets import FOLDER, one, roster, surroundings
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
-from fleet.config import load_fleet, load_platform
+from fleet.cli.status_journal import undecided_probes
+from fleet.cli.try_probe import try_file
+from fleet.config import load_fleet, load_platform, schema
 from fleet.errors import ConfigError, PersonaError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
+from fleet.personas.check import Surroundings
 from fleet.personas.learned import LearnedProbes
+from fleet.personas.model import Persona
+from fleet.text import clean
 
 app = make_app(group=True)
+LATEST = 200
+"""Runs among which each persona's last one is looked for."""
 
 SCAFFOLD = """+++
 name = "{name}"
 surface = "ux"
 summary = "What this specialist looks for."
-tools = ["qa_fetch"]
+tools = ["qa_fetch"]                  # what they answer: fleet tools qa_fetch
 triggers = [{{ every = "6h" }}]
 budget = {{ calls = 40, wall = "5m" }}
 
 [[probe]]
-id = "front-page"
+id = "accessible-page"
 severity = "medium"
-steps = [{{ tool = "qa_fetch", args = {{ url = "{{site}}/llms.txt" }} }}]
-expect = "result.status == 200"
-finding = "the platform's llms.txt cannot be read; it was expected to be served"
+# On the devnet this finds a defect once `url` is "{{target:settings}}".
+steps = [{{ tool = "qa_fetch", args = {{ url = "{{site}}/" }} }}]
+expect = "result.status == 200 && size(result.a11y) == 0"
+finding = "a page fails accessibility rules; none was expected to fail"
 +++
 You are {name}. Say here what to look for, what counts as proof, and what never to do.
 """
@@ -45,8 +55,9 @@ def _group() -> None:
 
 @app.command("list")
 def list_personas(as_json: Json = False) -> None:
-    """List every persona that can run."""
+    """List every persona that can run, and how its last run ended."""
     found, errors = roster()
+    ended = run(_last_runs)
     for error in errors:
         note(f"not loaded: {error}")
     data = [
@@ -56,31 +67,80 @@ def list_personas(as_json: Json = False) -> None:
             "probes": len(loaded.persona.probe),
             "tools": list(loaded.persona.tools),
             "summary": loaded.persona.summary,
+            **ended.get(name, {"last": "", "undecided": []}),
         }
         for name, loaded in sorted(found.items())
     ]
-    columns = ("name", "surface", "probes", "summary")
+    columns = ("name", "surface", "probes", "last", "summary")
     put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+
+
+app.command("try")(try_file)
+
+
+async def _last_runs() -> dict[str, dict[str, Any]]:
+    """By persona: the end of its last run, and its probes that could not be decided."""
+    ended: dict[str, dict[str, Any]] = {}
+    if (known := await known_journal(state())) is None:
+        return ended
+    async with known as journal:
+        for row in await journal.runs(LATEST):
+            if row.state == "ended":
+                ended.setdefault(row.persona, {"last": row.outcome, "undecided": []})
+        for probe in await undecided_probes(journal):
+            last = ended.setdefault(probe["persona"], {"last": "", "undecided": []})
+            last["undecided"].append(probe)
+    for last in ended.values():
+        if wrong := len(last["undecided"]):
+            last["last"] = f"{last['last']}, {wrong} undecided".lstrip(", ")
+    return ended
 
 
 @app.command()
 def check(
-    path: Annotated[Path | None, typer.Argument(help="One file or a folder; default: personas/.")] = None,
+    path: Annotated[Path | None, typer.Argument(help="A file or a folder; default: personas/.")] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option("--platform", help="Whose hosts and targets count; default: the configured profile."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check persona files: each error names file, line, key and remedy."""
-    found, errors = roster(path or FOLDER)
+    """Check persona files: each error names file, line, column, key and remedy.
+
+    Expectations are checked against the types of what the tools answer: fleet tools NAME.
+    """
+    found, refused = roster(path or FOLDER, around=_around(platform))
+    errors = [one for error in refused for one in (error, *error.others)]
     data: dict[str, Any] = {
         "ok": not errors,
         "personas": sorted(found),
         "errors": [
-            {"file": e.file, "line": e.line, "key": e.key, "reason": e.reason, "remedy": e.remedy}
+            {
+                "file": e.file,
+                "line": e.line,
+                "column": e.column,
+                "key": e.key,
+                "reason": e.reason,
+                "remedy": e.remedy,
+            }
             for e in errors
         ],
     }
     put(data, as_json=as_json, text=lambda: _print(found, errors))
     if errors:
         raise typer.Exit(3)
+
+
+def _around(platform: str | None) -> Surroundings | None:
+    """What the platform names; None, with a note, if its profile cannot be read."""
+    try:
+        profile, _ = load_platform(platform or load_fleet().platform, state())
+        return surroundings(profile)
+    except (ConfigError, UsageError) as error:
+        if platform:
+            raise
+        note(f"hosts and targets were not checked: {error}")
+        return None
 
 
 @app.command()
@@ -98,9 +158,16 @@ def new(
     text = SCAFFOLD.format(name=name)
     if not dry_run:
         path.write_text(text, "utf-8")
-        note(f"wrote {path}")
+        note(f"wrote {path}: try it with fleet personas try {path}")
     data = {"file": str(path), "written": not dry_run, "text": text}
     put(data, as_json=as_json, text=lambda: print(text, end="") if dry_run else None)
+
+
+@app.command(name="schema")
+def show_schema(as_json: Json = False) -> None:
+    """Print the JSON Schema of a persona file's front matter, for editors."""
+    data = schema(Persona)
+    put(data, as_json=as_json, text=lambda: print(json.dumps(data, indent=2)))
 
 
 Profile = Annotated[str | None, typer.Option("--platform", help="Profile; default: the configured one.")]
@@ -180,4 +247,7 @@ def _print(found: dict[str, Any], errors: list[PersonaError]) -> None:
     for name in sorted(found):
         print(f"ok  {name}")
     for error in errors:
-        print(f"BAD {error}" + (f"\n    try: {error.remedy}" if error.remedy else ""))
+        where = ":".join([error.file, *(str(number) for number in (error.line, error.column) if number)])
+        print(clean(f"BAD {where}: {error.key + ': ' if error.key else ''}{error.reason}", 1000))
+        if error.remedy:
+            print(clean(f"    try: {error.remedy}", 1000))

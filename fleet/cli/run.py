@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +23,7 @@ from fleet.events.stream import Reader
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
+from fleet.personas.check import suggestion
 from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
 from fleet.runs.call.capabilities import Capabilities
@@ -55,6 +56,8 @@ def run_persona(
             "--follow", help="Show every event; with --json one JSON line per event, then the report."
         ),
     ] = False,
+    probe: Annotated[str, typer.Option("--probe", help="Only this probe, and no explorer.")] = "",
+    no_post: Annotated[bool, typer.Option("--no-post", help="Write nothing to the log.")] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -67,8 +70,13 @@ def run_persona(
         raise UsageError(
             "--wait needs --queue", remedy="drop --wait: without --queue the command waits anyway"
         )
+    if queue and (probe or no_post):
+        raise UsageError(
+            "--probe and --no-post work only for a run in this process",
+            remedy="run without --queue",
+        )
     if dry_run:
-        chosen = one(persona)
+        chosen = only(one(persona), probe)
         plan = run(lambda: _planned(chosen, platform, read_dial(folder / DIAL).rung))
         columns = ("probe", "severity", "tools", "would run")
         put(plan, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in plan)))
@@ -79,13 +87,18 @@ def run_persona(
         data = ask_for(folder, persona, platform)
         data = run(lambda: outcome(folder, data["run"])) if wait else data
     else:
-        chosen = one(persona)
+        chosen = only(one(persona), probe)
         if daemon := daemon_of(folder):
             raise TryAgain(
                 f"the daemon (pid {daemon}) is running here", remedy=f"fleet run {persona} --queue"
             )
-        data = run(lambda: _followed(chosen, platform, as_json) if follow else _fire(chosen, platform))
-    put(data, as_json=as_json, text=lambda: _print(data))
+        posts = not no_post
+        data = run(
+            lambda: (
+                _followed(chosen, platform, as_json, posts) if follow else fire_one(chosen, platform, posts)
+            )
+        )
+    put(data, as_json=as_json, text=lambda: show_report(data))
     if code := 0 if data.get("queued") else exit_code(data):
         raise typer.Exit(code)
 
@@ -127,20 +140,42 @@ def planned(persona: LoadedPersona, rung: Rung, capabilities: Capabilities | Non
     return rows
 
 
-async def _followed(persona: LoadedPersona, platform: str | None, as_json: bool) -> dict[str, Any]:
+def only(persona: LoadedPersona, probe: str) -> LoadedPersona:
+    """The persona with this probe alone and without explorers; the persona itself for ""."""
+    if not probe:
+        return persona
+    one = persona.persona
+    chosen = tuple(each for each in one.probe if each.id == probe)
+    if not chosen:
+        ids = [each.id for each in one.probe]
+        raise UsageError(f"no probe {probe!r}{suggestion(probe, ids)}", remedy=f"probes: {', '.join(ids)}")
+    return replace(persona, persona=one.model_copy(update={"probe": chosen, "explore": ()}))
+
+
+async def _followed(
+    persona: LoadedPersona, platform: str | None, as_json: bool, posts: bool
+) -> dict[str, Any]:
     async with followed(as_json=as_json) as live:
-        return await _fire(persona, platform, live)
+        return await fire_one(persona, platform, posts, live)
 
 
-async def _fire(persona: LoadedPersona, platform: str | None, watch: Reader | None = None) -> dict[str, Any]:
+async def fire_one(
+    persona: LoadedPersona, platform: str | None, posts: bool = True, watch: Reader | None = None
+) -> dict[str, Any]:
+    """Run one persona in this process; without `posts`, nothing is written to the log."""
     personas, _ = roster()
     watching = (watch or Progress(),)
+    if not posts and persona.persona.driver == "triage":
+        raise UsageError("a triage persona is of no use without posting", remedy="fleet worklist")
     async with open_world(
-        state(), personas=personas, platform=platform, watch=watching, patient=True
+        state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts
     ) as world:
         chain = world.platform.chain
         note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
-        await _recover(world)
+        if posts:
+            await _recover(world)  # what an earlier run still owes the log
+        else:
+            note("this run posts nothing")
         if persona.persona.driver == "triage":
             result = await pass_over(world, persona)
             return {
@@ -150,7 +185,10 @@ async def _fire(persona: LoadedPersona, platform: str | None, watch: Reader | No
                 "findings": [],
                 "calls": 0,
             }
-        return as_data(await fire(world, persona))
+        data = as_data(await fire(world, persona))
+        for row in data["findings"] if not posts else ():
+            row["why_not_filed"] = "this run posts nothing"
+        return data
 
 
 async def _recover(world: FleetContext) -> None:
@@ -175,21 +213,30 @@ def as_data(report: RunReport) -> dict[str, Any]:
     return asdict(report) | {"findings": findings}
 
 
+def _none(data: dict[str, Any]) -> str:
+    """What is said when there are no findings: a probe that could not be decided may have missed one."""
+    if not (wrong := len(data.get("coverage", {}).get("undecided", ()))):
+        return "no findings"
+    probes = "1 probe" if wrong == 1 else f"{wrong} probes"
+    return f"{probes} undecided: correct the expectation (fleet personas check, fleet personas try FILE)"
+
+
 def _verification(row: FindingRow) -> dict[str, str]:
     grade = graded(row)
     return {"grade": grade.grade, "why_not_filed": grade.why}
 
 
-def _print(data: dict[str, Any]) -> None:
+def show_report(data: dict[str, Any]) -> None:
+    """How a run ended, what it left out, and its findings."""
     if data.get("queued"):
         print(f"queued run {data['run']} of {data['persona']}")
         return
     print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
-    for word in ("not_applicable", "refused", "could_not"):
+    for word in ("undecided", "not_applicable", "refused", "could_not"):
         for row in data.get("coverage", {}).get(word, ()):
             print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
-    table(columns, ([row[c] for c in columns] for row in data["findings"]), empty="no findings")
+    table(columns, ([row[c] for c in columns] for row in data["findings"]), empty=_none(data))
     for row in data["findings"]:
         if row.get("why_not_filed"):
             print(clean(f"  not filed  {row['fingerprint']}: {row['grade']}: {row['why_not_filed']}", 300))

@@ -5,13 +5,11 @@ The library and its grammar (0.4 s, 11 MB) are loaded by the first expectation o
 
 from __future__ import annotations
 
-import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,11 @@ VARIABLES = ("result", "results", "history", "facts")
 """The last step's result, every step's result in order, figures of earlier runs by metric, and what the
 profile promises."""
 
-
-LARGEST = 1 << 20
-"""Largest size of a file of compiled expectations; a larger one is started anew."""
+_WORDS = tomllib.loads((Path(__file__).parent / "functions.toml").read_text("utf-8"))
+MACROS: Mapping[str, str] = _WORDS["macros"]
+FUNCTIONS: Mapping[str, str] = _WORDS["functions"]
+"""Functions of expectations: how each is written, and what it answers."""
+REDUCE = "reduce"
 
 
 class ExpectationError(Exception):
@@ -49,65 +49,56 @@ def _environment() -> Any:
     return celpy.Environment()
 
 
+@cache
+def functions() -> Mapping[str, Any]:
+    """What an expectation may call, by name: cel-python's functions without its operators, and our own."""
+    from celpy.evaluation import base_functions
+
+    return {name: made for name, made in base_functions.items() if name[0].isalpha()} | {"get": _get}
+
+
+def operators() -> Mapping[str, Any]:
+    """Operators and functions by cel-python's names."""
+    from celpy.evaluation import base_functions
+
+    return {**base_functions, **functions()}
+
+
+def _get(where: Any, key: Any, otherwise: Any) -> Any:
+    """The member of a map, or `otherwise`: optional access, which CEL's grammar here has no sign for."""
+    if not isinstance(where, dict):
+        raise TypeError("get() reads a map")
+    return where.get(key, otherwise)
+
+
+@lru_cache(maxsize=512)
+def compiled(text: str) -> Any:
+    """The parse tree; celpy's CELParseError."""
+    return _environment().compile(text)
+
+
 @lru_cache(maxsize=512)
 def _program(text: str) -> Any:
     from celpy.celparser import CELParseError
 
     try:
-        environment = _environment()
-        return environment.program(environment.compile(text))
+        return _environment().program(compiled(text), functions={"get": _get})
     except CELParseError as error:
         lines = str(error).strip().splitlines() or ["syntax"]
         raise ExpectationError(" ".join(lines)) from None
 
 
-def check(text: str) -> str | None:
-    """Why this expectation does not compile, or None."""
-    try:
+def ready(text: str) -> None:
+    """Compile a text ahead of its use: the first one in a process loads the library."""
+    with suppress(ExpectationError):
         _program(text)
-    except ExpectationError as error:
-        return f"not a CEL expression: {error}"
-    return None
-
-
-class ExpectationCache:
-    """`check` with a file of what compiled before, so that a restarted daemon need not load the grammar.
-
-    Keyed by digest of the text and the library's version. A wrong line there permits nothing: what does not
-    compile cannot be decided either, and is not a finding. An unusable file only costs time.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def check(self, text: str) -> str | None:
-        """Why this expectation does not compile, or None."""
-        digest = sha256(f"{_version()}\0{text}".encode()).hexdigest()
-        with suppress(OSError):
-            if digest in self._path.read_text("ascii", "replace").splitlines():
-                return None
-        if (why := check(text)) is None:
-            self._keep(f"{digest}\n".encode())
-        return why
-
-    def _keep(self, line: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        with suppress(OSError), open(os.open(self._path, flags, 0o600), "ab", 0) as file:
-            if file.tell() > LARGEST:
-                file.truncate(0)
-            file.write(line)
-
-
-@cache
-def _version() -> str:
-    return version("cel-python")
 
 
 def holds(text: str, values: Values) -> bool:
     """Whether the expectation holds; ExpectationError when undecidable, which is never a finding."""
     from celpy.celtypes import BoolType
 
-    answer = _evaluate(text, values)
+    answer = evaluate(text, values)
     if not isinstance(answer, BoolType):
         raise ExpectationError("is neither true nor false")
     return bool(answer)
@@ -117,13 +108,14 @@ def number(text: str, values: Values) -> float:
     """A figure worth keeping, such as `result.p95_ms`; ExpectationError when it is not a number."""
     from celpy.celtypes import DoubleType, IntType
 
-    answer = _evaluate(text, values)
+    answer = evaluate(text, values)
     if not isinstance(answer, DoubleType | IntType):
         raise ExpectationError("is not a number")
     return float(answer)
 
 
-def _evaluate(text: str, values: Values) -> Any:
+def evaluate(text: str, values: Values) -> Any:
+    """The value of an expression, of the library's types; ExpectationError when it has none."""
     from celpy.adapter import json_to_cel
     from celpy.evaluation import CELEvalError
 

@@ -21,6 +21,8 @@ _HIDDEN = re.compile(
     r'"""[\s\S]*?(?:"""|\Z)|' r"'''[\s\S]*?(?:'''|\Z)|" r'"(?:\\.|[^"\\\n])*"|' r"'[^'\n]*'|#[^\n]*"
 )
 _HEADER = re.compile(r"^[ \t]*\[{1,2}[ \t]*([A-Za-z0-9_.-]+)[ \t]*\]{1,2}[ \t]*$", re.MULTILINE)
+_STRING = re.compile(r"[A-Za-z0-9_.-]+[ \t]*=[ \t]*(\"\"\"|'''|\"|')(?:(?<=\"\"\"|''')\r?\n)?")
+_ESCAPE = re.compile(r"\\(?:u.{4}|U.{8}|[ \t]*\r?\n\s*|.)|\r\n|.", re.DOTALL)
 _WORD = r"(?<![A-Za-z0-9_.-])"
 
 
@@ -53,16 +55,29 @@ class FrontMatter:
         TOML libraries give no positions, so this looks for the key's text inside its table's text; strings
         and comments are blanked first. Best effort: a wrong guess only costs the reader a glance.
         """
+        at, _ = self._position(loc)
+        return self.first + self.toml.count("\n", 0, at) if at >= 0 else 0
+
+    def place(self, loc: Loc, offset: int) -> tuple[int, int]:
+        """The file's line and column of one character of the string at `loc`; column 0 if it is not found."""
+        at, whole = self._position(loc)
+        start = _STRING.match(self.toml, at) if whole else None
+        if start is None:
+            return self.line(loc), 0
+        here = _after(self.toml, start.end(), offset, basic=start[1].startswith('"'))
+        return self.first + self.toml.count("\n", 0, here), here - self.toml.rfind("\n", 0, here)
+
+    def _position(self, loc: Loc) -> tuple[int, bool]:
+        """Position of the key at `loc` or of the nearest table above it (-1: none), and whether all of it was
+        found."""
         text = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), self.toml)
         at, end, rest = _table(text, loc)
-        if at < 0:
-            return 0
-        for part in rest:
+        for part in rest if at >= 0 else ():
             found = _step(text, part, at, end)
             if found < 0:
-                break
+                return at, False
             at = found
-        return self.first + text.count("\n", 0, at)
+        return at, at >= 0
 
 
 def _decoded(message: str, toml: str) -> tuple[str, int]:
@@ -71,6 +86,16 @@ def _decoded(message: str, toml: str) -> tuple[str, int]:
     if at is None:
         return clean(message, 200), 1
     return clean(message[: at.start()], 200), int(at[1]) if at[1] else max(1, toml.count("\n"))
+
+
+def _after(toml: str, at: int, offset: int, *, basic: bool) -> int:
+    """Position in the file's text of a character of a string that starts at `at`."""
+    for _ in range(offset if basic else 0):
+        while basic and (found := _ESCAPE.match(toml, at)):
+            at = found.end()
+            if not re.match(r"\\[ \t]*\r?\n", found[0]):  # a line's end that is escaped yields nothing
+                break
+    return at if basic else at + offset
 
 
 def _table(text: str, loc: Loc) -> tuple[int, int, Loc]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
-
-from pydantic import BaseModel, ValidationError
 
 from fleet.errors import PersonaError
 from fleet.files import UnfitFile, read_bounded
-from fleet.personas.check import ACTS, BadArgs, BadExpectation, Complaint, Rules, complaints, suggestion
-from fleet.personas.frontmatter import FrontMatter, Loc, split
+from fleet.personas.check import ACTS, BadArgs, BadExpectation, Complaint, Rules, Surroundings
+from fleet.personas.examine import examined
+from fleet.personas.frontmatter import FrontMatter, split
 from fleet.personas.model import Persona
 from fleet.text import clean
 
@@ -41,19 +39,22 @@ def load_persona(
     bad_args: BadArgs,
     bad_expectation: BadExpectation,
     acts: Collection[str] = ACTS,
+    around: Surroundings | None = None,
 ) -> LoadedPersona:
-    """Load one persona file; raises only PersonaError, with file, line, key and remedy.
+    """Load one persona file; raises only PersonaError, with file, line, key and remedy, and its `others`.
 
-    `bad_args(tool, args)` and `bad_expectation(cel)` return why something is invalid, or None.
+    `bad_args(tool, args)` returns why arguments are invalid, or None; `bad_expectation` the faults of an
+    expectation. With `around`, hosts and targets must exist there.
     """
-    rules = Rules(tools, bad_args, bad_expectation, acts)
+    rules = Rules(tools, bad_args, bad_expectation, acts, around)
     file = clean(str(path), 500)
     raw = _read(path, file)
     front = split(_text(raw, file), file)
-    persona = _model(front, front.data(file), file)
-    found = list(complaints(persona, path.stem, rules))
-    if found:
-        raise _error(front, found[0], file, more=len(found) - 1)
+    persona, found = examined(front.data(file), path.stem, rules)
+    if found or persona is None:
+        error, *others = [_error(front, one, file) for one in found]
+        error.others = tuple(others)
+        raise error
     return LoadedPersona(persona=persona, body=front.body, sha256=hashlib.sha256(raw).hexdigest(), path=path)
 
 
@@ -64,6 +65,7 @@ def load_all(
     bad_args: BadArgs,
     bad_expectation: BadExpectation,
     acts: Collection[str] = ACTS,
+    around: Surroundings | None = None,
 ) -> tuple[list[LoadedPersona], list[PersonaError]]:
     """Every `*.md` of a folder by name; errors of bad files are returned beside the good ones."""
     try:
@@ -79,7 +81,12 @@ def load_all(
         try:
             good.append(
                 load_persona(
-                    folder / name, tools=tools, bad_args=bad_args, bad_expectation=bad_expectation, acts=acts
+                    folder / name,
+                    tools=tools,
+                    bad_args=bad_args,
+                    bad_expectation=bad_expectation,
+                    acts=acts,
+                    around=around,
                 )
             )
         except PersonaError as error:
@@ -108,51 +115,16 @@ def _text(raw: bytes, file: str) -> str:
         raise PersonaError("is not UTF-8", file=file, line=line, remedy="save it as UTF-8") from None
 
 
-def _model(front: FrontMatter, data: dict[str, Any], file: str) -> Persona:
-    try:
-        return Persona.model_validate(data)
-    except ValidationError as error:
-        found = [_explained(one) for one in error.errors(include_url=False, include_context=False)]
-        raise _error(front, found[0], file, more=len(found) - 1) from None
-
-
-def _explained(error: Mapping[str, Any]) -> Complaint:
-    """A pydantic error as a complaint about this file."""
-    loc: Loc = tuple(error["loc"])
-    message = str(error["msg"])
-    if error["type"] == "extra_forbidden":
-        valid = _valid_keys(loc)
-        message = f"unknown key{suggestion(str(loc[-1]), valid)}"
-        return Complaint(loc, message, f"valid keys here: {', '.join(valid)}")
-    if error["type"] == "missing":
-        return Complaint(loc, "is required", "add it", missing=True)
-    return Complaint(loc, message, "correct the value")
-
-
-def _valid_keys(loc: Loc) -> list[str]:
-    """The keys of the table that `loc` points into."""
-    here: type[BaseModel] = Persona
-    for part in loc[:-1]:
-        if isinstance(part, str):
-            here = next(_models(here.model_fields[part].annotation), here)
-    return sorted(here.model_fields)
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models inside an annotation such as `tuple[Probe, ...]` or `BudgetSection | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models(part)
-
-
-def _error(front: FrontMatter, complaint: Complaint, file: str, *, more: int) -> PersonaError:
+def _error(front: FrontMatter, complaint: Complaint, file: str) -> PersonaError:
     key = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in complaint.loc).lstrip(".")
-    message = complaint.message + (f" (and {more} more)" if more else "")
+    line, column = front.line(complaint.loc[:-1] if complaint.missing else complaint.loc), 0
+    if complaint.text:
+        line, column = front.place(complaint.text, complaint.at)
     return PersonaError(
-        clean(message, 600),
+        clean(complaint.message, 600),
         file=file,
-        line=front.line(complaint.loc[:-1] if complaint.missing else complaint.loc),
+        line=line,
+        column=column,
         key=clean(key, 200),
         remedy=clean(complaint.remedy, 600),
     )

@@ -51,8 +51,10 @@ EVENTS: dict[str, str] = {
     "log-cleared": "the owner emptied the feedback log",
     "log-changed": "it grew or was cleared",
     "sponsor-low": "the sponsor's balance fell below its mark; once until it recovers",
+    "build-changed": "the document at the profile's `web.version`, or the site's own ETag, changed",
+    "outage-over": "an outage that the fleet had noticed ended",
 }
-"""Events of the chain that `on` may name. Besides them: `file:<path>` and `hook:<name>`."""
+"""Events that `on` may name. Besides them: `file:<path>` and `hook:<name>`."""
 
 
 class Trigger(Section):
@@ -124,7 +126,7 @@ class Persona(Section):
     tools: tuple[str, ...] = ()
     """The grant: a tool that is not listed is refused at every rung."""
     triggers: tuple[Trigger, ...] = ()
-    driver: Literal["auto", "playbook", "model", "replay", "triage"] = "auto"
+    driver: Literal["auto", "playbook", "model", "replay", "triage", "retest"] = "auto"
     budget: BudgetSection | None = None
     policy: PolicySection = PolicySection()
     explore: tuple[Literal["web", "agent", "chain", "pages", "timing", "programs", "api"], ...] = ()

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.personas.model import Probe
+from fleet.personas.placeholders import TARGET
 from sandbox.contract import VIEWS, WRITES
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
@@ -30,7 +31,6 @@ CODES = ("no_entry", "too_large")
 FORM = f"{', '.join(PARTS)}, {', '.join(f'{kind}:NAME' for kind in KINDS)}"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,47}")
-_TARGET = re.compile(r"\{target:([a-z][a-z0-9-]{0,31})\}")
 _FACT = re.compile(r"\bfacts\.([a-z][a-z0-9_]{0,47})")
 
 
@@ -62,7 +62,7 @@ def step_needs(tool: str, args: Mapping[str, Any]) -> Iterator[str]:
         yield from (part for part in ("site", "proxy") if "{" + part + "}" in text)
         if "{face:" in text:
             yield "faces"
-        yield from (f"target:{role}" for role in _TARGET.findall(text))
+        yield from (f"target:{role}" for role in TARGET.findall(text))
     if (spec := TOOLS.get(tool)) is None:
         return
     view = args.get(spec.argument(Points.VIEW_OR_NONE))

@@ -53,16 +53,27 @@ class Reproducer:
     """
 
     signature: str
+    """What names the defect: kind, message and place."""
     kind: str
+    """Kind of failure, such as `panic`, `crash`, `hang`."""
     said: str
+    """Its message, numbers folded."""
     place: str
+    """Where in the program, if it said so."""
     source: str
+    """The minimal input."""
     variant: str = ""
+    """The second input of a pair; empty for one input."""
     size: int = 0
+    """[bytes] Size of the minimal input."""
     from_size: int = 0
+    """[bytes] Size of the first input that showed it."""
     seen: int = 1
+    """Inputs that showed it."""
     origin: str = ""
+    """The strategy that made it."""
     minimal: bool = True
+    """Whether shrinking was finished."""
 
 
 class InputSource(Protocol):

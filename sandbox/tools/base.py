@@ -10,10 +10,15 @@ class ToolAnswer:
     """`error_class` and `hint` are the words of sandbox.errors; `latency_ms` of the act itself."""
 
     ok: bool
+    """Whether the act succeeded, by the tool's own measure."""
     latency_ms: float = 0.0
+    """[ms] Time of the act itself."""
     error: str = ""
+    """What went wrong, in the platform's or the tool's words; empty if nothing did."""
     error_class: str = ""
+    """The error in one word, such as `reverted`, `too_large`, `timeout`; empty if nothing went wrong."""
     hint: str = ""
+    """The platform's own hint in one word, if its error has one."""
 
 
 PUBLIC = frozenset({"ok", "latency_ms", "error", "error_class", "hint"})

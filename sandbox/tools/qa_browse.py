@@ -26,49 +26,67 @@ _HTML = ("text/html", "application/xhtml+xml")
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`script_canary` is a function that exists in this page only: `canary('')`, or an alert of exactly this
-    word, proves that script ran. `width` of the window is in CSS pixels."""
-
     url: str
+    """Page to open."""
     script_canary: str = ""
+    """A function that exists in this page only: `canary('')`, or an alert of exactly this word, proves
+    that script ran."""
     width: int = 1280
+    """[CSS px] Width of the window, 320 to 1920."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`status` is of the answer that became the page, at `final_url`; `ok` means that it is below 400.
-
-    `failed` are requests that the platform did not answer well, `refused` those that the broker or we
-    stopped: they say nothing of the platform. `violations` are of axe-core's rules for WCAG A and AA; of a
-    fragment, rules about whole documents mean nothing. `canary_at` is where the bare canary stands: `text`,
-    `attribute`, `url`, `script`. `screenshot` is PNG in base64, kept in the run's
-    evidence under its hash. `unjudged` are parts without a meaning.
-    """
+    """`ok` means a status below 400."""
 
     status: int = 0
+    """HTTP status of the answer that became the page."""
     final_url: str = ""
+    """URL of the page after redirects."""
     content_type: str = ""
+    """Its Content-Type."""
     title: str = ""
+    """Its title."""
     fragment: bool = False
+    """Whether it is a part of a document: rules about whole documents mean nothing."""
     canary_ran: bool = False
+    """Whether the canary ran as script."""
     canary_by: str = ""
+    """How it ran."""
     canary_at: tuple[str, ...] = ()
+    """Where the bare canary stands: `text`, `attribute`, `url`, `script`."""
     console: tuple[dict[str, Any], ...] = ()
+    """Messages of the console."""
     exceptions: tuple[dict[str, Any], ...] = ()
+    """Exceptions that no script caught."""
     failed: tuple[dict[str, Any], ...] = ()
+    """Requests that the platform did not answer well."""
     refused: tuple[dict[str, Any], ...] = ()
+    """Requests that the broker or we stopped: they say nothing of the platform."""
     violations: tuple[dict[str, Any], ...] = ()
+    """Violated axe-core rules for WCAG A and AA."""
     focusable: int = 0
+    """Elements that the keyboard should reach."""
     reached: int = 0
+    """Elements that the Tab key reached."""
     trap: str = ""
+    """The element that the Tab key could not leave."""
     links: tuple[str, ...] = ()
+    """URLs that a visitor follows."""
     forms: tuple[dict[str, Any], ...] = ()
+    """Forms of the page."""
     requests: int = 0
+    """Requests that the page made."""
     screenshot: str = ""
+    """PNG in base64, kept in the run's evidence."""
     sha256: str = ""
+    """Hash of the screenshot, hex."""
     screenshot_bytes: int = 0
+    """[bytes] Size of the screenshot."""
     start_ms: float = 0.0
+    """[ms] Time until the browser was ready."""
     unjudged: tuple[str, ...] = field(default=())
+    """Parts of the result without a meaning."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -178,20 +196,12 @@ SPEC = ToolSpec(
     resources="browser",
     wall_s=45.0,
     attaches="screenshot",
+    example={"url": "{site}/"},
+    expects="result.status != 200 || size(result.violations) == 0",
     public=PUBLIC
     | {"url", "script_canary", "width", "status", "final_url", "content_type", "title", "fragment"}
-    | {
-        "canary_ran",
-        "canary_by",
-        "canary_at",
-        "console",
-        "exceptions",
-        "failed",
-        "refused",
-        "violations",
-        "focusable",
-    }
-    | {"reached", "trap", "links", "forms", "requests", "sha256", "screenshot_bytes"}
-    | {"start_ms", "unjudged"},
+    | {"canary_ran", "canary_by", "canary_at", "console", "exceptions", "failed", "refused"}
+    | {"violations", "focusable", "reached", "trap", "links", "forms", "requests", "sha256"}
+    | {"screenshot_bytes", "start_ms", "unjudged"},
     volatile=VOLATILE | {"start_ms", "screenshot", "sha256", "screenshot_bytes", "requests"},
 )

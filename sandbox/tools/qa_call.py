@@ -25,64 +25,78 @@ SKEW_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`claim_from` is a false sender: an address, the label of an identity, or `owner` for the agent's owner.
-    It is put into the body as `from`, or where `claim_fields` and `claim_headers` say.
-
-    `raw` is sent verbatim instead of a valid body. With `fund`, a 402 is answered once: claim the daily
-    credit and call again. `unsigned` leaves the caller's token out, as `token = "none"` does; the tokens are
-    those of call_request.TOKENS. `twice` sends the very same request again. `fill` characters of the
-    repeated `unit` follow the message. `caller` is `caller` or `other`, two identities of the run.
-    """
-
     target: str
+    """Agent to talk to: a listed one, or a name of this run."""
     message: str
+    """What is said."""
     claim_from: str = ""
+    """A false sender: an address, the label of an identity, or `owner` for the agent's owner."""
     stream: bool = False
+    """Whether an event stream is asked for."""
     fund: bool = True
+    """Whether a 402 is answered once by claiming the daily credit."""
     raw: str = ""
+    """Body that is sent verbatim instead of a valid one."""
     unsigned: bool = False
+    """Whether the caller's token is left out."""
     caller: str = KEY
+    """Who calls: `caller` or `other`, two identities of the run."""
     token: str = "good"
+    """The token: `good`, `none`, or a bad kind of call_request.TOKENS."""
     twice: bool = False
+    """Whether the very same request is sent again."""
     claim_fields: tuple[str, ...] = ()
+    """Where in the body the false sender stands."""
     claim_headers: tuple[str, ...] = ()
+    """In which headers the false sender stands."""
     fill: int = 0
+    """Characters of the repeated `unit` that follow the message."""
     unit: str = ""
+    """Text that fills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`charged` is creditOf before minus after, in wei, 0 on a platform without credits; `caller` is the
-    sender by the platform's account.
-
-    `stream_ok` is true for a stream with valid framing, UTF-8, JSON and finish reason. `empty`: an answer
-    without text and without a tool call. `claimed` is the false sender as it was sent, `charged_claimed` what
-    the call cost it if it is an identity of this run. `status_again`, `error_again` and `charged_again` are
-    those of a request sent twice. `advertised_wei` is the cost by the answer's own word, `terms` are its
-    headers about limits and costs. `credit` is the caller's before the call, in digits: it may be more
-    wei than an expectation can count.
-    """
-
     reply: str = ""
+    """The agent's text."""
     status: int = 0
+    """HTTP status."""
     charged: int = 0
+    """[wei] creditOf before minus after; 0 on a platform without credits."""
     caller: str = ""
+    """The sender by the platform's account."""
     tool_calls: tuple[str, ...] = ()
+    """Names of the tools that the agent called."""
     finish_reason: str = ""
+    """Why the answer ended, in the platform's word."""
     turns: int = 0
+    """Turns of the agent."""
     stream_ok: bool = False
+    """Whether the stream had valid framing, UTF-8, JSON and finish reason."""
     stream_error: str = ""
+    """What was wrong with the stream."""
     events: int = 0
+    """Events of the stream."""
     address: str = ""
+    """Address of the caller's key."""
     empty: bool = False
+    """Whether the answer has neither text nor tool call."""
     claimed: str = ""
+    """The false sender as it was sent."""
     charged_claimed: int = 0
+    """[wei] What the call cost the false sender, if it is an identity of this run."""
     status_again: int = 0
+    """HTTP status of the second request."""
     error_again: str = ""
+    """Error of the second request."""
     charged_again: int = 0
+    """[wei] What the second request cost."""
     advertised_wei: int = 0
+    """[wei] Cost by the answer's own word."""
     terms: tuple[str, ...] = ()
+    """Headers of the answer about limits and costs."""
     credit: str = ""
+    """[wei] The caller's credit before the call, in digits: it may be more than an int holds."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -270,23 +284,14 @@ SPEC = ToolSpec(
     asks=("a call of {target}",),
     ends_in="status",
     judged_as=("reply",),
+    example={"target": "{target:agent}", "message": "hello"},
+    expects="result.status != 200 || result.reply != ''",
     public=PUBLIC
-    | {
-        "target",
-        "message",
-        "claim_from",
-        "stream",
-        "fund",
-        "raw",
-        "unsigned",
-        "reply",
-        "status",
-        "charged",
-        "caller",
-    }
-    | {"tool_calls", "finish_reason", "turns", "stream_ok", "stream_error", "events", "address"}
-    | {"token", "twice", "claim_fields", "claim_headers", "fill", "unit", "empty", "claimed", "terms"}
-    | {"charged_claimed", "status_again", "error_again", "charged_again", "advertised_wei", "credit"},
+    | {"target", "message", "claim_from", "stream", "fund", "raw", "unsigned", "reply", "status"}
+    | {"charged", "caller", "tool_calls", "finish_reason", "turns", "stream_ok", "stream_error"}
+    | {"events", "address", "token", "twice", "claim_fields", "claim_headers", "fill", "unit", "empty"}
+    | {"claimed", "terms", "charged_claimed", "status_again", "error_again", "charged_again"}
+    | {"advertised_wei", "credit"},
     volatile=VOLATILE
     | {"address", "caller", "charged", "claimed", "charged_claimed", "charged_again", "credit", "terms"},
 )

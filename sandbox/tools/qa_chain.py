@@ -52,15 +52,26 @@ class Args:
     """
 
     function: str = ""
+    """View to read; see the list of views in sandbox/contract.py."""
     args: tuple[Any, ...] = ()
+    """Its arguments by its types: numbers or decimal strings, bytes as 0x hex, labels of keys for
+    addresses."""
     simulate: str = ""
+    """Selector of the diamond to call without sending anything."""
     types: tuple[str, ...] = ()
+    """Types of `args` for a simulation; `raw` is calldata."""
     sender: str = "stranger"
+    """Who calls in a simulation: `stranger`, a label, an address, or a view that gives one."""
     wei: str = "0"
+    """[wei] Value of a simulated call, in digits."""
     watch: tuple[str, ...] = ()
+    """Views to read together, or before and after a simulation."""
     setup: tuple[Any, ...] = ()
+    """Calls before a simulated one: selector, types, args, wei."""
     code: dict[str, str] = field(default_factory=dict)
+    """Code to put at an address for a simulation, 0x hex by address."""
     surface: bool = False
+    """Whether to list facets and selectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +83,27 @@ class Result(ToolAnswer):
     """
 
     value: Any = None
+    """The returned value, or a list of several; an int of more than 64 bits cannot be counted with."""
     block: int = 0
+    """Number of the block that was read."""
     how: str = ""
+    """How a simulation was made."""
     by: str = ""
+    """Address that called in a simulation."""
     succeeded: bool = False
+    """Whether the simulated call succeeded."""
     reverted: str = ""
+    """Why it reverted."""
     returned: str = ""
+    """What it returned, 0x hex."""
     gas_used: int = 0
+    """[gas] Gas of the simulated call."""
     events: tuple[str, ...] = ()
+    """Events of the simulated call."""
     before: tuple[Any, ...] = ()
+    """What was watched, before the call; null where a view reverts."""
     after: tuple[Any, ...] = ()
+    """What was watched, after the call."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -221,8 +243,11 @@ SPEC = ToolSpec(
     asks=("{function}", "a simulated call of {simulate}", " views {watch}"),
     error_varies=True,
     judged_as=("chain",),
+    example={"function": "feedbackCount"},
+    expects="result.ok && result.value >= 0",
     public=PUBLIC
-    | {"function", "args", "value", "block", "simulate", "types", "sender", "wei", "watch", "setup", "code"}
-    | {"surface", "how", "by", "succeeded", "reverted", "returned", "gas_used", "events", "before", "after"},
+    | {"function", "args", "value", "block", "simulate", "types", "sender", "wei", "watch", "setup"}
+    | {"code", "surface", "how", "by", "succeeded", "reverted", "returned", "gas_used", "events"}
+    | {"before", "after"},
     volatile=VOLATILE | {"block", "gas_used", "before", "after", "events", "returned"},
 )

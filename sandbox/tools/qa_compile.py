@@ -15,45 +15,54 @@ MAX_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """With `module_hex` the loader is run on these bytes instead of the compiler on `source`; with `other`
-    the source is given to the version or compiler that the profile compares the platform's with; with
-    `printed` the result is that of what the profile's printer makes of the source's output.
-
-    `timeout_s` is processor time, with descendants; at most two fifths of the call's time are used.
-    """
+    """At most two fifths of the call's time are used."""
 
     source: str = ""
+    """Source to compile."""
     module_hex: str = ""
+    """Module for the loader, hex; then nothing is compiled."""
     timeout_s: float = 5.0
+    """[s] Processor time, with descendants."""
     other: bool = False
+    """Whether the compiler is the one that the profile compares with."""
     printed: bool = False
+    """Whether what is compiled is what the profile's printer makes of the source's output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`ok` is `outcome == "accepted"`; `valid` is a real engine's verdict, or that of the output kind's own
-    rules (sandbox/validators.py); spans are byte offsets. `kind`, `said` and `place` are the verdict in the
-    words of sandbox/fuzz/port.py, `behaviour` the digest of what a valid module does, "" for none.
-
-    With the outcome `unknown` the `error_class` is `busy`. Processor times are those of the process and of
-    the control that ran when the process had to be stopped, 0 without one.
-    """
+    """`ok` is `outcome == "accepted"`; with the outcome `unknown` the `error_class` is `busy`."""
 
     outcome: str = ""
+    """`accepted`, `clean_error`, `panic`, `crash`, `hang`, `memory` or `unknown`."""
     exit_code: int = 0
+    """Exit status of the program."""
     size: int = 0
+    """[bytes] Size of the output."""
     sha256: str = ""
+    """Hash of the output, hex."""
     entry: str = ""
+    """Name of the output's entry point."""
     has_entry: bool = False
+    """Whether the output has one."""
     valid: bool = False
+    """Whether a real engine, or the rules of the kind of output, accept the output."""
     span_start: int = -1
+    """[bytes] Start of the error in the source; -1 without one."""
     span_end: int = -1
+    """[bytes] End of the error in the source; -1 without one."""
     cpu_ms: float = 0.0
+    """[ms] Processor time."""
     control_cpu_ms: float = 0.0
+    """[ms] Processor time of the control that ran when the process had to be stopped."""
     kind: str = ""
+    """Kind of the verdict, as in qa_fuzz."""
     said: str = ""
+    """Message of the verdict, numbers folded."""
     place: str = ""
+    """Where in the program it failed."""
     behaviour: str = ""
+    """Digest of what a valid module does."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -116,6 +125,8 @@ SPEC = ToolSpec(
     points_at={},
     ends_in="outcome",
     judged_as=("program",),
+    example={"source": "fn frame(t: i32) -> i32 { t + 1 }"},
+    expects="result.outcome == 'accepted' && result.has_entry",
     public=PUBLIC
     | {
         "source",
@@ -128,9 +139,8 @@ SPEC = ToolSpec(
         "size",
         "sha256",
         "entry",
-        "has_entry",
-        "valid",
     }
-    | {"span_start", "span_end", "cpu_ms", "control_cpu_ms", "kind", "said", "place", "behaviour"},
+    | {"has_entry", "valid", "span_start", "span_end", "cpu_ms", "control_cpu_ms", "kind", "said"}
+    | {"place", "behaviour"},
     volatile=VOLATILE | {"cpu_ms", "control_cpu_ms"},
 )

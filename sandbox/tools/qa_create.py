@@ -16,6 +16,7 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 @dataclass(frozen=True, slots=True)
 class Args:
     name: str
+    """Name to mint: `{name}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,21 @@ class Result(ToolAnswer):
     """`ok` only if, according to the chain, `owner` owns `name` and has no MAIN identity."""
 
     name: str = ""
+    """The minted name."""
     owner: str = ""
+    """Its owner by the chain."""
     agent_id: int = 0
+    """Its id."""
     tx: str = ""
+    """Hash of the transaction."""
     gas_used: int = 0
+    """[gas] Gas used."""
     gas_estimate: int = 0
+    """[gas] Gas by the node's estimate."""
     gas_limit: int = 0
+    """[gas] Gas that was offered."""
     main_unset: bool = False
+    """Whether the owner has no MAIN identity."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -109,6 +118,8 @@ SPEC = ToolSpec(
     reaches="node",
     mints="name",
     asks=("minting a name",),
+    example={"name": "{name}"},
+    expects="result.ok && result.main_unset",
     public=PUBLIC
     | {"name", "owner", "agent_id", "tx", "gas_used", "gas_estimate", "gas_limit", "main_unset"},
     volatile=VOLATILE | {"owner", "agent_id", "tx", "gas_used", "gas_estimate"},

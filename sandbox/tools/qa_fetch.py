@@ -32,67 +32,88 @@ _CHARSET = re.compile(r"charset=\"?([A-Za-z0-9_-]{1,20})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`origin` is sent as the Origin header; `canary` is searched for where a browser would run it.
-
-    `control` is another URL of the platform; `repeat` then counts pairs. `rate`: requests, or pairs, a second
-    on a schedule, with each latency counted from the intended start; 0 for one after the other. `fields` is
-    sent as one JSON object, `body` as it is; a call with another `method` than GET, HEAD and OPTIONS is an
-    act, and asks once. `longest`: characters of the answer's text.
-    """
+    """Without `control` and `rate`, requests go one after the other."""
 
     url: str
+    """Page to ask for."""
     origin: str = ""
+    """Sent as the Origin header."""
     repeat: int = 1
+    """Requests, or pairs with `control`."""
     canary: str = ""
+    """Word that is searched for where a browser would run it."""
     control: str = ""
+    """Another URL of the platform, asked right after each request."""
     rate: float = 0.0
+    """[1/s] Requests on a schedule; 0: one after the other."""
     method: str = "GET"
+    """HTTP method; other than GET, HEAD and OPTIONS it is an act."""
     headers: dict[str, str] = field(default_factory=dict)
+    """Headers to send."""
     fields: dict[str, Any] = field(default_factory=dict)
+    """Sent as one JSON object."""
     body: str = ""
+    """Sent as it is."""
     body_type: str = "text/plain"
+    """Content-Type of `body`."""
     longest: int = MAX_TEXT
+    """[characters] Most of the answer's text that is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """Facts of the first answer; `bytes` and `sha256` are of the decoded body.
-
-    The percentiles cover `samples` requests, fewer than `repeat` if the call ran out of time. `ratio` is the
-    median ratio of the page's latency to that of the control right after it; 0 without a control.
-    `ok` means a status below 400; a redirect is reported in `location`, never followed.
-    """
+    """`ok` means a status below 400."""
 
     status: int = 0
+    """HTTP status of the first answer."""
     content_type: str = ""
+    """Its Content-Type."""
     bytes: int = 0
+    """[bytes] Size of the decoded body."""
     sha256: str = ""
+    """Hash of the decoded body, hex."""
     headers: dict[str, str] = field(default_factory=dict)
+    """Its headers by lower-case name; an absent one is absent: `headers.get("etag", "")`."""
     allow_origin: str = ""
+    """Its Access-Control-Allow-Origin."""
     location: str = ""
+    """Where it redirects; never followed."""
     text: str = ""
+    """Text of the body."""
     canary_executable: bool = False
+    """Whether the canary stands where a browser would run it."""
     a11y: tuple[str, ...] = ()
+    """Violated rules of accessibility."""
     secrets: tuple[str, ...] = ()
+    """Kinds of secrets in the body, such as `private-key`."""
     links: tuple[str, ...] = ()
     """URLs that a visitor of the page follows or loads, absolute or relative to it; other hosts last."""
     paths: tuple[str, ...] = ()
     """URLs and paths that stand in its text or scripts, or in robots.txt: they may lead nowhere."""
     forms: tuple[Form, ...] = ()
+    """Forms of the page."""
     routes: tuple[str, ...] = ()
     """`METHOD path?name=<value>` as a document, a script or an OpenAPI description writes it."""
     unjudged: tuple[str, ...] = ()
     """Fields without a meaning, because the page was too costly to judge."""
     p50_ms: float = 0.0
+    """[ms] Median latency."""
     p95_ms: float = 0.0
+    """[ms] 95th percentile of the latency."""
     max_ms: float = 0.0
+    """[ms] Longest latency."""
     samples: int = 0
+    """Requests that were measured; fewer than `repeat` if time ran out."""
     control_p50_ms: float = 0.0
+    """[ms] Median latency of the control."""
     control_p95_ms: float = 0.0
+    """[ms] 95th percentile of the control."""
     ratio: float = 0.0
+    """Median ratio of the page's latency to that of the control right after it; 0 without one."""
     samples_ms: tuple[float, ...] = ()
-    """Each latency of a schedule, in the order of its slots; `control_ms`: the control's, slot by slot."""
+    """[ms] Each latency of a schedule, in the order of its slots."""
     control_ms: tuple[float, ...] = ()
+    """[ms] The control's latencies, slot by slot."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -215,25 +236,14 @@ SPEC = ToolSpec(
     asks=("{method} {url}", " from the origin {origin}"),
     ends_in="status",
     judged_as=("page",),
+    example={"url": "{site}/"},
+    expects="result.status == 200 && result.headers.get('x-frame-options', '') != ''",
     public=PUBLIC
-    | {"url", "origin", "repeat", "canary", "control", "status", "content_type", "bytes", "sha256", "headers"}
-    | {"method", "fields", "body", "body_type", "longest"}
-    | {
-        "allow_origin",
-        "location",
-        "text",
-        "canary_executable",
-        "a11y",
-        "secrets",
-        "links",
-        "paths",
-        "forms",
-        "routes",
-        "unjudged",
-        "p50_ms",
-        "p95_ms",
-    }
-    | {"max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio", "rate", "samples_ms", "control_ms"},
+    | {"url", "origin", "repeat", "canary", "control", "status", "content_type", "bytes", "sha256"}
+    | {"headers", "method", "fields", "body", "body_type", "longest", "allow_origin", "location"}
+    | {"text", "canary_executable", "a11y", "secrets", "links", "paths", "forms", "routes", "unjudged"}
+    | {"p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio", "rate"}
+    | {"samples_ms", "control_ms"},
     volatile=VOLATILE
     | {"headers", "p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"}
     | {"samples_ms", "control_ms"},

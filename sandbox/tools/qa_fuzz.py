@@ -40,47 +40,52 @@ GIVEN_BYTES = 128 << 10
 
 @dataclass(frozen=True, slots=True)
 class Args:
-    """`part` is `compiler` (inputs are text) or `loader` (inputs are hex).
-
-    `corpus` are inputs to start from: what earlier rounds returned, the most valuable first. `known` are
-    signatures of defects that need no other example, `seeds_done` how many suspicious programs earlier rounds
-    have executed: this one goes on after them. `grammar` is a table of productions (see
-    sandbox/fuzz), "" for none. A round with the same arguments on the same program asks the same inputs, as
-    far as its time reaches.
-    """
+    """A round with the same arguments on one program asks the same inputs, as far as its time reaches."""
 
     part: str = "compiler"
+    """`compiler` (inputs are text) or `loader` (inputs are hex)."""
     seed: int = 0
+    """Where its chance begins."""
     seconds: float = 20.0
+    """[s] Length of the round."""
     executions: int = 100_000
+    """Most executions of the round."""
     corpus: tuple[str, ...] = ()
+    """Inputs to start from, the most valuable first."""
     known: tuple[str, ...] = ()
+    """Signatures of defects that need no other example."""
     grammar: str = ""
+    """A table of productions; empty for none."""
     seeds_done: int = 0
+    """Suspicious programs that earlier rounds have executed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`runner` names how executions shared the program's start, and why it is a fallback; `stopped` says why
-    the round ended: `time`, `executions`, `dry`, `full` (of defects) or `broken`.
-
-    `corpus` are new inputs whose behaviour was new (text, or hex), `behaviours` how many were; `shrinking`
-    are the executions spent on shrinking, part of `executions`; `unstable` counts anomalies that did not
-    repeat. `seeds_done` is where the next round goes on.
-    """
-
     runner: str = ""
+    """How executions shared the program's start."""
     stopped: str = ""
+    """Why the round ended: `time`, `executions`, `dry`, `full` or `broken`."""
     executions: int = 0
+    """Executions, shrinking included."""
     accepted: int = 0
+    """Accepted inputs."""
     shrinking: int = 0
+    """Executions spent on shrinking."""
     behaviours: int = 0
+    """Inputs whose behaviour was new."""
     unstable: int = 0
+    """Anomalies that did not repeat."""
     seeds_done: int = 0
+    """Where the next round goes on."""
     seconds: float = 0.0
+    """[s] Length of the round."""
     cpu_s: float = 0.0
+    """[s] Processor time."""
     defects: tuple[Reproducer, ...] = ()
+    """What was found, each with a minimal input."""
     corpus: tuple[str, ...] = ()
+    """New inputs whose behaviour was new."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -199,9 +204,11 @@ SPEC = ToolSpec(
     points_at={},
     resources="fuzz",
     wall_s=WALL_S,
+    example={"part": "compiler", "seconds": 5.0},
+    expects="size(result.defects) == 0",
     public=PUBLIC
-    | {"part", "seed", "seconds", "executions", "corpus", "known", "grammar", "seeds_done"}
-    | {"runner", "stopped", "accepted", "shrinking", "behaviours", "unstable", "cpu_s", "defects"},
+    | {"part", "seed", "seconds", "executions", "corpus", "known", "grammar", "seeds_done", "runner"}
+    | {"stopped", "accepted", "shrinking", "behaviours", "unstable", "cpu_s", "defects"},
     volatile=VOLATILE
     | {"executions", "accepted", "shrinking", "behaviours", "unstable", "seconds", "cpu_s"}
     | {"stopped", "defects", "corpus", "runner"},

@@ -21,29 +21,37 @@ COMPILE_CPU_SECONDS = 4.0
 @dataclass(frozen=True, slots=True)
 class Args:
     name: str
+    """Name of this run: `{name}`."""
     source: str
+    """Source of the app."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """Gas is that of the module's write alone; `gas_quote` is the platform's own figure, 0 without one.
-
-    `code` is "", the platform's word for `no_entry` or `too_large` (else that word; both before any
-    transaction), `oog` or `reverted`.
-    """
-
     outcome: str = ""
+    """Outcome of the compiler, as in qa_compile."""
     size: int = 0
+    """[bytes] Size of the module."""
     entry: str = ""
+    """Name of its entry point."""
     published: bool = False
+    """Whether both writes succeeded."""
     code: str = ""
+    """Empty, the platform's word for a refusal before any transaction, `oog` or `reverted`."""
     tx: tuple[str, ...] = ()
+    """Hashes of the transactions."""
     gas_used: int = 0
+    """[gas] Gas of the module's write."""
     gas_estimate: int = 0
+    """[gas] Gas by the node's estimate."""
     gas_quote: int = 0
+    """[gas] The platform's own figure; 0 without one."""
     gas_limit: int = 0
+    """[gas] Gas that was offered."""
     app_read_back: bool = False
+    """Whether the chain has the module."""
     face_read_back: bool = False
+    """Whether the chain has the face's setting."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -167,8 +175,10 @@ SPEC = ToolSpec(
     reaches="node",
     asks=("publishing an app",),
     judged_as=("publication",),
+    example={"name": "{name}", "source": "fn frame(t: i32) -> i32 { t + 1 }"},
+    expects="result.published && result.app_read_back",
     public=PUBLIC
-    | {"name", "source", "outcome", "size", "entry", "published", "code", "tx"}
-    | {"gas_used", "gas_estimate", "gas_quote", "gas_limit", "app_read_back", "face_read_back"},
+    | {"name", "source", "outcome", "size", "entry", "published", "code", "tx", "gas_used"}
+    | {"gas_estimate", "gas_quote", "gas_limit", "app_read_back", "face_read_back"},
     volatile=VOLATILE | {"tx", "gas_used", "gas_estimate"},
 )

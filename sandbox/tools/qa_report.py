@@ -11,15 +11,17 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 @dataclass(frozen=True, slots=True)
 class Args:
     text: str
+    """Text of the entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    """`read_back` is true if the entry at `index` is this text."""
-
     tx: str = ""
+    """Hash of the transaction."""
     index: int = -1
+    """Index of the entry; -1 without one."""
     read_back: bool = False
+    """Whether the entry at `index` is this text."""
 
 
 SPEC = ToolSpec(
@@ -31,6 +33,8 @@ SPEC = ToolSpec(
     "write one entry to the feedback log",
     group="core",
     points_at={},
+    example={"text": "a note for people"},
+    expects="result.read_back",
     public=PUBLIC | {"text", "tx", "index", "read_back"},
     volatile=VOLATILE | {"tx", "index"},
 )

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.config import ROOT
-from fleet.drivers.expect import check
+from fleet.drivers.expect_check import check
 from fleet.errors import PersonaError
 from fleet.personas.load import LIMIT, LoadedPersona, load_all, load_persona
 from fleet.runs.call.guest_protocol import bad_args
@@ -55,6 +55,14 @@ SPOILT = (  # replace, by, line, key, part of the message, part of the remedy
     ('"qa_call"]', '"qa_call", "qa_call"]', 4, "tools", "granted twice", "once"),
     ('backoff = "2h"', 'backof = "2h"', 5, "triggers[0].backof", "did you mean 'backoff'?", "continuous"),
     ('backoff = "2h"', 'backoff = "2 h"', 5, "triggers[0].backoff", "'2 h' is not a duration", "30s"),
+    (
+        "budget = { c",
+        'driver = "retest"\nbudget = { c',
+        9,
+        "probe",
+        "asks no questions of its own",
+        "remove it",
+    ),
     ('continuous = "30s", b', "b", 5, "triggers[0]", "exactly one of every, cron", "split"),
     ('{ on = "f', '{ every = "1h", on = "f', 5, "triggers[1]", "found every and on", "split"),
     (
@@ -75,7 +83,7 @@ SPOILT = (  # replace, by, line, key, part of the message, part of the remedy
     ('wall = "10m"', 'wall = "10x"', 6, "budget.wall", "'10x' is not a duration", "30s"),
     ('wall = "10m"', 'wall = "25h"', 6, "budget.wall", "at most a day", "30s"),
     ("calls = 20", "calls = 0", 6, "budget.calls", "greater than", "correct"),
-    ("calls = 20", "cals = 20", 6, "budget.calls", "is required (and 1 more)", "add it"),
+    ("calls = 20", "cals = 20", 6, "budget.cals", "unknown key; did you mean 'calls'?", "valid keys"),
     ('budget = { calls = 20, writes = 3, wall = "10m" }\n', "", 4, "tools", "needs a budget", "budget = {"),
     ('severity = "low"', 'severity = "hi"', 10, "probe[0].severity", "Input should be", "correct"),
     ('severity = "high"', 'severity = "hi"', 20, "probe[1].severity", "Input should be", "correct"),
@@ -95,12 +103,12 @@ SPOILT = (  # replace, by, line, key, part of the message, part of the remedy
         13,
         "probe[0].steps[1].args",
         "/massage: ",
-        "arguments",
+        "fleet tools qa_call",
     ),
-    ('message = "hi"', "message = 7", 13, "probe[0].steps[1].args", "/message: ", "arguments"),
-    ('message = "hi"', 'message = "hi", fund = inf', 13, "probe[0].steps[1].args", "finite", "arguments"),
-    ('message = "hi"', "message = 2020-01-01", 13, "probe[0].steps[1].args", "only strings", "arguments"),
-    ('{ tool = "qa_compile" }', '{ toll = "qa_compile" }', 21, "probe[1].steps[0].tool", "required", "add"),
+    ('message = "hi"', "message = 7", 13, "probe[0].steps[1].args", "/message: ", "fleet tools"),
+    ('message = "hi"', 'message = "hi", fund = inf', 13, "probe[0].steps[1].args", "finite", "fleet tools"),
+    ('message = "hi"', "message = 2020-01-01", 13, "probe[0].steps[1].args", "only strings", "fleet tools"),
+    ('{ tool = "qa_compile" }', '{ toll = "qa_compile" }', 21, "probe[1].steps[0].toll", "'tool'?", "args"),
     ("size(results) == 1", "size(results == 1", 22, "probe[1].expect", "not a CEL expression", "results"),
     (
         'finding = "the second',
@@ -175,7 +183,7 @@ def test_bad_file_says_where_and_what_to_do(
     assert (error.line, error.key) == (line, key)
     assert message in error.reason
     assert remedy in error.remedy
-    assert str(error).startswith(f"{file}:{line}: " if line else f"{file}: ")
+    assert str(error).startswith(f"{file}:{line}:" if line else f"{file}: ")
 
 
 def test_every_kind_of_trigger_is_taken(file: Path) -> None:
@@ -256,7 +264,7 @@ def test_missing_folder_is_one_error(tmp_path: Path) -> None:
 def test_shipped_personas_are_good() -> None:
     good, bad = load_all(ROOT / "personas", tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=check)
     assert [str(error) for error in bad] == []
-    names = {"qa-fuzz", "qa-perf", "qa-security", "qa-smoke", "qa-triage", "qa-ux"}
+    names = {"qa-fuzz", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-triage", "qa-ux"}
     assert names <= {loaded.persona.name for loaded in good}
 
 
@@ -274,7 +282,7 @@ FILES = settings(
 def survives(path: Path, raw: bytes) -> None:
     path.write_bytes(raw)
     try:
-        load_persona(path, tools=frozenset(TOOLS), bad_args=never, bad_expectation=lambda text: None)
+        load_persona(path, tools=frozenset(TOOLS), bad_args=never, bad_expectation=lambda *_: ())
     except PersonaError as error:
         refusal = error
     else:

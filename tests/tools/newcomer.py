@@ -20,8 +20,8 @@ from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.personas.needs import needs_of
 from fleet.runs.call.capabilities import Capabilities
+from fleet.runs.desk.coverage_file import coverage
 from fleet.runs.desk.offers import offers
-from fleet.runs.drive import coverage
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated
 
 TOOL = "qa_letters"

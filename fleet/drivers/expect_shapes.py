@@ -1,0 +1,94 @@
+"""The types of an expectation's variables, derived from the tools' own result types.
+
+A shape's kind is a word of CEL (`int`, `double`, `bool`, `string`, `list`, `map`, `null_type`), `object` for
+a result with known fields, or `any` for free JSON, which is only known once an answer is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
+
+from sandbox.tools import TOOLS
+
+_KINDS: Mapping[Any, str] = {str: "string", int: "int", float: "double", bool: "bool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`fields` of an object, `of`: the members of a list or a map, `items`: those of `results`, one by one.
+
+    `label` names it for a person; `literal` is the value of a literal.
+    """
+
+    kind: str
+    fields: Mapping[str, Shape] = field(default_factory=dict)
+    of: Shape | None = None
+    items: tuple[Shape, ...] = ()
+    label: str = ""
+    literal: Any = None
+
+    @property
+    def members(self) -> Shape:
+        """The shape of a list's or a map's members."""
+        return self.of or ANY
+
+    def __str__(self) -> str:
+        if self.kind in ("list", "map"):
+            return f"{self.kind}({self.members})"
+        return self.label or self.kind
+
+
+ANY, BOOL, INT, DOUBLE, STRING = (Shape(kind) for kind in ("any", "bool", "int", "double", "string"))
+UINT, BYTES, NULL = (Shape(kind) for kind in ("uint", "bytes", "null_type"))
+
+
+def shape_of(hint: Any) -> Shape:
+    """The shape of a value of a Python type of a tool's arguments or result."""
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin is tuple:
+        return Shape("list", of=shape_of(inner[0]) if inner else ANY)
+    if origin is dict:
+        # free JSON: which members there are is known once an answer is there
+        return Shape("map", of=shape_of(inner[1])) if inner and inner[1] is not Any else ANY
+    if is_dataclass(origin) and isinstance(origin, type):
+        hints = get_type_hints(origin)
+        return Shape("object", {one.name: shape_of(hints[one.name]) for one in fields(origin)})
+    return Shape(_KINDS.get(origin, "any"))
+
+
+@cache
+def result_of(tool: str) -> Shape:
+    """The shape of a tool's result; `any` for an unknown tool, which is reported on its own."""
+    if (spec := TOOLS.get(tool)) is None:
+        return ANY
+    return Shape("object", shape_of(spec.result).fields, label=f"the result of {tool}")
+
+
+def variables(tools: Sequence[str]) -> dict[str, Shape]:
+    """By name, for a probe whose steps call these tools."""
+    items = tuple(result_of(tool) for tool in tools)
+    results = Shape("list", of=_either(items), items=items)
+    return {
+        "result": items[-1] if items else ANY,
+        "results": results,
+        "history": Shape("object", label="history"),
+        "facts": ANY,
+    }
+
+
+def _either(items: Sequence[Shape]) -> Shape:
+    """What holds for every one of these results: the fields that all of them have."""
+    if not items or any(one.kind == "any" for one in items):
+        return ANY
+    common = set.intersection(*(set(one.fields) for one in items))
+    both = {
+        name: shape if all(one.fields[name].kind == shape.kind for one in items) else ANY
+        for name, shape in items[0].fields.items()
+        if name in common
+    }
+    tools = dict.fromkeys(one.label.rpartition(" ")[2] for one in items)
+    label = items[0].label if len(tools) == 1 else f"every result of {', '.join(tools)}"
+    return Shape("object", both, label=label)

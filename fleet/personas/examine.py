@@ -1,0 +1,114 @@
+"""All that is wrong with a persona's values: the types first, then the rules for what is left of it.
+
+A misspelt key is read as the key that was meant, and a wrong value is left out, so that one mistake is one
+complaint and hides no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from fleet.personas.check import Complaint, Rules, complaints, suggestion
+from fleet.personas.frontmatter import Loc
+from fleet.personas.model import Persona
+
+
+def examined(data: dict[str, Any], stem: str, rules: Rules) -> tuple[Persona | None, list[Complaint]]:
+    """The persona, if its types are right, and every complaint, the likely cause of others first."""
+    data, found = deepcopy(data), []
+    for error in _errors(data):
+        if error["type"] == "extra_forbidden":
+            found.append(_unknown(data, tuple(error["loc"])))
+    wrong = [_explained(error) for error in _errors(data)]
+    left, kept = _left(data, wrong, stem, rules)
+    try:
+        persona = Persona.model_validate(left)
+    except ValidationError:
+        return None, found + wrong
+    rest = [_moved(one, kept) for one in complaints(persona, stem, rules)]
+    found += wrong
+    places = {one.loc for one in found}
+    return (None if found else persona), found + [one for one in rest if one.loc not in places]
+
+
+def _errors(data: Mapping[str, Any]) -> list[Any]:
+    try:
+        Persona.model_validate(data)
+    except ValidationError as error:
+        return list(error.errors(include_url=False, include_context=False))
+    return []
+
+
+def _unknown(data: dict[str, Any], loc: Loc) -> Complaint:
+    """The complaint about an unknown key; in `data` it becomes the key that was meant, or goes."""
+    valid = _valid_keys(loc)
+    table: Any = data
+    for part in loc[:-1]:
+        table = table[part]
+    value, close = table.pop(loc[-1]), suggestion(str(loc[-1]), valid)
+    meant = next((key for key in valid if close == suggestion(key, [key])), "")
+    if meant and meant not in table:
+        table[meant] = value
+    return Complaint(loc, f"unknown key{close}", f"valid keys here: {', '.join(valid)}")
+
+
+def _explained(error: Mapping[str, Any]) -> Complaint:
+    """A pydantic error as a complaint about this file."""
+    loc: Loc = tuple(error["loc"])
+    if error["type"] == "missing":
+        return Complaint(loc, "is required", "add it", missing=True)
+    return Complaint(loc, str(error["msg"]), "correct the value")
+
+
+def _left(
+    data: Mapping[str, Any], wrong: list[Complaint], stem: str, rules: Rules
+) -> tuple[dict[str, Any], list[int]]:
+    """The values without the wrong ones, and the place of each probe that is left in the file."""
+    instead = {"name": stem, "surface": "ux", "budget": {"calls": 1}, "tools": sorted(rules.tools)}
+    left = dict(data)
+    bad: set[int | str] = set()
+    for one in wrong:
+        if one.loc[0] == "probe" and len(one.loc) > 1:
+            bad.add(one.loc[1])
+        elif one.loc[0] in instead:
+            left[str(one.loc[0])] = instead[str(one.loc[0])]
+        else:
+            left.pop(str(one.loc[0]), None)
+    probes = left.get("probe", [])
+    kept = [index for index in range(len(probes)) if index not in bad]
+    if bad:
+        left["probe"] = [probes[index] for index in kept]
+    return left, kept
+
+
+def _moved(one: Complaint, kept: list[int]) -> Complaint:
+    """The complaint with the place of its probe in the file."""
+
+    def moved(loc: Loc) -> Loc:
+        if len(loc) > 1 and loc[0] == "probe" and isinstance(loc[1], int):
+            return ("probe", kept[loc[1]], *loc[2:])
+        return loc
+
+    return replace(one, loc=moved(one.loc), text=moved(one.text))
+
+
+def _valid_keys(loc: Loc) -> list[str]:
+    """The keys of the table that `loc` points into."""
+    here: type[BaseModel] = Persona
+    for part in loc[:-1]:
+        if isinstance(part, str):
+            here = next(_models(here.model_fields[part].annotation), here)
+    return sorted(here.model_fields)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models inside an annotation such as `tuple[Probe, ...]` or `BudgetSection | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)

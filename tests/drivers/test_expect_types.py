@@ -1,0 +1,104 @@
+"""An expectation is refused before a run when no answer can decide it; what the library decides is sound."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from fleet.config import ROOT
+from fleet.drivers.expect import FUNCTIONS, MACROS, ExpectationError, Values, functions, holds
+from fleet.drivers.expect_check import check
+from fleet.personas.check import Wants
+
+PAGES = ["qa_fetch", "qa_fetch"]
+MIXED = ["qa_fetch", "qa_chain"]
+WRONG = (  # tools, expectation, where in it, part of the message, part of the remedy
+    (PAGES, "result.statu == 200", "statu", "no field 'statu'; did you mean 'status'?", "fields: "),
+    (PAGES, 'result["statu"] == 200', '"statu"', "no field 'statu'; did you mean 'status'?", "fields: "),
+    (PAGES, "has(result.hedaers.etag)", "hedaers", "did you mean 'headers'?", "fields: "),
+    (PAGES, "result.forms[0].acton == ''", "acton", "did you mean 'action'?", "action, fields, json, method"),
+    (PAGES, "reslt.ok", "reslt", "no variable 'reslt'; did you mean 'result'?", "results, history, facts"),
+    (PAGES, "results[2].ok", "results[2]", "results[2] with 2 steps: the last one is results[1]", "index"),
+    (PAGES, "results[-1].ok", "-1", "index -1 is below 0", "count from 0"),
+    (PAGES, "result.text.contain('x')", "contain", "no function 'contain'; did you mean 'contains'?", "all"),
+    (PAGES, "len(result.text) > 1", "len", "no function 'len'", "functions: "),
+    (PAGES, 'result.status == "200"', "result", '== does not take result.status (int) and "200"', "200.0"),
+    (PAGES, "result.status == 200.0", "result", "(int) and 200.0 (double)", "one type"),
+    (PAGES, "result.status == null", "result", "(int) and null (null_type)", "one type"),
+    (PAGES, "result.ok == 1", "result", "(bool) and 1 (int)", "one type"),
+    (PAGES, "7 in result.secrets", "7", "in does not take 7 (int) and result.secrets (list(string))", "one"),
+    (PAGES, "result.status", "result", "is neither true nor false but an int", "compare it"),
+    (PAGES, "result.ok && result.status", "result.status", "&& needs true or false, result.status is an", ""),
+    (PAGES, "!result.status", "result", "! needs true or false", "compare it"),
+    (PAGES, "result.ok ? true : 5", "5", "? answers a bool or an int", "one type"),
+    (PAGES, "-result.text == ''", "-", "- does not take result.text (string)", "one type"),
+    (PAGES, "size(result.status) == 1", "size", "size() does not take int", "size(list)"),
+    (PAGES, "result.links.all(l)", "all", "all() is not written like this", "list.all(x, x.ok)"),
+    (PAGES, "result.ok.all(x, x)", "result", "all() needs a list or a map, not a bool", "name a list"),
+    (PAGES, "result.text.matches('(')", "'('", "not a regular expression", "RE2"),
+    (PAGES, "result.headers.etag == 'x'", "etag", "result.headers may be without 'etag'", '.get("etag", "")'),
+    (PAGES, "result.headers.get('etag', 0) == 0", "0)", "the members are string", "one type"),
+    (PAGES, "result.ok &&", "", "not a CEL expression", "write CEL over"),
+    (PAGES, "(" * 400 + "true" + ")" * 400, "(", "nested too deeply", "flat"),
+    (MIXED, "results.all(r, r.status == 200)", "status", "every result of qa_fetch, qa_chain has no", "ok"),
+)  # fmt: skip
+SOUND = (
+    (PAGES, "results.all(r, r.status == 200)"),
+    (PAGES, "has(result.headers.etag) && result.headers.etag != ''"),
+    (PAGES, "'etag' in result.headers && result.headers['etag'] != ''"),
+    (PAGES, "!has(result.headers['x-frame-options'])"),
+    (PAGES, "result.headers.get('x-frame-options', '') == 'DENY'"),
+    (PAGES, "result.headers.all(k, result.headers[k] != '')"),
+    (PAGES, "result.forms.exists(f, f.action == '/' && f.fields.size() > 0)"),
+    (PAGES, "result.a11y.map(x, size(x))[0] > 3 || result.samples_ms.min() > 1.0"),
+    (PAGES, "double(result.status) < history.figure * 3.0 && result.p95_ms > 100"),
+    (PAGES, "facts.anything.at.all == 3 && type(result.status) == int"),
+    (MIXED, "results.all(r, r.ok) && results[0].status == 200 && result.value.free[3].json > 1"),
+    (MIXED, "result.value == null || result.before[0] == 7"),
+    (PAGES, "result.status in [200, 404] && result.unjudged == []"),
+    (PAGES, "timestamp('2020-01-01T00:00:00Z').getFullYear() == 2020"),
+)
+
+
+@pytest.mark.parametrize(
+    ("tools", "text", "at", "message", "remedy"), WRONG, ids=[row[1][:30] for row in WRONG]
+)
+def test_what_no_answer_can_decide_is_refused(
+    tools: list[str], text: str, at: str, message: str, remedy: str
+) -> None:
+    (fault,) = check(text, tools, "bool")
+    assert message in fault.message
+    assert remedy in fault.remedy
+    assert text[fault.at :].startswith(at)
+
+
+@pytest.mark.parametrize(("tools", "text"), SOUND)
+def test_what_an_answer_can_decide_is_sound(tools: list[str], text: str) -> None:
+    assert not check(text, tools, "bool")
+
+
+@pytest.mark.parametrize(("text", "wants"), [("result.text", "number"), ("result.p95_ms", "bool")])
+def test_a_figure_is_a_number_and_an_expectation_is_not(text: str, wants: Wants) -> None:
+    assert check(text, PAGES, wants)
+    assert not check("result.p95_ms", PAGES, "number")
+
+
+def test_every_mistake_of_a_text_is_told_in_its_order() -> None:
+    found = check("reslt.ok || result.statu == 200 || results[4].ok", PAGES, "bool")
+    assert [fault.at for fault in found] == [0, 19, 35]
+
+
+def test_an_absent_header_can_be_asked_for() -> None:
+    bare = Values([{"headers": {}}])
+    assert holds('result.headers.get("etag", "none") == "none"', bare)
+    assert holds('!has(result.headers.etag) && !has(result.headers["etag"])', bare)
+    assert holds('result.headers.get("etag", "none") == "x"', Values([{"headers": {"etag": "x"}}]))
+    with pytest.raises(ExpectationError, match="no such member"):
+        holds('result.headers.etag == "x"', bare)
+
+
+def test_the_list_of_functions_is_the_library_s() -> None:
+    assert set(FUNCTIONS) == set(functions())
+    data = tomllib.loads((ROOT / "fleet/drivers/functions.toml").read_text("utf-8"))
+    assert set(MACROS) == set(data["macros"])

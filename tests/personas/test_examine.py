@@ -1,0 +1,124 @@
+"""All that is wrong with a persona file is said at once, the cause first, each with line and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleet.app.persona_sets import roster
+from fleet.drivers.expect_check import check
+from fleet.errors import PersonaError
+from fleet.personas.check import Surroundings
+from fleet.personas.load import load_persona
+from fleet.personas.placeholders import mistaken
+from fleet.runs.call.guest_protocol import bad_args
+from sandbox.tools import TOOLS
+
+AROUND = Surroundings(
+    frozenset({"guide", "page"}), lambda url: url.startswith("http://here.test/"), "here.test"
+)
+HEAD = """+++
+name = "qa-x"
+surface = "ux"
+tools = ["qa_fetch", "qa_compile"]
+
+"""
+PROBE = """[[probe]]
+id = "one"
+severity = "low"
+steps = [{ tool = "qa_fetch", args = { url = "{site}/" } }]
+expect = "result.status == 200"
+finding = "the page is missing"
+"""
+Place = tuple[int, int, str, str]
+
+
+def refused(folder: Path, text: str, around: Surroundings | None = AROUND) -> list[Place]:
+    """Line, column, key and message of every error."""
+    path = folder / "qa-x.md"
+    path.write_text(HEAD + text + "+++\nBody.\n", "utf-8")
+    with pytest.raises(PersonaError) as caught:
+        load_persona(
+            path,
+            tools=frozenset(TOOLS),
+            bad_args=lambda tool, args: bad_args(TOOLS[tool], args),
+            bad_expectation=check,
+            around=around,
+        )
+    found = (caught.value, *caught.value.others)
+    assert all(one.remedy for one in found)
+    return [(one.line, one.column, one.key, one.reason) for one in found]
+
+
+def test_one_file_says_all_that_is_wrong_with_it(tmp_path: Path) -> None:
+    text = PROBE.replace("severity", "severty") + PROBE.replace('"one"', '"two"').replace("200", '\\"ok\\"')
+    text = text.replace("{site}/", "{site}/1", 1)
+    text += PROBE.replace('"one"', '"three"').replace('"low"', '"lo"').replace("{site}/", "{site}/3")
+    text += PROBE.replace('"one"', '"four"').replace("{site}/", "{site}/4").replace(".status", ".statu")
+    found = refused(tmp_path, text)
+    assert [(line, column, key) for line, column, key, _ in found] == [
+        (8, 0, "probe[0].severty"),
+        (20, 0, "probe[2].severity"),
+        (16, 11, "probe[1].expect"),
+        (28, 18, "probe[3].expect"),
+    ]
+    assert found[0][3] == "unknown key; did you mean 'severity'?"
+
+
+def test_a_misspelt_key_has_no_second_complaint_as_a_missing_one(tmp_path: Path) -> None:
+    assert refused(tmp_path, PROBE.replace("expect", "expct")) == [
+        (10, 0, "probe[0].expct", "unknown key; did you mean 'expect'?")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "column", "message"),
+    [
+        ("{sit}/", 47, "no placeholder {sit}; did you mean 'site'?"),
+        ("{site}/a?{Run}", 56, "no placeholder {Run}"),
+        ("{target:giude}", 47, "no profile names a target 'giude'; did you mean 'guide'?"),
+        ("{target:Guide}", 47, "{target:Guide} names no role: a role is a-z, 0-9 and -"),
+        ("{tagret:guide}", 47, "no placeholder {tagret:guide}; did you mean 'target'?"),
+        ("{face:a_b}", 47, "{face:a_b} names no face: a name is a-z, 0-9 and -"),
+        ("http://there.test/", 47, "'there.test' is not a host of the platform"),
+    ],
+)
+def test_an_argument_that_points_nowhere(tmp_path: Path, url: str, column: int, message: str) -> None:
+    (found,) = refused(tmp_path, PROBE.replace("{site}/", url))
+    assert (found[0], found[1], found[2]) == (9, column, "probe[0].steps[0].args")
+    assert found[3].startswith(message)
+
+
+@pytest.mark.parametrize("url", ["{face:{name}}?q={run}", "{face:{target:page}}a", "http://here.test/{run}"])
+def test_placeholders_within_each_other_are_good(tmp_path: Path, url: str) -> None:
+    text = PROBE.replace("{site}/", url).replace("result.status", "result.statu")
+    assert [place[2] for place in refused(tmp_path, text)] == ["probe[0].expect"]
+
+
+@pytest.mark.parametrize("source", ["fn f(t: i32) -> i32 {t}", "enum E{}", '{"agent": 1}', "{same:word}"])
+def test_braces_of_a_source_are_its_own(source: str) -> None:
+    assert not list(mistaken(source, points=False))
+    assert list(mistaken("say {nmae}", points=False)) == [(4, "no placeholder {nmae}; did you mean 'name'?")]
+
+
+def test_a_note_and_a_control_have_their_own_place(tmp_path: Path) -> None:
+    text = PROBE + "control = 'result.p95 < 1.0'\nnote = { p95 = 'result.p95_ms', text = 'result.text' }\n"
+    assert [place[:3] for place in refused(tmp_path, text)] == [
+        (12, 19, "probe[0].control"),
+        (13, 41, "probe[0].note"),
+    ]
+
+
+def test_a_text_over_lines_has_line_and_column(tmp_path: Path) -> None:
+    text = PROBE.replace('"result.status == 200"', '"""\n  result.ok &&\n  \\"x\\" in result.secret"""')
+    assert refused(tmp_path, text)[0][:2] == (12, 19)
+
+
+def test_a_file_is_checked_like_a_folder(tmp_path: Path) -> None:
+    path = tmp_path / "qa-x.md"
+    path.write_text(HEAD + PROBE + "+++\nBody.\n", "utf-8")
+    assert list(roster(path)[0]) == ["qa-x"]
+    assert roster(path) == roster(tmp_path)
+    path.write_text("nothing", "utf-8")
+    assert [error.file for error in roster(path)[1]] == [str(path)]

@@ -1,0 +1,51 @@
+"""The reference of tools and persona files is generated, complete, and the one that is shipped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fleet.app.tool_reference import NAMES, markdown, reference, words
+from fleet.config import ROOT, schema
+from fleet.drivers.expect import VARIABLES
+from fleet.drivers.expect_check import check
+from fleet.personas.model import Persona
+from fleet.runs.call.guest_protocol import bad_args
+from sandbox.spec import ToolSpec
+from sandbox.tools import TOOLS
+
+SPECS = pytest.mark.parametrize("spec", TOOLS.values(), ids=list(TOOLS))
+
+
+def test_the_shipped_reference_is_the_generated_one() -> None:
+    """To write it anew: fleet tools --markdown > docs/reference/tools.md"""
+    assert (ROOT / "docs/reference/tools.md").read_text("utf-8") == markdown()
+
+
+def test_the_shipped_schema_is_the_generated_one() -> None:
+    """To write it anew: fleet personas schema > docs/reference/persona.schema.json"""
+    text = (ROOT / "docs/reference/persona.schema.json").read_text("utf-8")
+    assert text == json.dumps(schema(Persona), indent=2) + "\n"
+
+
+@SPECS
+def test_every_field_has_a_type_and_a_text(spec: ToolSpec) -> None:
+    one = reference(spec)
+    rows: list[dict[str, Any]] = [*one["args"], *one["result"]]
+    rows += [inner for row in rows for inner in row.get("fields", ())]
+    assert [row["name"] for row in rows if not row["says"] or not row["type"]] == []
+    late = [row["name"] for row in rows if row["name"].endswith("_ms") and row["unit"] != "ms"]
+    assert late == []
+
+
+@SPECS
+def test_every_example_is_good(spec: ToolSpec) -> None:
+    assert bad_args(spec, spec.example) is None
+    assert not check(spec.expects, [spec.name], "bool")
+
+
+def test_every_variable_of_an_expectation_is_explained() -> None:
+    assert set(NAMES) == set(VARIABLES)
+    assert all(text for rows in words().values() for text in rows.values())
