@@ -13,7 +13,7 @@ from fleet.app.persona_sets import load, roster
 from fleet.app.wiring import wired
 from fleet.chain.ports import Role
 from fleet.chain.rpc import Rpc
-from fleet.drivers.expect import ExpectationCache
+from fleet.drivers.expect_check import ExpectationCache
 from fleet.events.daemon_events import Feed
 from fleet.events.live import Hub
 from fleet.personas.load import LoadedPersona
@@ -24,7 +24,7 @@ from fleet.runs.janitor import Janitor
 from fleet.runs.queue import Queue
 from fleet.service.daemon import Daemon, see_through
 from fleet.service.follow import Followers
-from fleet.service.health import DaemonHealth
+from fleet.service.health import DaemonHealth, PersonaStanding
 from fleet.service.http_server import serve
 from fleet.service.ingress import Ingress
 from fleet.service.listeners import listeners
@@ -36,6 +36,7 @@ from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.readiness import Readiness
 from fleet.service.reread import open_secrets, reread
 from fleet.service.triggers import Side, Triggers
+from fleet.triage.run import TriageMemory
 
 
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
@@ -83,22 +84,24 @@ def make(
     )
     triggers = _triggers(world, rpc, queue, feed)
     readiness = Readiness(notifier, world.clock)
-    run = partial(see_through, world)
+    run = partial(see_through, world, TriageMemory())
     executor = Executor(world, personas, run, feed, ended=triggers.ended, beat=readiness.beat)
-    health = DaemonHealth(world, executor, personas, tally, readiness)
+    check = partial(load, bad_expectation=_compiled(options).check)
+    roll = PersonaWatcher(options.folder, personas, check, triggers, feed)
+    standing = PersonaStanding(personas, roll.refused, triggers.upcoming)
+    health = DaemonHealth(world, executor, standing, tally, readiness)
     if hub is not None:
         lines, followers = listeners(options.state, options.port), Followers(hub, options.state)
         doors = ways_in(world, queue, triggers, personas)
         pages = partial(serve, health, options.state, lines, doors, followers=followers)
         more = (*more, ("the health pages", pages))
-    check = partial(load, bad_expectation=_compiled(options).check)
     return Daemon(
         world=world,
         personas=personas,
         feed=feed,
         queue=queue,
         triggers=triggers,
-        roll=PersonaWatcher(options.folder, personas, check, triggers, feed),
+        roll=roll,
         executor=executor,
         janitor=Janitor(world, executor, feed, ended=triggers.ended),
         health=health,

@@ -5,24 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from fleet.config import ROOT
-from fleet.drivers.expect import check as check_expectation
+from fleet.config import ROOT, Platform, parse, read_text
+from fleet.config.files import config_dirs
+from fleet.drivers.expect_check import check as check_expectation
 from fleet.errors import PersonaError, UsageError
-from fleet.personas.check import BadExpectation
+from fleet.gate.scope import Scope
+from fleet.personas.check import BadExpectation, Surroundings
 from fleet.personas.load import LoadedPersona, load_all, load_persona
 from fleet.runs.call.guest_protocol import bad_args
+from sandbox.contract import VIEWS
 from sandbox.tools import TOOLS
 
 FOLDER = ROOT / "personas"
 
 
 def roster(
-    folder: Path = FOLDER, *, bad_expectation: BadExpectation = check_expectation
+    folder: Path = FOLDER,
+    *,
+    bad_expectation: BadExpectation = check_expectation,
+    around: Surroundings | None = None,
 ) -> tuple[dict[str, LoadedPersona], list[PersonaError]]:
-    """Every valid persona by name, and the error of each bad file; a bad file affects no other."""
+    """Every valid persona of a folder or a file by name, and the error of each bad file."""
+    if folder.is_file():
+        try:
+            single = load(folder, bad_expectation=bad_expectation, around=around)
+        except PersonaError as error:
+            return {}, [error]
+        return {single.persona.name: single}, []
     found, errors = load_all(
         folder,
+        around=around,
         tools=frozenset(TOOLS),
         bad_args=_bad_args,
         bad_expectation=bad_expectation,
@@ -30,9 +44,27 @@ def roster(
     return {persona.persona.name: persona for persona in found}, errors
 
 
-def load(path: Path, *, bad_expectation: BadExpectation = check_expectation) -> LoadedPersona:
+def load(
+    path: Path, *, bad_expectation: BadExpectation = check_expectation, around: Surroundings | None = None
+) -> LoadedPersona:
     """Load one persona file; raises PersonaError."""
-    return load_persona(path, tools=frozenset(TOOLS), bad_args=_bad_args, bad_expectation=bad_expectation)
+    return load_persona(
+        path,
+        tools=frozenset(TOOLS),
+        bad_args=_bad_args,
+        bad_expectation=bad_expectation,
+        around=around,
+    )
+
+
+def surroundings(platform: Platform) -> Surroundings:
+    """What a persona may point at on this platform; a role of any shipped profile is a known one."""
+    scope, web = Scope.of(platform, VIEWS), platform.web
+    files = [file for folder in config_dirs() for file in sorted((folder / "platforms").glob("*.toml"))]
+    profiles = [platform, *(parse(Platform, read_text(file), file=str(file)) for file in files)]
+    roles = {role for profile in profiles for role in profile.targets}
+    hosts = {urlsplit(url).netloc for url in (web.site, web.proxy, web.face) if url}
+    return Surroundings(frozenset(roles), scope.has_url, ", ".join(sorted({*hosts, *web.hosts})))
 
 
 def one(name: str) -> LoadedPersona:

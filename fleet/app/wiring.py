@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from fleet.app.bootstrap import SPOOL, Bootstrap, fenced
-from fleet.app.journal import at_work
+from fleet.app.work_journal import at_work
 from fleet.broker.broker import EgressPolicy
-from fleet.chain.feedback import FeedbackLog
 from fleet.chain.keys import load_key
+from fleet.chain.log_choice import log_of
+from fleet.chain.muted import MutedLog
 from fleet.chain.names import Names
 from fleet.chain.never import NeverList
 from fleet.chain.own_entries import OwnEntries
@@ -61,16 +62,17 @@ async def open_world(
     watch: tuple[Reader, ...] = (),
     alone: bool = False,
     patient: bool = False,
+    posts: bool = True,
 ) -> AsyncIterator[FleetContext]:
     """Open everything that a run needs, in order: configuration, target, journal, jail.
 
     Holds the state directory's lock. `alone`: the journal is a file there, regardless of configuration.
-    `patient`: leave a silent node to the run, which can detect an outage. Raises
-    ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
+    `patient`: leave a silent node to the run, which can detect an outage. `posts`: without it, nothing is
+    written to the log. Raises ConfigError, UsageError, Unreachable, WrongTarget, JailError, TryAgain.
     """
     async with (
         fenced(state, platform) as fence,
-        wired(fence, personas=personas, watch=watch, alone=alone, patient=patient) as world,
+        wired(fence, personas=personas, watch=watch, alone=alone, patient=patient, posts=posts) as world,
     ):
         yield world
 
@@ -84,6 +86,7 @@ async def wired(
     clock: Clock | None = None,
     alone: bool = False,
     patient: bool = False,
+    posts: bool = True,
 ) -> AsyncIterator[FleetContext]:
     """Wire the rest of a world; waits for the jail's self-check."""
     state, config, profile = fence.state, fence.config, fence.platform
@@ -111,6 +114,8 @@ async def wired(
         redactor = _redactor(keys, config, state)
         sinks = {} if alone else config.sinks
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
+        limits = fences(state, never, profile)
+        side = _chain_side(rpc, profile, keys, journal, limits, config.trusted, state)
         tried = partial(why_not_started, fence.shown, profile.compiler.program, state / SPOOL)
         yield FleetContext(
             state=state,
@@ -121,7 +126,7 @@ async def wired(
             source=source,
             jail=fence.jail,
             tier=tier,
-            chain=_chain_side(rpc, profile, keys, journal, fences(state, never, profile), config.trusted),
+            chain=side if posts else replace(side, log=MutedLog(side.log)),
             redactor=redactor,
             clock=clock,
             egress=partial(
@@ -150,6 +155,7 @@ def _chain_side(
     journal: Journal,
     limits: SigningLimits,
     trusted: Iterable[str],
+    state: Path,
 ) -> ChainSide:
     chain = profile.chain
     signer = Signer(rpc, chain, JournalledTx(journal), keys=keys, fences=limits)
@@ -157,7 +163,7 @@ def _chain_side(
         signer=signer,
         sponsor=Sponsor(rpc, signer),
         names=Names(rpc, chain.diamond),
-        log=FeedbackLog(rpc, chain.diamond, profile.gas, signer, confirmations=chain.confirmations),
+        log=log_of(profile, state, rpc, signer),
         identity=signer.address(Role.IDENTITY),
         own=OwnEntries(frozenset({signer.address(Role.IDENTITY).lower(), *map(str.lower, trusted)})),
     )

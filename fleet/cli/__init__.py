@@ -7,12 +7,15 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from fleet import __version__
 from fleet.errors import FleetError
 from fleet.text import clean
 
@@ -27,16 +30,21 @@ COMMANDS = {
     "status": "Show what the fleet may do and what it did last.",
     "runs": "List, show, follow, replay, cancel or prune runs.",
     "hook": "List webhooks, create a secret, send a delivery.",
+    "notify": "Test notifications; silence an event for a while.",
+    "backup": "Write a backup of the state directory.",
+    "restore": "Check a backup, or restore the state directory from it.",
     "personas": "List, check, scaffold or publish personas.",
+    "tools": "Show what a probe may call, and what it answers.",
     "fuzz": "Search one compiler or decoder for inputs that break it.",
     "worklist": "Show the ranked worklist.",
-    "findings": "Show findings and their evidence; adopt or dismiss a claim.",
+    "findings": "Show findings and their evidence; decide about items; adopt a claim.",
     "log": "Read the on-chain feedback log.",
     "devnet": "Start, stop or describe the bundled local chain and platform.",
     "doctor": "Check this machine: jail, compiler, target, keys, personas, state.",
     "config": "Check the configuration.",
     "platform": "Look at what a platform offers, and what can run there.",
     "service": "Write, remove or show the systemd unit.",
+    "man": "Print the manual page, for `man -l -`.",
     "version": "Print the version.",
 }
 """Name and summary of each command; `fleet/cli/<name>.py` holds its `app`."""
@@ -57,9 +65,23 @@ class _LazyCommand(TyperCommand):
     """A command whose module is imported when it is called: `--help` stays fast."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return self.loaded().make_context(info_name, args, parent=parent, **extra)
+
+    def loaded(self) -> Any:
+        """The command itself, with its examples."""
         with at_once():
             module = import_module(f"fleet.cli.{str(self.name).replace('-', '_')}")
-        return typer.main.get_command(module.app).make_context(info_name, args, parent=parent, **extra)
+        command = typer.main.get_command(module.app)
+        if lines := examples().get(str(self.name)):
+            command.epilog = "\b\nExamples:\n" + "\n".join(f"  {one}" for one in lines)
+        return command
+
+
+@cache
+def examples() -> dict[str, list[str]]:
+    """Lines for the help of commands, by name."""
+    found: dict[str, list[str]] = json.loads((Path(__file__).parent / "examples.json").read_text("utf-8"))
+    return found
 
 
 class _Group(TyperGroup):
@@ -69,12 +91,27 @@ class _Group(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, name="fleet"
+    cls=_Group,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    name="fleet",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"fleet {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
     """An autonomous QA fleet: every finding proven, every action bounded, every crash survivable."""
 
 

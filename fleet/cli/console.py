@@ -21,6 +21,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 
 Value = TypeVar("Value")
+_LEAST = 8
+"""Columns that a cell which is cut to fit keeps."""
 
 
 def make_app(*, group: bool = False) -> typer.Typer:
@@ -55,8 +57,12 @@ def note(message: str) -> None:
     print(clean(message), file=sys.stderr, flush=True)
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "nothing") -> None:
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "nothing", one_line: str = ""
+) -> None:
     """A table on a terminal, tab-separated lines in a pipe. Cells are cleaned; markup is never interpreted.
+
+    With `one_line` each row is one line of the terminal: the column of that name is cut to fit.
 
     Piped output may end in a spreadsheet, so there a cell that would be a formula gets a `'` prefix.
     """
@@ -69,16 +75,27 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
         for row in [list(headers), *cells]:
             print("\t".join(row))
         return
+    from rich.cells import cell_len
     from rich.console import Console  # 50 ms that a service and a pipe do not need
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        grid.add_column(header, overflow="fold")
+    widths = [
+        max(cell_len(header), *(cell_len(row[at]) for row in cells)) for at, header in enumerate(headers)
+    ]
+    for header, width in zip(headers, widths, strict=True):
+        if not one_line:
+            grid.add_column(header, overflow="fold")
+        elif header == one_line:
+            left = console.width - (sum(widths) - width) - 2 * (len(widths) - 1)
+            grid.add_column(header, overflow="ellipsis", no_wrap=True, width=max(_LEAST, min(width, left)))
+        else:
+            grid.add_column(header, overflow="ellipsis", no_wrap=True, width=width)
     for row in cells:
         grid.add_row(*(Text(cell) for cell in row))
-    Console().print(grid)
+    console.print(grid)
 
 
 def _cell(value: object, piped: bool) -> str:

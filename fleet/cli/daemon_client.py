@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from anyio.from_thread import start_blocking_portal
 
 from fleet.app.lock import holder
 from fleet.errors import FleetError, Refused, TryAgain, UsageError
-from fleet.http_client import HttpFailure, open_client, post
+from fleet.http_client import HttpFailure, get, open_client, post
 from fleet.service.listeners import SOCKET
 
 PATIENCE_S = 30.0
+PAGE_S = 3.0
+"""Most seconds for a page: more than the daemon waits for its chain."""
 LARGEST = 1 << 20
 """Largest response body, in bytes."""
 _ERRORS: Mapping[int, type[FleetError]] = {400: UsageError, 404: UsageError, 409: UsageError, 413: UsageError}
@@ -47,21 +50,41 @@ def daemon_of(state: Path) -> int:
 
 def ask(state: Path, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> DaemonReply:
     """POST to the daemon; TryAgain when none is running, or it is starting or stopping."""
-    folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    # through the folder's descriptor: a socket address has no room for a longer path
-    line = f"/proc/self/fd/{folder}/{SOCKET}"
     try:
-        with start_blocking_portal() as portal:
+        with _line(state) as line, start_blocking_portal() as portal:
             status, data = portal.call(_post, line, f"http://fleet{path}", body, headers or {})
     except (HttpFailure, TimeoutError) as failure:
         raise TryAgain(f"no daemon answers in {state}", remedy="fleet up") from failure
+    return DaemonReply(status, _object(data))
+
+
+async def page(state: Path, path: str) -> dict[str, Any]:
+    """A health page as JSON, whatever its status; {} when no daemon answers in time."""
+    url = f"http://fleet{path}"
+    try:
+        with _line(state) as line, anyio.fail_after(PAGE_S):
+            async with open_client(url, socket=line) as client:
+                return _object((await get(client, url, limit=LARGEST))[2])
+    except (HttpFailure, TimeoutError):
+        return {}
+
+
+@contextmanager
+def _line(state: Path) -> Iterator[str]:
+    """The socket's path through the folder's descriptor: an address has no room for a longer one."""
+    folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{SOCKET}"
     finally:
         os.close(folder)
+
+
+def _object(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except ValueError:
-        found = {}
-    return DaemonReply(status, found if isinstance(found, dict) else {})
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 async def _post(line: str, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:

@@ -9,7 +9,7 @@ import typer
 from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
-from fleet.gate.dial import DIAL, read_dial, read_note, write_dial
+from fleet.gate.dial import DIAL, read_dial, set_by, write_dial
 from fleet.gate.model import Rung
 from fleet.text import clean
 
@@ -48,7 +48,7 @@ def dial(
 def show() -> dict[str, Any]:
     """The dial as everything else reads it: `rung, trusted, who, when, why`."""
     folder = state()
-    reading, said = read_dial(folder / DIAL), read_note(folder)
+    reading, said = read_dial(folder / DIAL), set_by(folder)
     return {
         "rung": str(reading.rung),
         "trusted": reading.trusted,

@@ -12,6 +12,7 @@ import anyio
 import typer
 
 from fleet.app.journal import known_journal
+from fleet.cli import run_list
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
 from fleet.cli.follow import tail
 from fleet.cli.timeline import used, words
@@ -34,17 +35,18 @@ def _group() -> None:
 
 @app.command("list")
 def list_runs(
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most N runs.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Look at the latest N runs.")] = 20,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show routine runs too: nothing found, nothing wrong.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the latest runs, newest first."""
-    rows = run(lambda: _list(limit))
-    columns = ("run_id", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
-    put(
-        rows,
-        as_json=as_json,
-        text=lambda: table(columns, ([row[c] for c in columns] for row in rows), empty="no runs yet"),
-    )
+    """List the latest runs, newest first, with findings, coverage and cost.
+
+    `looked` counts the probes that a run looked at, of those that apply. --json has all runs, with `routine`.
+    """
+    rows = run(lambda: run_list.read(state(), limit))
+    put(rows, as_json=as_json, text=lambda: run_list.show(rows, everything=everything))
 
 
 @app.command()
@@ -137,11 +139,6 @@ def _print_pruned(data: dict[str, Any]) -> None:
         table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows))
     words = "would be removed" if data["dry_run"] else "removed"
     print(f"{len(rows)} runs {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
-
-
-async def _list(limit: int) -> list[dict[str, Any]]:
-    async with await _journal() as journal:
-        return [asdict(row) for row in await journal.runs(limit)]
 
 
 async def _show(run_id: str) -> dict[str, Any]:

@@ -1,97 +1,165 @@
-"""`fleet status`: what the fleet may do and what it did last."""
+"""`fleet status`: the morning page. What the fleet may do, what is new, what is broken, what it cost."""
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Annotated, Any
+
+import typer
 
 from fleet.app.journal import known_journal
 from fleet.app.lock import holder
-from fleet.cli.console import Json, make_app, put, run, state, table
+from fleet.cli import status_journal
+from fleet.cli.console import Json, make_app, note, put, run, state
+from fleet.cli.daemon_client import daemon_of, page
 from fleet.cli.dial import show as show_dial
-from fleet.cli.outages import line_of, open_outages
+from fleet.cli.fresh_worklist import written
+from fleet.cli.status_page import PageLine, wrong
+from fleet.cli.status_page import page as lines_of
+from fleet.clock import iso
 from fleet.config import ROOT, FleetConfig, load_fleet
 from fleet.disk_reserve import laid
-from fleet.gate.budget import Unit, day_limits, left_today
+from fleet.errors import ConfigError
+from fleet.gate.budget import day_limits
 from fleet.gate.stop import stopped
-from fleet.personas.load import load_all
+from fleet.personas.load import LoadedPersona, load_all
+from fleet.service.health_platform import UNKNOWN
 from fleet.store.location import shown, store_place
-from fleet.store.tables.units import FLEET, number, word
+from fleet.store.tables.units import FLEET
 from fleet.text import clean
+from fleet.triage.outputs.digest import daily_digest
+from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
+from fleet.triage.outputs.selection import DAY, moment
 from sandbox.tools import TOOLS
 
 app = make_app()
 FOLDER = ROOT / "personas"
+EVERY_S = 2.0
+"""Pause between two pages of `--watch`."""
+PLAIN = 10_000
+"""Columns and lines where the output is not a terminal."""
+_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H\x1b[2J", "\x1b[K", "\x1b[J"
 
 
 @app.command()
-def status(as_json: Json = False) -> None:
-    """Show what the fleet may do and what it did last."""
-    data = run(gather)
-    put(data, as_json=as_json, text=lambda: _print(data))
+def status(
+    since: Annotated[
+        str, typer.Option(metavar="WHEN", help="News since: 6h, 1d, 2w, a date or an ISO time.")
+    ] = DAY,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show on one screen what the fleet may do, what is new, what is broken and what it cost today.
+
+    The fields of --json are in docs/reference/status.md; with --watch it is one document a line.
+    """
+    if not watch:
+        _show(since, as_json=as_json)
+        return
+    with suppress(KeyboardInterrupt):
+        begin = _HOME if sys.stdout.isatty() and not as_json else ""
+        while True:
+            _show(since, as_json=as_json, begin=begin)
+            time.sleep(EVERY_S)
 
 
-async def gather() -> dict[str, Any]:
-    """Dial, STOP, the latest runs and the findings by state."""
+def _show(since: str, *, as_json: bool, begin: str = "") -> None:
+    data = run(lambda: gather(moment(since, datetime.now(UTC))))
+    put(data, as_json=as_json, text=lambda: _print(data, begin))
+    sys.stdout.flush()
+
+
+async def gather(since: str) -> dict[str, Any]:
+    """The content of the page; `since` (ISO) is where its news begin. Shape: docs/reference/status.md."""
     folder, config = state(), load_fleet()
     pause = stopped(folder)
+    daemon = holder(folder)
+    live = await page(folder, "/readyz") if daemon_of(folder) else {}
+    good, refused = _personas(live)
+    document = _worklist(folder)
     data: dict[str, Any] = {
+        "at": iso(datetime.now(UTC)),
+        "since": since,
         "dial": show_dial(),
         "stop": clean(pause.why) if pause else "",
         "platform": config.platform,
+        "reachable": asdict(UNKNOWN),
         "journal": shown(store_place(config.store, folder)),
         "state": str(folder),
-        "daemon": holder(folder),
-        "degraded": "",
-        "waiting": {},
-        "left_today": {},
-        "runs": [],
-        "skips": [],
-        "findings": {},
-        "outages": [],
+        "daemon": daemon,
+        "degraded": "the disk is full: no new run starts" if daemon and not laid(folder) else "",
+        "personas": {"loaded": live.get("personas", len(good)), "refused": refused, "failing": []},
+        "next": [
+            {"persona": name, "at": at}
+            for at, name in sorted((at, name) for name, at in live.get("next", {}).items())
+        ],
+        "log": {"entries": None, "read": 0, "behind": False},
+        "worklist": asdict(document.as_of),
+        "digest": _digest(document, since),
     }
-    if data["daemon"] and not laid(folder):
-        data["degraded"] = "the disk is full: no new run starts"
+    data |= status_journal.EMPTY
     if (known := await known_journal(folder)) is not None:
         async with known as journal:
-            data["waiting"] = await journal.waiting(data["platform"])
-            data["left_today"] = await left_today(journal, _days(config))
-            data["skips"] = [asdict(row) for row in await journal.skips(limit=5)]
-            data["outages"] = await open_outages(journal)
-            data["runs"] = [asdict(row) for row in await journal.runs(limit=10)]
-            for row in await journal.findings():
-                data["findings"][row.state] = data["findings"].get(row.state, 0) + 1
+            data |= await status_journal.read(journal, data["platform"], since, _days(config, good), good)
+    data["personas"]["failing"] = data.pop("failing")
+    if live:
+        data["log"] = _log(live, data["runs"])
+    data["wrong"] = [clean(why, 300) for why in wrong(data)]
     return data
 
 
-def _days(config: FleetConfig) -> dict[str, dict[Unit, int]]:
-    """What is left of today's budget: "" for the fleet, then every persona with a daily limit."""
-    good, _ = load_all(FOLDER, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda _: None)
+def _personas(live: Mapping[str, Any]) -> tuple[list[LoadedPersona], list[dict[str, str]]]:
+    """The valid files of the folder, and what is refused: as the daemon sees its own folder if it runs."""
+    good, errors = load_all(FOLDER, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
+    if live:
+        refused = live.get("refused", {}).items()
+    else:
+        refused = ((Path(error.file).stem, str(error)) for error in errors)
+    return good, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
+
+
+def _worklist(folder: Path) -> WorklistDocument:
+    try:
+        return written(folder) or WorklistDocument()
+    except ConfigError as error:
+        note(f"{error}; {error.remedy}")
+        return WorklistDocument()
+
+
+def _digest(document: WorklistDocument, since: str) -> dict[str, Any]:
+    made = daily_digest((*document.items, *document.closed), WorklistHeader(as_of=document.as_of), since)
+    return {name: value for name, value in asdict(made).items() if name not in ("since", "as_of")}
+
+
+def _days(config: FleetConfig, good: Collection[LoadedPersona]) -> dict[str, dict[Any, int]]:
+    """Limits of a day: "" for the fleet, then every persona with a daily limit."""
     days = {one.persona.name: day_limits(one.persona.budget.day) for one in good if one.persona.budget}
     return {FLEET: day_limits(config.budget)} | {name: limits for name, limits in days.items() if limits}
 
 
-def _print(data: dict[str, Any]) -> None:
-    dial = data["dial"]
-    by = f" by {dial['who']} at {dial['when']}" if dial["who"] else ""
-    print(f"dial      {dial['rung']}{by}  {dial['why']}".rstrip())
-    print(f"stop      {data['stop'] or 'no'}")
-    print(f"platform  {data['platform']}")
-    print(f"journal   {data['journal']}")
-    print(f"daemon    {'pid ' + str(data['daemon']) if data['daemon'] else 'not running'}")
-    if data["degraded"]:
-        print(f"degraded  {data['degraded']}")
-    for outage in data["outages"]:
-        print(f"outage    {line_of(outage)}")
-    if data["waiting"]:
-        print("waiting   " + ", ".join(f"{count} {name}" for name, count in sorted(data["waiting"].items())))
-    for owner, units in data["left_today"].items():
-        left = ", ".join(f"{number(unit, count)} {word(unit)}" for unit, count in units.items())
-        print(f"today     {owner or 'the fleet'} has {left or 'no limit'} left")
-    counts = ", ".join(f"{count} {state}" for state, count in sorted(data["findings"].items()))
-    print(f"findings  {counts or 'none'}")
-    columns = ("run_id", "persona", "state", "outcome", "started", "detail")
-    table(columns, ([row[c] for c in columns] for row in data["runs"]), empty="no runs yet")
-    if data["skips"]:
-        print()
-        table(("skipped", "at", "reason"), ([row["key"], row["at"], row["reason"]] for row in data["skips"]))
+def _log(live: Mapping[str, Any], runs: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+    """How far triage is behind the log; not `behind` while a run of it is on its way."""
+    log = live.get("log", {})
+    entries, read = log.get("entries"), log.get("read", 0)
+    at_it = any(row["persona"] == "qa-triage" and row["state"] != "ended" for row in runs)
+    return {"entries": entries, "read": read, "behind": entries is None or (entries > read and not at_it)}
+
+
+def _print(data: Mapping[str, Any], begin: str) -> None:
+    terminal = sys.stdout.isatty()
+    size = get_terminal_size() if terminal else os.terminal_size((PLAIN, PLAIN))
+    coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    lines = lines_of(data, width=size.columns, height=max(size.lines - 1, 1))
+    print(begin + "\n".join(_shown(one, coloured) for one in lines))
+
+
+def _shown(one: PageLine, coloured: bool) -> str:
+    return typer.style(one.text, fg="red") if one.bad and coloured else one.text

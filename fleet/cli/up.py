@@ -49,7 +49,11 @@ def up(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Run every persona when it is due. SIGTERM drains, SIGHUP reloads the configuration."""
+    """Run every persona when it is due. SIGTERM or Ctrl-C drains, SIGHUP reloads the configuration.
+
+    The first one gives runs in flight their grace, then exits 0; a second one, a second later, ends at once
+    with 143 or 130, and the next start settles. Ctrl-C before the service is ready exits 130.
+    """
     if not personas.is_dir():
         raise UsageError(f"{personas}: not a folder", remedy="name a folder of persona files")
     if dry_run:

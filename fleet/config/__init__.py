@@ -9,6 +9,7 @@ from fleet.config.files import (
     hook_files,
     key_file,
     model_key_file,
+    notify_files,
     sink_file,
     state_dir,
 )
@@ -28,10 +29,12 @@ from fleet.config.fleet import (
 )
 from fleet.config.live import LiveConfig, Reloaded
 from fleet.config.load import load_fleet, load_platform, overrides, parse, read_text, schema
+from fleet.config.notify import EVENTS, NoticeEvent, NotifySection
 from fleet.config.platform import ChainSection, GasSection, Platform, WebSection
 from fleet.config.section import Section
 
 __all__ = [
+    "EVENTS",
     "ROOT",
     "ChainSection",
     "Count",
@@ -43,6 +46,8 @@ __all__ = [
     "KeepSection",
     "LiveConfig",
     "ModelSection",
+    "NoticeEvent",
+    "NotifySection",
     "OtelSection",
     "Platform",
     "PricesSection",
@@ -58,6 +63,7 @@ __all__ = [
     "load_fleet",
     "load_platform",
     "model_key_file",
+    "notify_files",
     "overrides",
     "parse",
     "read_text",

@@ -59,6 +59,12 @@ def sink_file(config: FleetConfig, name: str, state: Path) -> Path:
     return _secret_file(config.sinks[name].secret_file, f"sink.{name}", state)
 
 
+def notify_files(config: FleetConfig, state: Path) -> tuple[Path, Path]:
+    """The file of URLs that are notified, and the secret file of the webhook; neither need exist."""
+    urls = _secret_file(config.notify.urls_file, "notify", state)
+    return urls, _secret_file(config.notify.secret_file, "notify-webhook", state)
+
+
 def _secret_file(configured: str, word: str, state: Path) -> Path:
     credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / word
     if not configured and credential.exists():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from decimal import Decimal
-from ipaddress import ip_address
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
-from fleet.config.section import Address, HttpUrl, Section
+from fleet.config.notify import NotifySection
+from fleet.config.section import Address, HttpUrl, Section, in_the_clear
 
 
 def _money(value: Any) -> Any:
@@ -88,20 +88,20 @@ class HookSection(Section):
     """The previous secret, also accepted while senders change to the new one."""
 
 
+class TriageSection(Section):
+    """What triage writes to the log, and how often."""
+
+    seen_every: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[hd]$")] = "7d"
+    """How often an item that is still seen gets a small record of its figures on the log, at most: `12h`,
+    `7d`. A worklist made from the log alone has these figures."""
+
+    def period(self) -> timedelta:
+        """`seen_every` as a length of time."""
+        count = int(self.seen_every[:-1])
+        return timedelta(days=count) if self.seen_every.endswith("d") else timedelta(hours=count)
+
+
 HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,47}$")]
-
-
-def _in_the_clear(url: str) -> str:
-    if url.startswith("http://") and not _is_loopback(urlsplit(url).hostname or ""):
-        raise ValueError("plain http to another machine: use https")
-    return url
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 Delivered = Literal["text", "reasoning", "tool_request", "tool_response", "finding"]
@@ -121,7 +121,7 @@ class SinkSection(Section):
     kinds: tuple[Delivered, ...] = get_args(Delivered)
     """Kinds of deliveries to send; the end of a run is always sent, and with `[]` nothing else."""
 
-    _clear = field_validator("url")(_in_the_clear)
+    _clear = field_validator("url")(in_the_clear)
 
 
 def _price(value: Any) -> Any:
@@ -173,7 +173,7 @@ class ModelSection(Section):
     prices: PricesSection | None = None
     """Prices; without them a persona with a budget in dollars is refused."""
 
-    _clear = field_validator("base_url")(_in_the_clear)
+    _clear = field_validator("base_url")(in_the_clear)
 
 
 class OtelSection(Section):
@@ -220,10 +220,14 @@ class FleetConfig(Section):
     """Limits of all runs together on one day."""
     keep: KeepSection = KeepSection()
     """How long ended runs are kept."""
+    triage: TriageSection = TriageSection()
+    """How triage keeps the log up to date."""
     hooks: dict[HookName, HookSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Webhooks by name: a persona uses one by `on = "hook:<name>"`."""
     sinks: dict[HookName, SinkSection] = Field({}, json_schema_extra={"additionalProperties": False})
     """Sinks by name: receivers of every run's events."""
+    notify: NotifySection = NotifySection()
+    """Who is notified of what, and when."""
     otel: OtelSection = OtelSection()
     """OpenTelemetry collector for spans."""
     model: ModelSection | None = None

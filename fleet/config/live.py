@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fleet.config.fleet import FleetConfig
 
-LIVE_KEYS = ("concurrency", "trusted", "never", "budget", "hooks", "keep")
+LIVE_KEYS = ("concurrency", "trusted", "never", "budget", "hooks", "keep", "notify")
 """What takes effect at once, `never` and `budget` at the next signature of runs in flight too; the rest waits
 for a restart."""
 

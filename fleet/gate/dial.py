@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import pwd
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fleet.clock import Clock, iso
@@ -17,6 +20,7 @@ from fleet.gate.model import Rung
 
 DIAL = "autonomy"
 NOTE = "autonomy.json"
+BY_HAND = "by hand"
 MAX_BYTES = 64
 _WORDS = {word: rung for rung in Rung for word in (rung.encode(), rung.encode() + b"\n")}
 
@@ -62,16 +66,40 @@ def read_dial(path: Path) -> DialReading:
 
 
 def read_note(state: Path) -> DialNote | None:
-    """Who set the dial, if the note is intact and agrees with the dial; else None."""
+    """Who set the dial by command, if the note is intact and agrees with the dial; else None.
+
+    The file's time must be that of the note: a word written by hand inherits no reason, even if it is the
+    same word.
+    """
     dial = read_dial(state / DIAL)
     try:
         note = DialNote(**json.loads(_read_own(state / NOTE, 4096)))
     except (_Distrust, ValueError, TypeError, RecursionError):
         return None
     honest = (
-        dial.trusted and note.rung == dial.rung and all(isinstance(v, str) for v in asdict(note).values())
+        dial.trusted
+        and note.rung == dial.rung
+        and all(isinstance(v, str) for v in asdict(note).values())
+        and _is_of(state / DIAL, _seconds(note.when))
     )
     return note if honest else None
+
+
+def set_by(state: Path) -> DialNote | None:
+    """Who set the dial, when and why: by the note, else by the file's owner and time, `by hand`.
+
+    None without a file.
+    """
+    if (note := read_note(state)) is not None:
+        return note
+    try:
+        found = os.lstat(state / DIAL)
+    except (OSError, ValueError):
+        return None
+    reading = read_dial(state / DIAL)
+    why = f"{BY_HAND}: {reading.why}" if reading.why else BY_HAND
+    when = iso(datetime.fromtimestamp(found.st_mtime, UTC))
+    return DialNote(rung=reading.rung.value, who=_owner(found.st_uid), when=when, why=why)
 
 
 def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock) -> DialNote:
@@ -80,17 +108,41 @@ def write_dial(state: Path, rung: Rung, reason: str, who: str, clock: Clock) -> 
     ConfigError when the state directory cannot be written. A crash in between leaves the old word
     with a note that disagrees and is not shown.
     """
-    note = DialNote(rung=rung.value, who=who, when=iso(clock.now()), why=reason)
+    now = iso(clock.now())
+    note = DialNote(rung=rung.value, who=who, when=now, why=reason)
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomic(state / NOTE, json.dumps(asdict(note)).encode() + b"\n")
-        write_atomic(state / DIAL, rung.value.encode() + b"\n")
+        write_atomic(state / DIAL, rung.value.encode() + b"\n", changed=_seconds(now))
     except OSError as error:
         raise ConfigError(
             f"{state / DIAL}: cannot be written: {error.strerror}",
             remedy="make the state directory writable, and move away what blocks the file's path",
         ) from None
     return note
+
+
+def _seconds(when: str) -> int | None:
+    """Unix seconds of an ISO time; None for anything else."""
+    try:
+        return int(datetime.fromisoformat(when).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _is_of(path: Path, seconds: int | None) -> bool:
+    """Whether a file was last changed at this whole second, as only `write_dial` leaves it."""
+    try:
+        return seconds is not None and os.lstat(path).st_mtime_ns == seconds * 10**9
+    except OSError:
+        return False
+
+
+def _owner(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 _OPEN_ERRORS = {

@@ -102,6 +102,7 @@ def _start(
             stdout=stdout,
             stderr=stderr,
             close_fds=True,
+            process_group=0,  # Ctrl-C is for the fleet, which drains: a run in flight needs its jails
             pass_fds=[fd for fd in (*plumbing.theirs, *shape.shared) if fd not in standard],
             user=shape.drop_to,
             group=shape.drop_to,

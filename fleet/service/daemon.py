@@ -26,7 +26,8 @@ from fleet.events.daemon_events import (
     Feed,
     RunUnsettled,
 )
-from fleet.gate.dial import DIAL, read_dial, read_note
+from fleet.gate.budget import day_limits
+from fleet.gate.dial import DIAL, read_dial, set_by
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
@@ -36,6 +37,8 @@ from fleet.runs.lifecycle import SETTLE_S, execute, forget_unbegun
 from fleet.runs.queue import TRIAGE, Queue
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
+from fleet.service.notices.receivers import receivers_of
+from fleet.service.notices.watch import HostNews, NoticeWatch
 from fleet.service.notify import Notifier
 from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.readiness import Readiness
@@ -44,6 +47,8 @@ from fleet.service.second_chance import SecondChance
 from fleet.service.supervise import ENDING, handle_signals, side
 from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
+from fleet.store.tables.units import FLEET
+from fleet.triage.run import TriageMemory
 from fleet.triage.triage_pass import pass_in_words
 
 LEAVE_S = services.SETTLE_S + SETTLE_S
@@ -51,6 +56,8 @@ LEAVE_S = services.SETTLE_S + SETTLE_S
 
 `TimeoutStopSec` of the unit must exceed this plus the default grace."""
 WEATHER_S = 1.0
+HUNG_S = 120.0
+"""Seconds without a turn of the work loop after which the daemon is said to be degraded."""
 
 _LOG = logging.getLogger("fleet.service")
 
@@ -128,6 +135,7 @@ class Daemon:
         """Run triggers, folder watch, janitor and keeper until the daemon drains."""
         keeper = FolderRetention(self.world, self.feed)
         again = SecondChance(self.world.journal, self.queue, self.world.clock, self.world.platform.name)
+        notices = self._notices()
         with self._firing:
             async with anyio.create_task_group() as tasks:
                 for name, run in self.triggers.sides:
@@ -136,6 +144,31 @@ class Daemon:
                 tasks.start_soon(side, "the janitor", self.janitor.run)
                 tasks.start_soon(side, "the keeper", keeper.run)
                 tasks.start_soon(side, "the next chance", again.run)
+                tasks.start_soon(side, "notifications", notices.run)
+
+    def _notices(self) -> NoticeWatch:
+        world = self.world
+        receivers = partial(receivers_of, state=world.state)
+        return NoticeWatch(
+            world.journal,
+            world.platform.name,
+            world.redactor,
+            world.clock,
+            config=world.live,
+            news=self._news,
+            receivers=receivers,
+        )
+
+    def _news(self) -> HostNews:
+        budgets = {name: one.persona.budget for name, one in self.personas.items()}
+        days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
+        hung = "the work loop has stopped" if self.readiness.beat_age_s > HUNG_S else ""
+        return HostNews(
+            refused=self.roll.refused,
+            loaded=frozenset(self.personas),
+            limits={**days, FLEET: day_limits(self.world.config.budget)},
+            trouble=self.world.signals.held or hung,
+        )
 
     async def _weather(self) -> None:
         """Emit changes of dial and STOP, and update the status line."""
@@ -143,7 +176,7 @@ class Daemon:
         while True:
             rung = read_dial(self.world.state / DIAL)
             if rung.rung != self._rung:
-                said = read_note(self.world.state)
+                said = set_by(self.world.state)
                 who, why = (said.who, said.why) if said else ("", rung.why)
                 if self._rung:
                     self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
@@ -172,7 +205,9 @@ class Daemon:
         self.feed.tell(started)
 
 
-async def see_through(world: FleetContext, row: RunRow, persona: LoadedPersona) -> object:
-    """Execute one claimed run; a triage run reads the log instead of the platform."""
-    work = partial(pass_in_words, world, persona) if persona.persona.driver == TRIAGE else None
+async def see_through(
+    world: FleetContext, memory: TriageMemory, row: RunRow, persona: LoadedPersona
+) -> object:
+    """Execute one claimed run; a triage run reads the log instead of the platform, from where it stopped."""
+    work = partial(pass_in_words, world, persona, memory) if persona.persona.driver == TRIAGE else None
     return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)

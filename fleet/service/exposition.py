@@ -73,6 +73,35 @@ def _families(reading: Reading, tally: Tally) -> Iterator[Metric]:
         day.add_metric([persona, unit], count)
     yield day
     yield from _gauges(reading)
+    yield from _platform(reading)
+
+
+def _platform(reading: Reading) -> Iterator[Metric]:
+    """What is not known yet has no value, rather than 0."""
+    if reading.platform.up is not None:
+        text = "1 if the platform answered the last look, 0 during an outage."
+        yield GaugeMetricFamily("fleet_platform_up", text, value=reading.platform.up)
+    good = GaugeMetricFamily(
+        "fleet_last_success_timestamp_seconds",
+        "When the last run ended that did all it could.",
+        labels=["persona"],
+    )
+    for persona, at in sorted(reading.last_success.items()):
+        good.add_metric([persona], datetime.fromisoformat(at).timestamp())
+    yield good
+    probes = GaugeMetricFamily(
+        "fleet_coverage_probes", "Probes of the last run, by group.", labels=["persona", "group"]
+    )
+    for (persona, group), count in sorted(reading.coverage.items()):
+        probes.add_metric([persona, group], count)
+    yield probes
+    items = GaugeMetricFamily("fleet_findings", "Items as triage left them.", labels=["state", "severity"])
+    for (state, severity), count in sorted(reading.items.items()):
+        items.add_metric([state, severity], count)
+    yield items
+    if reading.worklist_age_s is not None:
+        text = "Seconds since triage wrote the worklist."
+        yield GaugeMetricFamily("fleet_worklist_age_seconds", text, value=reading.worklist_age_s)
 
 
 def _gauges(reading: Reading) -> Iterator[Metric]:

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 import anyio
 
+from fleet.clock import iso
 from fleet.errors import FleetError
+from fleet.findings.outage import FACTS, read_book
 from fleet.gate.budget import day_limits, left_today
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
+from fleet.runs.desk.coverage_file import coverage
 from fleet.runs.executor import Executor
+from fleet.runs.queue import TRIAGE
+from fleet.service.health_platform import platform_reach
 from fleet.service.metrics import Reading, Tally
 from fleet.service.readiness import Readiness
+from fleet.store.rows import RunRow
 from fleet.store.tables.units import FLEET
+from fleet.triage.rank import SEVERITIES
 
 CHAIN_S = 2.0
 """Most seconds that a page waits for the chain."""
 FRESH_S = 15.0
+WORKLIST = "worklist.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaStanding:
+    """What the pages show of the personas: loaded and refused files by name, and when each starts next."""
+
+    loaded: Mapping[str, LoadedPersona]
+    refused: Mapping[str, str]
+    upcoming: Callable[[], Mapping[str, datetime]]
 
 
 class DaemonHealth:
@@ -29,7 +49,7 @@ class DaemonHealth:
         self,
         world: FleetContext,
         executor: Executor,
-        personas: Mapping[str, LoadedPersona],
+        personas: PersonaStanding,
         tally: Tally,
         readiness: Readiness,
     ) -> None:
@@ -54,11 +74,13 @@ class DaemonHealth:
         """A snapshot of everything; raises what the journal raises."""
         world, journal, platform = self._world, self._world.journal, self._world.platform.name
         unposted = await journal.findings(states=["confirmed", "posting"])
+        last = await journal.last_ended(platform)
+        items = Counter((item.state, _severity(item.severity)) for item in await journal.items(platform))
         return Reading(
             rung=str(read_dial(world.state / DIAL).rung),
             paused=stopped(world.state) is not None,
             degraded=world.signals.held,
-            personas=len(self._personas),
+            personas=len(self._personas.loaded),
             live=len(self._executor.live),
             beat_age_s=self.beat_age_s,
             now=world.clock.now(),
@@ -71,7 +93,37 @@ class DaemonHealth:
             log_entries=await self._entries(),
             log_mirrored=(await journal.mirror_cursor())[1],
             subscription=self._tally.subscription,
+            platform=platform_reach(
+                read_book(await journal.get(FACTS + platform)), [row for row in last if self._looks(row)]
+            ),
+            refused=dict(self._personas.refused),
+            upcoming={name: iso(at) for name, at in sorted(self._personas.upcoming().items())},
+            last_success={row.persona: row.ended for row in await journal.last_ended(platform, "done")},
+            coverage=self._coverage(last),
+            items=items,
+            worklist_age_s=self._worklist_age(),
         )
+
+    def _looks(self, row: RunRow) -> bool:
+        one = self._personas.loaded.get(row.persona)
+        return one is not None and one.persona.driver != TRIAGE
+
+    def _coverage(self, last: Sequence[RunRow]) -> dict[tuple[str, str], int]:
+        """Read from the runs' folders: a run on another host, or one that was pruned, is left out."""
+        found: dict[tuple[str, str], int] = {}
+        for row in last:
+            if row.persona in self._personas.loaded:
+                groups = coverage(self._world.folder(row.run_id), row.run_id, row.outcome)
+                if any(groups.values()):
+                    found |= {(row.persona, group): len(probes) for group, probes in groups.items()}
+        return found
+
+    def _worklist_age(self) -> float | None:
+        try:
+            written = (self._world.state / WORKLIST).stat().st_mtime
+        except OSError:
+            return None
+        return max(0.0, self._world.clock.now().timestamp() - written)
 
     async def _budgets(self) -> dict[tuple[str, str], int]:
         left: dict[tuple[str, str], int] = {}
@@ -82,7 +134,7 @@ class DaemonHealth:
         return left
 
     async def _days(self) -> dict[tuple[str, str], int]:
-        budgets = {name: one.persona.budget for name, one in self._personas.items()}
+        budgets = {name: one.persona.budget for name, one in self._personas.loaded.items()}
         days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
         left = await left_today(self._world.journal, {**days, FLEET: self._world.day()})
         return {(owner, str(unit)): count for owner, units in left.items() for unit, count in units.items()}
@@ -99,3 +151,8 @@ class DaemonHealth:
                 pass
             self._log = (now, count)
         return self._log[1]
+
+
+def _severity(claimed: str) -> str:
+    """A label is one of our own words, whatever an entry of the log claims."""
+    return claimed if claimed in SEVERITIES else "unknown"

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -71,7 +72,9 @@ def application(
             return refusal
         now = await health.reading()
         facts: dict[str, Any] = {"rung": now.rung, "paused": now.paused, "degraded": now.degraded}
-        facts |= {"runs": now.live, "personas": now.personas}
+        facts |= {"runs": now.live, "personas": now.personas, "refused": dict(now.refused)}
+        facts |= {"platform": asdict(now.platform), "next": dict(now.upcoming)}
+        facts["log"] = {"entries": now.log_entries, "read": now.log_mirrored}
         if now.subscription:
             facts["subscription"] = now.subscription
         return answer(health.is_ready, waiting=sum(now.waiting.values()), **facts)

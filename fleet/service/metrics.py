@@ -15,6 +15,7 @@ from fleet.events.daemon_events import (
     TriggerSkipped,
 )
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
+from fleet.service.health_platform import UNKNOWN, PlatformReach
 from sandbox.tools import TOOLS
 
 OPEN = "open"
@@ -72,6 +73,19 @@ class Reading:
     log_mirrored: int
     subscription: str = ""
     """As in `Tally`."""
+    platform: PlatformReach = UNKNOWN
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why the current version of a persona's file is rejected, by name."""
+    upcoming: Mapping[str, str] = field(default_factory=dict)
+    """The next start (ISO) of each persona that a clock or its own pace starts."""
+    last_success: Mapping[str, str] = field(default_factory=dict)
+    """When (ISO) the last run of each persona ended that did all it could."""
+    coverage: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Number of probes of a persona's last run, by persona and group."""
+    items: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Number of items as triage left them, by state and severity."""
+    worklist_age_s: float | None = None
+    """Since triage wrote the list; None before the first."""
 
 
 def _tool(name: str) -> str:

@@ -43,7 +43,8 @@ class SecondChance:
         now = self._clock.now()
         if not await self._journal.findings(None, ["unverified"]):
             return
-        for one in unproven(await self._journal.findings()):
+        decisions = await self._journal.decisions(self._platform)
+        for one in unproven(await self._journal.findings(), decisions, now):
             key = f"{one.persona}@unproven:{one.fingerprint}:{one.runs}"
             if key in self._offered or one.runs > TIMES or one.at > iso(now - AFTER):
                 continue

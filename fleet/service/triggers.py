@@ -20,6 +20,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
+from fleet.triggers.build import BuildWatch
 from fleet.triggers.chain import KEY as CURSOR
 from fleet.triggers.chain import ChainWatch
 from fleet.triggers.chain_read import ChainNode
@@ -28,6 +29,7 @@ from fleet.triggers.deliver import tell
 from fleet.triggers.files import KEY as FILES
 from fleet.triggers.files import FileWatch
 from fleet.triggers.model import FireAll, FiringSink
+from fleet.triggers.outage_end import OutageEndWatch
 from fleet.triggers.schedule import Clockwork
 from fleet.triggers.subscription import HeadSubscription
 from fleet.triggers.webhook import unfired
@@ -86,6 +88,8 @@ class Triggers:
             key=CURSOR + there,
         )
         self._emit, self._ws = emit, platform.chain.ws
+        self.builds = BuildWatch(platform, journal, sink, self.subscribers, clock=clock)
+        self.outages = OutageEndWatch(platform.name, journal, sink, self.subscribers, clock=clock)
         self.files = FileWatch(base, journal, sink, self._files, clock=clock, key=FILES + here)
 
     @property
@@ -101,6 +105,8 @@ class Triggers:
             ("continuous triggers", self.continuous.run),
             ("the chain watcher", self.chain.run),
             ("the file watcher", self.files.run),
+            ("the build watcher", self.builds.run),
+            ("the watcher of outages", self.outages.run),
         )
 
     def _subscription(self, trouble: str) -> None:
@@ -108,6 +114,7 @@ class Triggers:
 
     def ended(self, row: RunRow, *, found: bool) -> None:
         """Note that a run ended in this process; with several daemons, the journal counts instead."""
+        self.outages.wake()
         if self._journal.shared:
             self._ended.set()
         else:
@@ -126,6 +133,12 @@ class Triggers:
     async def _rounds(self, name: str) -> Rounds:
         rounds = await self._journal.rounds(name)
         return Rounds(rounds.ended, rounds.quiet, _moment(rounds.last))
+
+    def upcoming(self) -> dict[str, datetime]:
+        """The next start of each persona that the clock or its own pace starts."""
+        ticks, rounds = self.clockwork.upcoming(), self.continuous.upcoming()
+        both = ticks.keys() & rounds.keys()
+        return ticks | rounds | {name: min(ticks[name], rounds[name]) for name in both}
 
     def subscribers(self, event: str) -> Collection[str]:
         """Personas with a trigger `on` this event."""

@@ -17,20 +17,21 @@ SHORTEST = 16
 
 def hook_secrets(config: FleetConfig, name: str, state: Path) -> tuple[bytes, ...]:
     """The valid secrets of a webhook, newest first; ConfigError names what to fix."""
-    return tuple(_secret(path) for path in hook_files(config, name, state))
+    return tuple(private_secret(path) for path in hook_files(config, name, state))
 
 
 def sink_secret(config: FleetConfig, name: str, state: Path) -> bytes:
     """The secret that signs posts to a sink; ConfigError names key, file and what to do."""
     path = sink_file(config, name, state)
     try:
-        return _secret(path)
+        return private_secret(path)
     except ConfigError as error:
         remedy = error.remedy if path.exists() else f"fleet hook new {name} --sink"
         raise ConfigError(f"sinks.{name}.secret_file: {error}", remedy=remedy) from None
 
 
-def _secret(path: Path) -> bytes:
+def private_secret(path: Path) -> bytes:
+    """The secret in a private file; ConfigError names file and what to do."""
     secret = read_private(path).strip(b"\r\n")
     if len(secret) < SHORTEST:
         remedy = f"openssl rand -hex 32 > {path}"

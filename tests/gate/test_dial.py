@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import pwd
 import stat
 import tempfile
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 from fleet.clock import Clock
 from fleet.errors import ConfigError
-from fleet.gate.dial import DialNote, DialReading, read_dial, read_note, write_dial
+from fleet.gate.dial import DialNote, DialReading, read_dial, read_note, set_by, write_dial
 from fleet.gate.model import Rung
 
 ROOT = os.geteuid() == 0
@@ -281,4 +283,32 @@ def test_a_dial_that_cannot_be_turned_says_so(state: Path, clock: Clock) -> None
         write_dial(state, Rung.EXERCISE, "why", "ada", clock)
     assert "state directory" in refused.value.remedy
     assert sorted(p.name for p in state.iterdir()) == ["autonomy", "autonomy.json"]
+    assert read_note(state) is None
+
+
+def test_a_dial_flipped_by_hand_names_the_file_s_owner_and_time_and_inherits_no_reason(
+    state: Path, clock: Clock
+) -> None:
+    assert set_by(state / "none") is None
+    note = write_dial(state, Rung.EXERCISE, "devnet only", "ada", clock)
+    assert set_by(state) == note
+    mine = pwd.getpwuid(os.getuid()).pw_name
+    for word in ("observe", "exercise"):  # back to the word of the note, too
+        (state / "autonomy").write_text(word)
+        os.utime(state / "autonomy", (1_000_000.25, 1_000_000.25))
+        assert read_note(state) is None
+        assert set_by(state) == DialNote(rung=word, who=mine, when="1970-01-12T13:46:40Z", why="by hand")
+    (state / "autonomy").write_text("full speed")
+    rejected = set_by(state)
+    assert rejected is not None
+    assert (rejected.rung, rejected.why) == (
+        "observe",
+        "by hand: autonomy: not one of observe, exercise, propose",
+    )
+
+
+def test_the_same_word_written_in_the_second_of_the_command_is_by_hand(state: Path, clock: Clock) -> None:
+    note = write_dial(state, Rung.EXERCISE, "devnet only", "ada", clock)
+    moment = datetime.fromisoformat(note.when).timestamp()
+    os.utime(state / "autonomy", (moment, moment + 0.125))
     assert read_note(state) is None

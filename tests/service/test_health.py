@@ -25,6 +25,7 @@ from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
 from fleet.service.daemon import LEAVE_S
 from fleet.service.exposition import exposition
+from fleet.service.health_platform import UNKNOWN, PlatformReach
 from fleet.service.http_server import application
 from fleet.service.listeners import listeners
 from fleet.service.log_events import log_daemon, log_run
@@ -49,6 +50,13 @@ READING = Reading(
     outbox=1,
     log_entries=12,
     log_mirrored=10,
+    platform=PlatformReach(up=True, since="2026-11-21T17:50:00Z", by="qa-smoke", why=""),
+    refused={"qa-x": "qa-x.md:3: bad"},
+    upcoming={"qa-a": "2026-11-21T18:01:00Z"},
+    last_success={"qa-a": "2026-11-21T17:50:00Z"},
+    coverage={("qa-a", "looked"): 3, ("qa-a", "could_not"): 1},
+    items={("confirmed", "high"): 2},
+    worklist_age_s=90.0,
 )
 
 
@@ -83,6 +91,10 @@ async def test_a_loop_that_hangs_is_unhealthy_and_a_draining_daemon_not_ready() 
         "runs": 1,
         "personas": 3,
         "degraded": "",
+        "refused": {"qa-x": "qa-x.md:3: bad"},
+        "platform": {"up": True, "since": "2026-11-21T17:50:00Z", "by": "qa-smoke", "why": ""},
+        "next": {"qa-a": "2026-11-21T18:01:00Z"},
+        "log": {"entries": 12, "read": 10},
     }
     well.is_ready, well.beat_age_s = False, 31.0
     assert (await ask(well, "/healthz")).status_code == 503
@@ -126,6 +138,12 @@ def test_metrics_say_what_is_asked_of_them() -> None:
         "fleet_outbox 1.0",
         "fleet_personas_refused_total 1.0",
         "fleet_triggers_skipped_total 0.0",
+        "fleet_platform_up 1.0",
+        'fleet_last_success_timestamp_seconds{persona="qa-a"} 1.7952834e+09',
+        'fleet_coverage_probes{group="looked",persona="qa-a"} 3.0',
+        'fleet_coverage_probes{group="could_not",persona="qa-a"} 1.0',
+        'fleet_findings{severity="high",state="confirmed"} 2.0',
+        "fleet_worklist_age_seconds 90.0",
     } <= lines
     assert not any("evil" in line for line in lines)
 
@@ -153,6 +171,15 @@ async def test_a_lost_subscription_is_told_and_leaves_the_daemon_ready() -> None
 
 def test_an_unanswering_chain_leaves_the_lag_out_rather_than_at_zero() -> None:
     assert "fleet_log_lag" not in exposition(replace(READING, log_entries=None), Tally()).decode()
+
+
+def test_what_is_not_known_yet_has_no_value() -> None:
+    blind = replace(READING, platform=UNKNOWN, worklist_age_s=None)
+    page = exposition(blind, Tally()).decode()
+    assert "fleet_platform_up" not in page
+    assert "fleet_worklist_age" not in page
+    down = exposition(replace(READING, platform=PlatformReach(up=False)), Tally()).decode()
+    assert "fleet_platform_up 0.0" in down
 
 
 @pytest.fixture
@@ -298,8 +325,12 @@ async def test_systemd_is_told_and_the_pages_answer(up: Up, manager: socket.sock
     transport = httpx.AsyncHTTPTransport(uds=str(up.state / "fleet.sock"))
     async with httpx.AsyncClient(transport=transport, base_url="http://fleet") as client:
         assert (await client.get("/healthz")).status_code == 200
-        assert (await client.get("/readyz")).json()["personas"] == 1
-        assert "fleet_runs_total" in (await client.get("/metrics")).text
+        await up.until(lambda: any(up.footers(path.name) for path in (up.state / "runs").iterdir()))
+        told = (await client.get("/readyz")).json()
+        assert (told["personas"], told["refused"], list(told["next"])) == (1, {}, ["qa-look"])
+        assert (told["platform"]["up"], told["platform"]["by"]) == (True, "qa-look")
+        metrics = (await client.get("/metrics")).text
+        assert 'fleet_coverage_probes{group="looked",persona="qa-look"} 1.0' in metrics
     assert await up.end(process) == 0
     said += heard(manager)
     assert "STATUS=exercise: 0 runs, 0 waiting" in said

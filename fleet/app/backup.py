@@ -1,0 +1,211 @@
+"""Backup of a state directory, and its return.
+
+Left out: what is made anew (jails, caches, the lock, sockets, the bundled devnet, space held back), and
+folders of runs that owe nothing and have no evidence of an entry on the log.
+
+A restore unpacks and checks everything inside the state directory first. Then STOP is set, what is there is
+moved into `before-restore-<time>/`, and STOP is removed last: a restore that was killed leaves a fleet that
+does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from fleet import __version__
+from fleet.app.archive import Manifest, unpack, write_archive
+from fleet.app.bootstrap import SPOOL
+from fleet.app.lock import only_one
+from fleet.clock import Clock, iso
+from fleet.config import FleetConfig, hook_files, key_file, model_key_file, notify_files, sink_file
+from fleet.disk_reserve import BALLAST
+from fleet.errors import ConfigError, Refused, UsageError
+from fleet.files import disk_errors, sync_folder, write_atomic
+from fleet.gate.dial import DIAL, read_dial, write_dial
+from fleet.gate.model import Rung
+from fleet.gate.stop import STOP
+from fleet.runs.retention import look
+from fleet.store.journal import Journal
+from fleet.store.location import shown
+from fleet.store.sql.online_copy import copy_journal
+
+JOURNAL = "fleet.db"
+ASIDE, DRAFT = "before-restore-", ".restore-"
+LOCK = "fleet.lock"
+SKIPPED = frozenset({SPOOL, BALLAST, LOCK, "expectations", "devnet", f"{JOURNAL}-wal", f"{JOURNAL}-shm"})
+"""Top-level names that are not backed up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a restore changes: names of files that are new, other than here, or only here."""
+
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    only_here: tuple[str, ...]
+
+
+async def back_up(
+    state: Path,
+    target: Path,
+    config: FleetConfig,
+    place: Path | str,
+    clock: Clock,
+    *,
+    keys: bool = True,
+    all_runs: bool = False,
+) -> Manifest:
+    """Write a backup; a daemon may be running. The journal is copied first: files are never older than it.
+
+    UsageError when the target exists, ConfigError for a damaged journal, TryAgain for a full disk.
+    """
+    if os.path.lexists(target):
+        raise UsageError(f"{target} exists", remedy="name another file; a backup is never overwritten")
+    private = {_below(state, path) for path in _private(config, state)}
+    with disk_errors(target), tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as spare:
+        copied = Path(spare) / JOURNAL
+        if isinstance(place, Path) and place.exists():
+            copy_journal(place, copied)
+        gone: Collection[str] = ()
+        if not all_runs and (not isinstance(place, Path) or place.exists()):
+            async with await Journal.open(place) as journal:
+                gone = {one.run for one in await look(state, journal) if one.ended}
+        members = [(JOURNAL, copied)] if copied.exists() else []
+        for name, path in _files(state):
+            parts = name.split("/")
+            is_key = "keys" in parts or name in private
+            if name == JOURNAL or (is_key and not keys) or (parts[0] == "runs" and parts[1] in gone):
+                continue
+            members.append((name, path))
+        about = {
+            "at": iso(clock.now()),
+            "version": __version__,
+            "platform": config.platform,
+            "journal": JOURNAL if isinstance(place, Path) else shown(place),
+            "dial": str(read_dial(state / DIAL).rung),
+            "keys": keys,
+            "all_runs": all_runs,
+        }
+        return write_archive(target, members, about)
+
+
+@contextmanager
+def unpacked(path: Path, state: Path) -> Iterator[tuple[Path, Manifest]]:
+    """The checked content of a backup, in a folder inside the state directory that is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix=DRAFT, dir=state))
+    try:
+        with disk_errors(folder):
+            manifest = unpack(path, folder)
+        yield folder, manifest
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def check_journal(folder: Path) -> None:
+    """ConfigError unless the unpacked journal is whole and its schema is known; migrates it."""
+    if (folder / JOURNAL).exists():
+        async with await Journal.open(folder / JOURNAL) as journal:
+            if faults := await journal.faults():
+                raise ConfigError(
+                    f"the journal in the backup is damaged: {faults[0]}", remedy="use another one"
+                )
+
+
+def difference(folder: Path, state: Path) -> Difference:
+    """Compare an unpacked backup with the state directory, file by file."""
+    theirs, ours = dict(_files(folder)), dict(_files(state))
+    same = {name for name in theirs.keys() & ours if theirs[name].read_bytes() == ours[name].read_bytes()}
+    return Difference(
+        tuple(sorted(theirs.keys() - ours)),
+        tuple(sorted((theirs.keys() & ours) - same)),
+        tuple(sorted(ours.keys() - theirs)),
+    )
+
+
+async def restore(
+    path: Path, state: Path, clock: Clock, who: str, *, force: bool = False, keep_dial: bool = False
+) -> tuple[Manifest, str]:
+    """Put a backup in place of the state; the manifest, and the folder of the old state or "".
+
+    TryAgain while a daemon runs, Refused over a state that is not empty without `force`, ConfigError for a
+    backup that is not whole.
+    """
+    with only_one(state), disk_errors(state):
+        old = [
+            name for name in sorted(os.listdir(state)) if name != LOCK and not name.startswith((ASIDE, DRAFT))
+        ]
+        if old and not force:
+            raise Refused(
+                f"{state} is not empty: {', '.join(old[:5])}",
+                rule="restore",
+                remedy="restore into another STATE_DIRECTORY, or --force: what is there is moved aside",
+            )
+        with unpacked(path, state) as (folder, manifest):
+            await check_journal(folder)
+            if not keep_dial:
+                reason = f"restored from a backup of {manifest.at}, where it was {manifest.dial}"
+                write_dial(folder, Rung.OBSERVE, reason, who, clock)
+            aside = _swap(folder, state, old, clock.now())
+    return manifest, aside
+
+
+def _swap(folder: Path, state: Path, old: Collection[str], now: datetime) -> str:
+    """Move the old state aside and the new one in, under STOP."""
+    aside = state / f"{ASIDE}{iso(now).replace(':', '')}-{os.urandom(2).hex()}"
+    aside.mkdir(mode=0o700)
+    if STOP in old:
+        shutil.copy2(state / STOP, aside / STOP, follow_symlinks=False)
+    write_atomic(state / STOP, b"a restore has not been completed: run fleet restore --force again\n")
+    for name in old:
+        if name != STOP:
+            os.rename(state / name, aside / name)
+    for name in sorted(os.listdir(folder)):
+        if name != STOP:
+            os.rename(folder / name, state / name)
+    sync_folder(state)
+    if (folder / STOP).exists():
+        os.rename(folder / STOP, state / STOP)
+    else:
+        (state / STOP).unlink()
+    sync_folder(state)
+    if not old:
+        aside.rmdir()
+    return str(aside) if old else ""
+
+
+def _files(state: Path) -> Iterator[tuple[str, Path]]:
+    """Plain files by their name below the state directory; links, sockets and what is SKIPPED left out."""
+    for folder, below, names in os.walk(state, followlinks=False):
+        is_top = Path(folder) == state
+        if is_top:
+            below[:] = [one for one in below if one not in SKIPPED and not one.startswith((ASIDE, DRAFT))]
+            names = [one for one in names if one not in SKIPPED]
+        below.sort()
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.is_file() and not path.is_symlink():
+                yield path.relative_to(state).as_posix(), path
+
+
+def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
+    """Every configured file of a secret."""
+    yield key_file(config, "identity", state)
+    yield key_file(config, "sponsor", state)
+    yield from (path for name in config.hooks for path in hook_files(config, name, state))
+    yield from (sink_file(config, name, state) for name in config.sinks)
+    yield from notify_files(config, state)
+    if (model := model_key_file(config, state)) is not None:
+        yield model
+    if config.store.url_file:
+        yield state / config.store.url_file
+
+
+def _below(state: Path, path: Path) -> str:
+    return path.relative_to(state).as_posix() if path.is_relative_to(state) else ""

@@ -1,0 +1,44 @@
+"""`fleet backup`: a consistent copy of the state directory in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.backup import back_up
+from fleet.cli.console import Json, make_app, note, put, run, state
+from fleet.clock import SystemClock
+from fleet.config import load_fleet
+from fleet.store.location import store_place
+
+app = make_app()
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="The tar to write, mode 0600; never overwritten.")],
+    without_keys: Annotated[
+        bool, typer.Option("--without-keys", help="Leave out the folder of keys.")
+    ] = False,
+    all_runs: Annotated[
+        bool, typer.Option("--all-runs", help="Also folders of runs that owe nothing and found nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a backup of the state directory; a daemon may be running."""
+    folder, config = state(), load_fleet()
+    place = store_place(config.store, folder)
+
+    async def work() -> dict[str, Any]:
+        made = await back_up(
+            folder, file.absolute(), config, place, SystemClock(), keys=not without_keys, all_runs=all_runs
+        )
+        return {"file": str(file), "files": len(made.files), **made.model_dump(exclude={"files"})}
+
+    data = run(work)
+    if not isinstance(place, Path):
+        note(f"the journal is not in it: back up {data['journal']} with pg_dump")
+    keys = "" if data["keys"] else ", without keys"
+    put(data, as_json=as_json, text=lambda: print(f"wrote {file}: {data['files']} files{keys}"))

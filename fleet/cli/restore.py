@@ -1,0 +1,62 @@
+"""`fleet restore`: check a backup, or put it in place of the state directory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.backup import check_journal, difference, unpacked
+from fleet.app.backup import restore as put_back
+from fleet.cli.console import Json, make_app, note, put, run, state, who
+from fleet.clock import SystemClock
+from fleet.text import clean
+
+app = make_app()
+SHOWN = 10
+"""Names of each kind that are printed."""
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `fleet backup` wrote.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check it, and show what would change.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Move a state that is there aside.")] = False,
+    keep_dial: Annotated[
+        bool, typer.Option("--keep-dial", help="Restore the dial as it was; default: observe.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Restore the state directory from a backup; no daemon may be running."""
+    data = run(lambda: _check(file)) if check else run(lambda: _restore(file, force, keep_dial))
+    put(data, as_json=as_json, text=lambda: _print(data))
+    if data["journal"] != "fleet.db":
+        note(f"the journal is not in it: restore {data['journal']} with pg_restore")
+
+
+async def _check(file: Path) -> dict[str, Any]:
+    folder = state()
+    with unpacked(file, folder) as (unpacked_to, manifest):
+        changes = difference(unpacked_to, folder)
+        await check_journal(unpacked_to)
+    return {"restored": False, **manifest.model_dump(exclude={"files"}), **asdict(changes)}
+
+
+async def _restore(file: Path, force: bool, keep_dial: bool) -> dict[str, Any]:
+    manifest, aside = await put_back(file, state(), SystemClock(), who(), force=force, keep_dial=keep_dial)
+    return {"restored": True, "old": aside, **manifest.model_dump(exclude={"files"})}
+
+
+def _print(data: dict[str, Any]) -> None:
+    print(clean(f"a backup of {data['at']}, {data['platform']}, version {data['version']}: whole"))
+    if not data["restored"]:
+        for key, words in (("new", "new"), ("changed", "other than here"), ("only_here", "moved aside")):
+            print(f"{words}: {len(data[key])}")
+            for name in data[key][:SHOWN]:
+                print(f"  {clean(name)}")
+        return
+    print("restored" + (f"; the state before it is in {data['old']}" if data["old"] else ""))

@@ -1,0 +1,77 @@
+"""The table of runs: what each found, how much it looked at and what it cost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fleet.app.journal import known_journal
+from fleet.cli.console import note, table
+from fleet.runs.desk.coverage import FOUND
+from fleet.runs.desk.coverage_file import coverage
+from fleet.store.rows import RunRow
+from fleet.store.tables.units import USD, number
+from fleet.text import clean
+
+PIPED = ("run_id", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
+NARROW = 13
+"""Characters of a persona's name on a terminal."""
+
+
+async def read(folder: Path, limit: int) -> list[dict[str, Any]]:
+    """The latest runs, newest first: the row, `findings`, `looked`, `applicable`, `spent`, `routine`.
+
+    The two counts of probes are None for a run without a plan here: it only read the log, ran on another
+    host, or was pruned.
+    """
+    if (known := await known_journal(folder)) is None:
+        return []
+    async with known as journal:
+        found = []
+        for row in await journal.runs(limit):
+            seen = [one for one in await journal.findings(row.run_id) if one.state in FOUND]
+            looked, applicable = _coverage(folder, row)
+            figures = {"findings": len(seen), "looked": looked, "applicable": applicable}
+            spent = await journal.spent(row.run_id)
+            routine = row.state == "ended" and row.outcome == "done" and not seen
+            found.append({**asdict(row), **figures, "spent": spent, "routine": routine})
+        return found
+
+
+def _coverage(folder: Path, row: RunRow) -> tuple[int | None, int | None]:
+    groups = coverage(folder / "runs" / row.run_id, row.run_id, row.outcome)
+    applicable = sum(len(rows) for group, rows in groups.items() if group != "not_applicable")
+    return (len(groups["looked"]), applicable) if any(groups.values()) else (None, None)
+
+
+def show(rows: Sequence[dict[str, Any]], *, everything: bool) -> None:
+    """A row of one line each on a terminal; in a pipe all columns, with the times and reasons whole."""
+    shown = [row for row in rows if everything or not row["routine"]]
+    if sys.stdout.isatty():
+        heads = ("run", "persona", "created", "found", "looked", "calls", "usd", "outcome")
+        table(heads, [_short(row) for row in shown], empty=_empty(rows), one_line="outcome")
+    else:
+        cells = [[*(row[name] for name in PIPED), *_figures(row)] for row in shown]
+        table((*PIPED, "findings", "looked", "calls", "usd"), cells, empty=_empty(rows))
+    if len(shown) < len(rows):
+        note(f"{len(rows) - len(shown)} routine runs are not shown: --all")
+
+
+def _empty(rows: Sequence[dict[str, Any]]) -> str:
+    return "nothing found, nothing wrong" if rows else "no runs yet"
+
+
+def _short(row: dict[str, Any]) -> list[object]:
+    at = row["created"][5:16].replace("T", " ")
+    outcome = row["outcome"] or row["state"]
+    detail = f": {row['detail']}" if row["detail"] else ""
+    return [row["run_id"], clean(row["persona"], NARROW), at, *_figures(row), f"{outcome}{detail}"]
+
+
+def _figures(row: dict[str, Any]) -> list[object]:
+    looked = "-" if row["looked"] is None else f"{row['looked']}/{row['applicable']}"
+    usd = row["spent"].get(USD)
+    return [row["findings"], looked, row["spent"].get("calls", 0), number(USD, usd) if usd else "-"]

@@ -1,0 +1,113 @@
+"""What the morning page takes from the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fleet.cli.outages import open_outages
+from fleet.findings.outage import FACTS, read_book
+from fleet.gate.budget import Unit, left_today
+from fleet.personas.load import LoadedPersona
+from fleet.runs.desk.coverage import UNDECIDED
+from fleet.service.health_platform import platform_reach
+from fleet.store.journal import Journal
+from fleet.store.rows import RunRow
+from fleet.store.tables.units import FLEET
+
+WELL = frozenset(
+    {
+        "done",
+        "cancelled",
+        "stopped",
+        "awaiting_human",
+        "iteration_budget",
+        "budget_exhausted",
+        "budget_exceeded",
+        "max_continuations",
+    }
+)
+"""Outcomes after which nothing is broken: the work was done, a person ended it, or a limit did."""
+COSTS: tuple[Unit, ...] = ("calls", "writes", "usd_micro")
+NO_COST = {unit: {"spent": 0, "limit": None} for unit in COSTS}
+EMPTY: Mapping[str, Any] = {
+    "waiting": {},
+    "left_today": {},
+    "today": {FLEET: NO_COST},
+    "runs": [],
+    "outcomes": {},
+    "skips": [],
+    "findings": {},
+    "outages": [],
+    "undecided": [],
+    "failing": [],
+}
+"""The same fields without a journal."""
+
+
+async def read(
+    journal: Journal,
+    platform: str,
+    since: str,
+    days: Mapping[str, Mapping[Unit, int]],
+    personas: Collection[LoadedPersona],
+) -> dict[str, Any]:
+    """The fields of EMPTY, and `reachable`."""
+    findings: dict[str, int] = {}
+    for finding in await journal.findings():
+        findings[finding.state] = findings.get(finding.state, 0) + 1
+    last = await journal.last_ended(platform)
+    names = {one.persona.name for one in personas}
+    readers = {one.persona.name for one in personas if one.persona.driver == "triage"}
+    book = read_book(await journal.get(FACTS + platform))
+    return {
+        "reachable": asdict(platform_reach(book, [row for row in last if row.persona not in readers])),
+        "waiting": await journal.waiting(platform),
+        "left_today": await left_today(journal, days),
+        "today": _costs(await journal.spent_today(), days),
+        "runs": [asdict(row) for row in await journal.runs(limit=10)],
+        "outcomes": await journal.outcomes(since),
+        "skips": [asdict(row) for row in await journal.skips(limit=5)],
+        "findings": findings,
+        "outages": await open_outages(journal),
+        "undecided": await undecided_probes(journal),
+        "failing": [
+            _failed(row)
+            for row in last
+            if row.outcome not in WELL and (row.persona in names or row.ended >= since)
+        ],
+    }
+
+
+async def undecided_probes(journal: Journal) -> list[dict[str, str]]:
+    """Probes whose expectation could not be decided in their persona's last run, by platform and persona."""
+    found = []
+    for key, value in (await journal.facts(UNDECIDED)).items():
+        platform, _, persona = key.removeprefix(UNDECIDED).rpartition(":")
+        found += [{"platform": platform, "persona": persona, **row} for row in json.loads(value)]
+    return found
+
+
+def _failed(row: RunRow) -> dict[str, str]:
+    return {
+        "persona": row.persona,
+        "run": row.run_id,
+        "outcome": row.outcome,
+        "ended": row.ended,
+        "detail": row.detail,
+    }
+
+
+def _costs(
+    spent: Mapping[str, Mapping[str, int]], days: Mapping[str, Mapping[Unit, int]]
+) -> dict[str, dict[str, dict[str, int | None]]]:
+    """By owner ("" is the fleet) and unit: what was spent today, and the day's limit if there is one."""
+    return {
+        owner: {
+            unit: {"spent": spent.get(owner, {}).get(unit, 0), "limit": days.get(owner, {}).get(unit)}
+            for unit in COSTS
+        }
+        for owner in sorted(spent.keys() | days.keys())
+    }

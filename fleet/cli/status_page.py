@@ -1,0 +1,136 @@
+"""The morning page of `fleet status`: one screen made of the data of `--json`. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+
+from fleet.store.tables.units import FLEET, number, word
+from fleet.text import clean, line
+
+GROUPS = ("new", "regressed", "fixed", "still")
+"""Groups of the digest, the most urgent first."""
+WRONG_SHOWN = 6
+COSTS = ("calls", "writes", "usd_micro")
+_SHORT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """One line of the page; `bad` is shown in red."""
+
+    text: str
+    bad: bool = False
+
+
+def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
+    """At most `height` lines of at most `width` characters, all cleaned; titles give way first."""
+    top = [PageLine(text) for text in textwrap.wrap(line(_health(data), 600), width)]
+    top += _state(data)
+    wrong = [PageLine(f"WRONG     {why}", bad=True) for why in data["wrong"]]
+    if len(wrong) > WRONG_SHOWN:
+        left = len(wrong) - WRONG_SHOWN + 1
+        wrong = [*wrong[: WRONG_SHOWN - 1], PageLine(f"WRONG     {left} more: fleet status --json", bad=True)]
+    costs = [PageLine(text) for text in _costs(data)]
+    room = height - len(top) - len(wrong) - len(costs)
+    made = [*top, *wrong, *_digest(data, max(room, 1)), *costs]
+    return [PageLine(_cut(one.text, width), one.bad) for one in made][:height]
+
+
+def _cut(text: str, width: int) -> str:
+    """Cleaned, and cut to this many columns: a wide character takes two."""
+    shown = clean(text, width)
+    return shown if cell_len(shown) <= width else set_cell_size(shown, width - 1).rstrip() + "…"
+
+
+def minute(at: str) -> str:
+    """An ISO time to the minute, as in `2026-11-21 22:51`."""
+    return at[:16].replace("T", " ")
+
+
+def _health(data: Mapping[str, Any]) -> str:
+    dial, reach, crew = data["dial"], data["reachable"], data["personas"]
+    by = f" by {dial['who']} at {minute(dial['when'])} UTC" if dial["who"] else ""
+    why = f" ({line(dial['why'], _SHORT)})" if dial["why"] else ""
+    looked = f" ({reach['by']}, {minute(reach['since'])})" if reach["by"] else ""
+    answers = {
+        True: f"answers{looked}",
+        False: f"is DOWN since {minute(reach['since'])}",
+        None: f"unknown: {line(reach['why'], _SHORT)}{looked}",
+    }[reach["up"]]
+    counts = [f"{crew['loaded']} personas"]
+    counts += [f"{len(crew[name])} {name}" for name in ("refused", "failing") if crew[name]]
+    soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:3]]
+    upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
+    return f"{dial['rung']}{by}{why}; {data['platform']} {answers}; {', '.join(counts)}; {upcoming}."
+
+
+def _state(data: Mapping[str, Any]) -> Iterator[PageLine]:
+    pid = data["daemon"]
+    yield PageLine(f"daemon    {f'pid {pid}' if pid else 'not running'}")
+    yield PageLine(f"journal   {data['journal']}")
+
+
+def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
+    """The counts, then titles of each group in as many lines as there are."""
+    groups = data["digest"]
+    counts = ", ".join(f"{len(groups[name])} {name}" for name in GROUPS)
+    yield PageLine(f"since     {minute(data['since'])} UTC: {counts}")
+    titles = [(name, one) for name in GROUPS for one in groups[name]]
+    shown = titles if len(titles) < room else titles[: max(room - 2, 0)]
+    for name, one in shown:
+        yield PageLine(f"{name:9} {one['severity']:8} {one['surface']:8} {line(one['title'])}")
+    if len(shown) < len(titles):
+        yield PageLine(f"          {len(titles) - len(shown)} more: fleet worklist")
+
+
+def _costs(data: Mapping[str, Any]) -> Iterator[str]:
+    spent = [f"{_of(data['today'][FLEET], unit)} {word(unit)}" for unit in COSTS]
+    yield f"today     {', '.join(spent)}"
+    ends = ", ".join(f"{count} {name}" for name, count in sorted(data["outcomes"].items()))
+    waiting = sum(data["waiting"].values())
+    runs = f"{ends or 'none'} in that time" + (f", {waiting} waiting" if waiting else "")
+    of = data["worklist"]
+    read = f"to entry {of['entries'] - 1}, {of['at'][:10]}" if of["entries"] else "none yet"
+    yield f"runs      {runs}; worklist {read}"
+
+
+def _of(cost: Mapping[str, Any], unit: str) -> str:
+    one: Mapping[str, int | None] = cost[unit]
+    spent, limit = one["spent"] or 0, one["limit"]
+    return number(unit, spent) + (f" of {number(unit, limit)}" if limit is not None else "")
+
+
+def wrong(data: Mapping[str, Any]) -> list[str]:
+    """What is broken, in words, the gravest first."""
+    crew = data["personas"]
+    return [
+        *([f"STOP: {data['stop']}"] if data["stop"] else ()),
+        *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
+        *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
+        *(f"persona refused: {one['reason']}" for one in crew["refused"]),
+        *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
+        *(
+            f"run failed: {one['persona']} {one['outcome']} {minute(one['ended'])}, run {one['run']}: "
+            f"{one['detail']}"
+            for one in crew["failing"]
+        ),
+        *_spent(data["left_today"]),
+        *([_behind(data["log"])] if data["log"]["behind"] else ()),
+    ]
+
+
+def _spent(left: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    for owner, units in left.items():
+        if gone := [word(unit) for unit, count in units.items() if not count]:
+            yield f"budget spent: {owner or 'the fleet'} has no {' and no '.join(gone)} left today"
+
+
+def _behind(log: Mapping[str, Any]) -> str:
+    if log["entries"] is None:
+        return "chain: it does not answer the daemon"
+    return f"chain: triage is {log['entries'] - log['read']} entries behind the log"

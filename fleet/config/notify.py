@@ -1,0 +1,77 @@
+"""What an operator configures about notifications: `[notify]` in `fleet.toml`."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta, tzinfo
+from typing import Annotated, Literal, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import StringConstraints, field_validator
+
+from fleet.config.section import HttpUrl, Section, in_the_clear
+
+NoticeEvent = Literal[
+    "finding",
+    "fixed",
+    "regression",
+    "platform-down",
+    "platform-up",
+    "persona-refused",
+    "budget-spent",
+    "degraded",
+]
+EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
+_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
+
+
+class NotifySection(Section):
+    """Who is notified of what, and when; without a webhook and a file of URLs no notice is kept."""
+
+    events: tuple[NoticeEvent, ...] = EVENTS
+    """The events to tell."""
+    webhook: HttpUrl | Literal[""] = ""
+    """A URL that gets each message as JSON, signed like a webhook's delivery. Plain http is for loopback."""
+    secret_file: str = ""
+    """Secret that signs them: at least 16 random bytes or their hex, mode 0600.
+
+    While empty: systemd's credential `notify-webhook` if it exists, else `keys/notify-webhook`."""
+    urls_file: str = ""
+    """A file (mode 0600) of Apprise URLs, one a line; `ping <url>` is the dead-man's switch.
+
+    While empty: systemd's credential `notify` if it exists, else `keys/notify`."""
+    quiet: Annotated[str, StringConstraints(pattern=rf"^({_TIME}-{_TIME})?$")] = ""
+    """Hours in which only critical notices are sent, such as `22:00-07:00`; the others follow as one."""
+    timezone: str = "UTC"
+    """Time zone of the quiet hours, such as `Europe/Berlin`."""
+    every: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}[smh]$")] = "15m"
+    """At most one message of a group of events in this time; what comes meanwhile shares the next one."""
+
+    _clear = field_validator("webhook")(in_the_clear)
+
+    @field_validator("timezone")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        _zone(name)
+        return name
+
+    @property
+    def zone(self) -> tzinfo:
+        """`timezone` as an object."""
+        return _zone(self.timezone)
+
+    @property
+    def window(self) -> timedelta:
+        """`every` as a length of time."""
+        return timedelta(**{_UNITS[self.every[-1]]: int(self.every[:-1])})
+
+
+def _zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(
+            f"{name!r} is not a time zone of this machine: write one such as Europe/Berlin"
+        ) from None

@@ -1,0 +1,221 @@
+"""`fleet status`, the morning page: after a night on a real journal, at 80 by 24, as JSON and watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from typer.testing import CliRunner
+
+from fleet.cli.status import app
+from fleet.cli.status_journal import EMPTY
+from fleet.cli.status_page import page, wrong
+from fleet.clock import SystemClock
+from fleet.findings.outage import FACTS, Outage, OutageBook
+from fleet.gate.dial import write_dial
+from fleet.gate.model import Rung
+from fleet.runs.desk.coverage import UNDECIDED
+from fleet.store.journal import Journal
+from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.files import save
+from tests.cli.test_worklist_command import own, screen
+from tests.triggers.conftest import FakeClock
+
+GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).parents[2]
+SINCE = "2026-11-21T00:00:00Z"
+BEFORE, AT = "2026-11-20T10:00:00Z", "2026-11-21T04:10:00Z"
+HOSTILE = "evil\x1b]0;title\x07 \u202etxt.exe 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"
+OUT = Outage(
+    fp="a" * 12,
+    targets=("site",),
+    since="2026-11-21T11:00:00Z",
+    run="r",
+    persona="qa-smoke",
+    severity="high",
+    title="platform-unreachable: the site refused 4 looks over 7 s",
+)
+
+
+def old(number: int, title: str, **more: Any) -> Any:
+    return own(number, title, first_seen=BEFORE, since=BEFORE, **more)
+
+
+ITEMS = (
+    own(1, "GET {site}/llms.txt answers 500 to every agent", first_seen=AT, severity="critical"),
+    own(2, HOSTILE, first_seen=AT, fingerprint="b" * 12),
+    replace(old(3, "a name can be claimed twice", fingerprint="c" * 12), regression=True, since=AT),
+    *(old(number, f"open for a while {number}", fingerprint=f"{number:012x}") for number in range(4, 24)),
+    replace(
+        old(0, "the compiler panicked on an enum", fingerprint="f" * 12), state="verified-fixed", since=AT
+    ),
+)
+
+
+async def night(state: Path) -> None:
+    """Two good runs, one that failed, an outage, and a probe that could not be decided."""
+    clock = FakeClock()
+    async with await Journal.open(state / "fleet.db", clock=clock) as journal:
+        ends = [("qa-smoke", "done", ""), ("qa-fuzz", "crashed", "the process ended"), ("qa-ux", "done", "")]
+        for number, (persona, outcome, detail) in enumerate(ends):
+            run = f"run{number}"
+            await journal.trigger(
+                run, persona=persona, key=run, platform="devnet", trigger="t", rung="observe", budget={}
+            )
+            await journal.claim(run, pid=1, pid_start=1)
+            await journal.spend(run, "calls", 40, 100)
+            await journal.finish(run, outcome, detail)
+            clock.advance(60)
+        undecided = [{"probe": "header", "reason": "no such member: x-frame-options"}]
+        await journal.put(f"{UNDECIDED}devnet:qa-ux", json.dumps(undecided))
+
+
+async def outage(state: Path) -> None:
+    async with await Journal.open(state / "fleet.db") as journal:
+        await journal.put(FACTS + "devnet", OutageBook(open=OUT).model_dump_json())
+        await journal.spend("run0", "writes", 3, 10)
+        await journal.spend("run0", "usd_micro", 120_000, 10**6)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    save(path, ITEMS, WorklistHeader(platform="devnet", as_of=LogPosition(0, 42, AT)))
+    write_dial(path, Rung.EXERCISE, "the night before the release", "ann@desk", FakeClock())
+    anyio.run(night, path)
+    return path
+
+
+def data_of(state: Path) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATE_DIRECTORY", str(state))
+        done = CliRunner().invoke(app, ["--since", SINCE, "--json"])
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_golden_at_80_by_24(state: Path) -> None:
+    anyio.run(outage, state)
+    text = screen(state, "status", "--since", SINCE)
+    text = re.sub(r"(?m)^journal   /.*$", "journal   STATE/fleet.db", text)
+    path = GOLDEN / "status.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+    assert len(text.splitlines()) == 23  # and the prompt
+    assert "\x1b" not in text
+
+
+def test_json_has_the_documented_fields_and_the_same_content(state: Path) -> None:
+    data = data_of(state)
+    stated = (ROOT / "docs/reference/status.md").read_text()
+    heads = [line.split("|")[1] for line in stated.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", " ".join(heads))) == data.keys()
+    assert {name: [one["title"] for one in data["digest"][name]] for name in ("regressed", "fixed")} == {
+        "regressed": ["a name can be claimed twice"],
+        "fixed": ["the compiler panicked on an enum"],
+    }
+    assert [len(data["digest"][name]) for name in ("new", "still")] == [2, 20]
+    assert data["reachable"] == {"up": True, "since": "2026-11-21T12:02:00Z", "by": "qa-ux", "why": ""}
+    assert data["wrong"] == [
+        "undecided: qa-ux header: no such member: x-frame-options",
+        "run failed: qa-fuzz crashed 2026-11-21 12:01, run run1: the process ended",
+    ]
+    assert data["outcomes"] == {"done": 2, "crashed": 1}
+    assert data["dial"] | {"trusted": True} == {
+        "rung": "exercise",
+        "trusted": True,
+        "who": "ann@desk",
+        "when": "2026-11-21T12:00:00Z",
+        "why": "the night before the release",
+    }
+
+
+def test_a_quiet_night_says_nothing_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    data = data_of(path)
+    assert (data["wrong"], data["reachable"]["up"], data["runs"]) == ([], None, [])
+    assert (
+        data.items()
+        >= {key: value for key, value in EMPTY.items() if key not in ("failing", "today")}.items()
+    )
+
+
+BAD: dict[str, Any] = {
+    "stop": "hold it",
+    "degraded": "the disk is full",
+    "left_today": {"": {"writes": 0, "calls": 3}, "qa-a": {"usd_micro": 0}},
+    "log": {"entries": 12, "read": 10, "behind": True},
+}
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 23), (40, 12), (200, 60)])
+def test_what_is_broken_is_red_and_the_page_fits(state: Path, width: int, height: int) -> None:
+    data = data_of(state) | BAD
+    data["personas"]["refused"] = [{"persona": "qa-x", "reason": "qa-x.md:3: unknown key"}]
+    data["wrong"] = wrong(data)
+    said = "\n".join(data["wrong"])
+    for why in (
+        "STOP: hold it",
+        "degraded: the disk is full",
+        "persona refused: qa-x.md:3: unknown key",
+        "budget spent: the fleet has no writes left today",
+        "budget spent: qa-a has no usd left today",
+        "chain: triage is 2 entries behind the log",
+    ):
+        assert why in said
+    lines = page(data, width=width, height=height)
+    assert len(lines) <= height
+    assert max(len(one.text) for one in lines) <= width
+    assert [one.bad for one in lines if one.text.startswith("WRONG")] == [True] * (5 if height < 23 else 6)
+
+
+def test_a_daemon_s_next_starts_and_its_refused_files_are_in_the_first_sentence(state: Path) -> None:
+    data = data_of(state) | {"daemon": 4711, "waiting": {"qa-ux": 2}}
+    data["next"] = [{"persona": f"qa-{n}", "at": f"2026-11-21T1{n}:30:00Z"} for n in range(5)]
+    data["personas"] = {"loaded": 6, "refused": [{"persona": "x", "reason": "y"}], "failing": []}
+    text = " ".join(one.text for one in page(data, width=80, height=23))
+    assert "devnet answers (qa-ux, 2026-11-21 12:02); 6 personas, 1 refused; next qa-0 10:30," in text
+    assert "qa-2 12:30. daemon    pid 4711" in text
+    assert "2 done in that time, 2 waiting; worklist to entry 41" in text
+
+
+def test_the_chain_that_does_not_answer_is_said(state: Path) -> None:
+    data = data_of(state) | {"log": {"entries": None, "read": 0, "behind": True}}
+    assert "chain: it does not answer the daemon" in wrong(data)
+
+
+def test_watch_shows_it_again_until_ctrl_c(state: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "STATE_DIRECTORY": str(state)}
+    argv = [sys.executable, "-m", "fleet.cli", "status", "--watch", "--json"]
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment, text=True)
+    assert child.stdout is not None
+    first = json.loads(child.stdout.readline())
+    write_dial(state, Rung.OBSERVE, "enough", "ann@desk", SystemClock())
+    second = json.loads(child.stdout.readline())
+    assert (first["dial"]["rung"], second["dial"]["rung"]) == ("exercise", "observe")
+    child.send_signal(signal.SIGINT)
+    assert child.wait(30) == 0
+    child.stdout.close()
+
+
+def test_no_library_of_the_chain_or_of_requests_is_loaded(state: Path) -> None:
+    script = "import sys, fleet.cli\nsys.argv = ['fleet', 'status']\n"
+    script += "try: fleet.cli.main()\nexcept SystemExit: pass\n"
+    script += "print(sorted({'web3', 'eth_account', 'httpx', 'celpy', 'rich.console'} & sys.modules.keys()))"
+    environment = {"PATH": os.environ["PATH"], "STATE_DIRECTORY": str(state)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
