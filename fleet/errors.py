@@ -43,12 +43,22 @@ class ConfigError(FleetError):
 
 
 class PersonaError(ConfigError):
-    """A persona file is wrong; `line` is 1-based, 0 when no line can be named."""
+    """A persona file is wrong; `line` and `column` are 1-based, 0 when none can be named.
 
-    def __init__(self, message: str, *, file: str, line: int = 0, key: str = "", remedy: str = "") -> None:
-        where = f"{file}:{line}" if line else file
+    `others` are the file's further errors; the first one is the likely cause.
+    """
+
+    def __init__(
+        self, message: str, *, file: str, line: int = 0, column: int = 0, key: str = "", remedy: str = ""
+    ) -> None:
+        where = ":".join([file, *(str(number) for number in (line, column) if number)])
         super().__init__(f"{where}: {key + ': ' if key else ''}{message}", remedy=remedy)
-        self.file, self.line, self.key, self.reason = file, line, key, message
+        self.file, self.line, self.column, self.key, self.reason = file, line, column, key, message
+        self.others: tuple[PersonaError, ...] = ()
+
+    def __str__(self) -> str:
+        more = f" (and {len(self.others)} more)" if self.others else ""
+        return f"{super().__str__()}{more}"
 
 
 class Unreachable(FleetError):

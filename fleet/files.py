@@ -34,13 +34,18 @@ class UnfitFile(OSError):
         self.rule = rule
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, sync_name: bool = True) -> None:
+def write_atomic(
+    path: Path, data: bytes, *, mode: int = 0o600, sync_name: bool = True, changed: int | None = None
+) -> None:
     """Replace a file atomically and durably: readers see the old one or the new one. The mode is exact.
 
-    Without `sync_name` the old file may reappear after a power loss. The folder must exist.
+    Without `sync_name` the old file may reappear after a power loss. The folder must exist. `changed` (Unix
+    seconds) replaces the present as the time of its last change.
     """
     draft = _draft(path, data, mode)
     try:
+        if changed is not None:
+            os.utime(draft, (changed, changed))
         os.replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)
@@ -141,6 +146,25 @@ def open_regular(path: str | Path, *, follow: bool = False) -> int:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UnfitFile("kind", "not a regular file")
+    return descriptor
+
+
+def open_owned(path: Path, *, append: bool = False) -> int:
+    """Open a regular file of this user (or root) that only its owner writes, under no other name.
+
+    Returns a descriptor that the caller closes. `append`: for reading and appending, created if missing
+    (mode 0600). UnfitFile, or OSError from the system; ELOOP for a link.
+    """
+    flags = (_READ & ~os.O_RDONLY) | (os.O_RDWR | os.O_APPEND | os.O_CREAT if append else os.O_RDONLY)
+    descriptor = os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UnfitFile("kind", "not a regular file")
+        _judge(found, found.st_size, owner=True, mode=0o022, alone=True)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

@@ -68,6 +68,21 @@ async def look(client: httpx.AsyncClient, url: str) -> int:
         raise _failure(error) from error
 
 
+async def get(client: httpx.AsyncClient, url: str, *, limit: int) -> tuple[int, Mapping[str, str], bytes]:
+    """Status, headers (names in lower case) and raw body of a GET; with limit 0 the body is not read.
+
+    Raises AnswerTooLarge above `limit` bytes, and HttpFailure for every exception of httpx.
+    """
+    import httpx
+
+    try:
+        async with client.stream("GET", url) as answer:
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            return answer.status_code, headers, await _body(answer, limit)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _failure(error) from error
+
+
 async def post(
     client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str], *, limit: int
 ) -> tuple[int, bytes]:
@@ -79,15 +94,19 @@ async def post(
 
     try:
         async with client.stream("POST", url, content=content, headers=headers) as answer:
-            body = bytearray()
-            if limit:
-                async for part in answer.aiter_raw():
-                    body += part
-                    if len(body) > limit:
-                        raise AnswerTooLarge(f"more than {limit} bytes")
-            return answer.status_code, bytes(body)
+            return answer.status_code, await _body(answer, limit)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _failure(error) from error
+
+
+async def _body(answer: httpx.Response, limit: int) -> bytes:
+    body = bytearray()
+    if limit:
+        async for part in answer.aiter_raw():
+            body += part
+            if len(body) > limit:
+                raise AnswerTooLarge(f"more than {limit} bytes")
+    return bytes(body)
 
 
 def _context(url: str) -> ssl.SSLContext:

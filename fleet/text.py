@@ -98,7 +98,8 @@ def cut_bytes(text: str, limit: int) -> str:
 
 
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()<>|~#!$&]")
-_AUTOLINK = re.compile(r"(?i):(?=//)|(?<=www)\.")
+_AUTOLINK = re.compile(r"(?i):(?=//)|/(?=/)|@|(?<=\w)\.(?=[^\W\d_])|(?<=mailto):|(?<=xmpp):")
+"""Where readers make a link by themselves: URLs, `//host`, mail addresses, and `name.tld`, `main.rs` too."""
 
 
 def markdown(text: str, limit: int = LIMIT) -> str:

@@ -99,10 +99,13 @@ def test_bytes_are_cut_on_a_character_boundary(text: str, limit: int) -> None:
 @pytest.mark.parametrize(
     ("hostile", "shown"),
     [
-        ("![x](http://evil.test/a.png)", r"\!\[x\]\(http\://evil.test/a.png\)"),
+        ("![x](http://evil.test/a.png)", r"\!\[x\]\(http\:\//evil\.test/a\.png\)"),
         ("<script>alert(1)</script>", r"\<script\>alert\(1\)\</script\>"),
         ("a|b `c` *d* _e_", r"a\|b \`c\` \*d\* \_e\_"),
-        ("see www.evil.test", r"see www\.evil.test"),
+        ("see www.evil.test", r"see www\.evil\.test"),
+        ("main.rs of 1.2.3", r"main\.rs of 1.2.3"),
+        ("a@b.com mailto:a@b", r"a\@b\.com mailto\:a\@b"),
+        ("//localhost/x", r"\//localhost/x"),
         ("- item", r"\- item"),
         ("1. item", r"1\. item"),
         ("# head\n# two", r"\# head \# two"),

@@ -1,25 +1,17 @@
 """Placeholders in a probe's arguments: they make a repro runnable in any run and on any platform.
 
-    {site} {proxy}     base URLs of the profile
-    {face:NAME}        public face of NAME; `{face:{name}}` is the run's own disposable name
-    {target:ROLE}      what the profile's `[targets]` names for a role: a name, or a URL
-    {name}             a fresh disposable name of this attempt, `qa-<run>-<n>`
-    {run}              the run id
-
+personas/placeholders.py lists them.
 The unresolved form is the reported repro, so that a defect has the same repro in every run.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.personas.needs import strings
-
-_FACE = re.compile(r"\{face:([a-z0-9-]{1,63})\}")
-_TARGET = re.compile(r"\{target:([a-z][a-z0-9-]{0,31})\}")
+from fleet.personas.placeholders import FACE, TARGET, WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +27,13 @@ class Bindings:
 
     def pointed(self, value: Any) -> Any:
         """The structure with the profile's targets filled in: the repro's form, equal in every run."""
-        return mapped(value, lambda text: _TARGET.sub(lambda hit: self.targets.get(hit[1], hit[0]), text))
+        return mapped(value, lambda text: TARGET.sub(lambda hit: self.targets.get(hit[1], hit[0]), text))
 
     def text(self, value: str) -> str:
         value = self.pointed(value)
-        for key in ("name", "run", "site", "proxy"):
+        for key in WORDS:
             value = value.replace("{" + key + "}", getattr(self, key))
-        return _FACE.sub(lambda match: self.face.replace("{name}", match.group(1)), value)
+        return FACE.sub(lambda match: self.face.replace("{name}", match.group(1)), value)
 
     def resolve(self, value: Any) -> Any:
         """The same structure with every string resolved; keys are unchanged."""

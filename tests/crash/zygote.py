@@ -25,7 +25,7 @@ from fleet.app.options import Options
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
 from fleet.chain.rpc import Rpc
-from fleet.drivers.expect import check
+from fleet.drivers.expect_check import check
 from fleet.events.daemon_events import Feed
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
@@ -116,7 +116,7 @@ def child(life: dict[str, str], steps: int) -> None:
 
 
 def main() -> None:
-    check("true")  # its grammar is most of what a short life would compute
+    check("true", (), "bool")  # its grammar is most of what a short life would compute
     gc.freeze()
     for line in sys.stdin:
         life = json.loads(line)

@@ -21,7 +21,7 @@ from fleet.broker.connection import JailConnection
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.rpc_policy import METHODS, Denied, rewrite
 from fleet.chain.provider import NodeProvider
-from fleet.drivers.expect import check
+from fleet.drivers.expect_check import check
 from fleet.errors import PersonaError, Refused, RpcError, Unreachable
 from fleet.findings.reader import MAX_CHARS, read
 from fleet.findings.repro import ReproError, parse_repro, write_repro

@@ -18,7 +18,7 @@ from fleet.chain.keys import Secret, address_of, auth_token, fresh
 from fleet.chain.rpc import Rpc
 from fleet.config import ROOT, Platform
 from fleet.devnet import node
-from fleet.drivers.expect import check
+from fleet.drivers.expect_check import check
 from fleet.drivers.session import Answer
 from fleet.drivers.template import Bindings
 from fleet.errors import TxFailed

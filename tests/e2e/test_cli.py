@@ -67,7 +67,7 @@ def test_the_plan_of_a_run_follows_the_dial(fleet: Fleet) -> None:
 
 def test_personas_are_listed_and_good(fleet: Fleet) -> None:
     names = {row["name"] for row in fleet("personas", "list", "--json").data}
-    assert names == {"qa-fuzz", "qa-perf", "qa-security", "qa-smoke", "qa-triage", "qa-ux"}
+    assert names == {"qa-fuzz", "qa-perf", "qa-retest", "qa-security", "qa-smoke", "qa-triage", "qa-ux"}
     assert fleet("personas", "check", "--json").data["ok"] is True
 
 
@@ -143,9 +143,14 @@ def test_one_persona_finds_proves_posts_and_is_ranked(devnet: Fleet, shared: Pat
     assert found == dict.fromkeys(
         ("method-405", "os-error-leak", "confusing-copy", "a11y-violations"), "posted"
     )
-    assert devnet("run", "qa-triage").code == 0
-    items = devnet("worklist", "--json").data["items"]
+    before = len(devnet("log", "list", "--json").data)
+    items = devnet("worklist", "--json").data  # it triages by itself, and posts nothing
     assert len(items) == 4
+    assert len(devnet("log", "list", "--json").data) == before
+    assert devnet("run", "qa-triage").code == 0
+    assert [one["fingerprint"] for one in devnet("worklist", "--json").data] == [
+        one["fingerprint"] for one in items
+    ]
     entries = devnet("log", "list", "--json").data
     assert [row["grammar"] for row in entries] == ["canonical"] * 5
     shown = devnet("findings", "show", items[0]["fingerprint"][:6], "--json").data
@@ -153,6 +158,10 @@ def test_one_persona_finds_proves_posts_and_is_ranked(devnet: Fleet, shared: Pat
     assert f"sha256:{shown['evidence']}" in shown["envelope"]
     again = devnet("run", "qa-ux", "--json")
     assert {row["state"] for row in again.data["findings"]} == {"repeated"}
+    look = devnet("findings", "verify", items[0]["fingerprint"][:6], "--json")
+    assert (look.code, look.data["verdict"], look.data["why"]) == (1, "shown", "")
+    (seen,) = (one for one in devnet("worklist", "--json").data if one["rank"] == 1)
+    assert (seen["fingerprint"], seen["count"]) == (items[0]["fingerprint"], 3)
     assert len(devnet("log", "list", "--json").data) == 5
     assert not [line for line in processes_of(shared) if "bwrap" in line]
 

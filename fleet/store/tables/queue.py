@@ -217,9 +217,22 @@ class QueueTables(TableGroup):
         )
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
-    async def outcomes(self) -> dict[str, int]:
-        """Number of runs by outcome."""
-        statement = (
-            select(RUNS.c.outcome, func.count()).where(RUNS.c.state == "ended").group_by(RUNS.c.outcome)
-        )
+    async def outcomes(self, since: str = "") -> dict[str, int]:
+        """Number of runs by outcome, of those that ended at `since` (ISO) or later."""
+        ended = (RUNS.c.state == "ended", RUNS.c.ended >= since)
+        statement = select(RUNS.c.outcome, func.count()).where(*ended).group_by(RUNS.c.outcome)
         return {row[0]: row[1] for row in await self._db.rows(statement)}
+
+    async def last_ended(self, platform: str, outcome: str = "") -> list[RunRow]:
+        """The last ended run of each persona; with `outcome`, the last one that ended so."""
+        where = [RUNS.c.platform == platform, RUNS.c.state == "ended"]
+        where += [RUNS.c.outcome == outcome] if outcome else []
+        last = (
+            select(RUNS.c.persona, func.max(RUNS.c.ended).label("at"))
+            .where(*where)
+            .group_by(RUNS.c.persona)
+            .subquery()
+        )
+        same = (RUNS.c.persona == last.c.persona) & (RUNS.c.ended == last.c.at)
+        statement = select(RUNS).join(last, same).where(*where).order_by(RUNS.c.persona, RUNS.c.created)
+        return list({row.persona: run_row(row) for row in await self._db.rows(statement)}.values())

@@ -1,0 +1,210 @@
+"""Backup, state destroyed, restore; and archives that are not what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fleet.app.backup import back_up, restore
+from fleet.app.lock import only_one
+from fleet.cli.backup import app as backup_app
+from fleet.cli.restore import app as restore_app
+from fleet.clock import SystemClock
+from fleet.config import FleetConfig
+from fleet.errors import Refused, TryAgain, UsageError
+from fleet.gate.dial import DIAL, read_dial, write_dial
+from fleet.gate.model import Rung
+from fleet.store.journal import Journal
+from fleet.store.rows import DecisionRow, FindingRow
+from fleet.triage.decisions import named
+from fleet.triage.fold import PassInputs
+from fleet.triage.run import TriageResult, TriageTask, triage
+from tests.triage.triage_log import START, TRUSTED, ScriptedLog, finding
+
+NOW = datetime.fromtimestamp(START + 6000, UTC)
+CLOCK = SystemClock()
+
+
+async def look(state: Path, log: ScriptedLog) -> TriageResult:
+    """One pass of triage."""
+    known = PassInputs(now=NOW, weights={})
+    task = TriageTask(name="", platform="p", trusted=TRUSTED, folder=state, known=known)
+    async with await Journal.open(state / "fleet.db") as journal:
+        return await triage(log, journal, task)
+
+
+async def fill(state: Path, log: ScriptedLog) -> None:
+    """A state with something of each kind; the run `kept` has evidence of an entry, `gone` owes nothing."""
+    state.mkdir(mode=0o700)
+    async with await Journal.open(state / "fleet.db") as journal:
+        for run in ("kept", "gone"):
+            await journal.trigger(
+                run, persona="qa-ux", key=run, platform="p", trigger="hand", rung="observe", budget={}
+            )
+            await journal.claim(run, pid=1, pid_start=1)
+        await journal.add_finding(FindingRow(run_id="kept", fingerprint="ab" * 6, state="posted"))
+        for run in ("kept", "gone"):
+            await journal.start_settling(run)
+            await journal.finish(run, "done")
+        fixed = DecisionRow(
+            item="ab" * 6, kind="fixed", reason="r", who="w", at="2026-11-23T00:00:00Z", platform="p"
+        )
+        await journal.add_decision(named(fixed))
+        await journal.put("platform.fact", "known")
+    await look(state, log)
+    for name in (
+        "keys/identity",
+        "keys/notify",
+        "learned/p/qa-ux.json",
+        "explore/p/qa-ux.json",
+        "runs/kept/evidence/e.json",
+        "runs/gone/trajectory.jsonl",
+        "jails/x/y",
+        "expectations/cache",
+        "ballast",
+    ):
+        (state / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (state / name).write_text(name)
+        (state / name).chmod(0o600)
+    (state / "link").symlink_to("/etc/passwd")
+    with socket.socket(socket.AF_UNIX) as door:
+        os.chdir(state)
+        door.bind("fleet.sock")
+    write_dial(state, Rung.PROPOSE, "for the night", "operator", CLOCK)
+
+
+def tree(state: Path) -> dict[str, bytes]:
+    found = {path.relative_to(state).as_posix(): path for path in state.rglob("*")}
+    return {
+        name: path.read_bytes()
+        for name, path in found.items()
+        if path.is_file() and not path.is_symlink() and not name.startswith(("fleet.", "before-"))
+    }
+
+
+@pytest.mark.anyio
+async def test_nothing_is_lost_and_triage_finds_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    state, log, file = tmp_path / "state", ScriptedLog(), tmp_path / "b.tar"
+    log.post(finding())
+    await fill(state, log)
+    before, items, entries = tree(state), (await look(state, log)).items, len(log.entries)
+    async with await Journal.open(state / "fleet.db") as at_work:  # a daemon's connection
+        await at_work.put("platform.fact", "written a moment ago")
+        made = await back_up(state, file, FleetConfig(), state / "fleet.db", CLOCK)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert sorted(made.files) == [
+        "autonomy",
+        "autonomy.json",
+        "explore/p/qa-ux.json",
+        "fleet.db",
+        "keys/identity",
+        "keys/notify",
+        "learned/p/qa-ux.json",
+        "runs/kept/evidence/e.json",
+        "worklist.json",
+        "worklist.md",
+    ]
+    shutil.rmtree(state)
+    state.mkdir(mode=0o700)
+    log.post(finding("another", title="another"))  # after the backup: the chain has it
+    _, aside = await restore(file, state, CLOCK, "operator")
+    assert aside == ""
+    after = tree(state)
+    assert {name for name in before if before[name] != after.get(name)} == {
+        "autonomy",
+        "autonomy.json",
+        "ballast",
+        "expectations/cache",
+        "jails/x/y",
+        "runs/gone/trajectory.jsonl",
+    }
+    assert stat.S_IMODE((state / "keys" / "identity").stat().st_mode) == 0o600
+    assert read_dial(state / DIAL).rung == Rung.OBSERVE
+    assert "where it was propose" in (state / "autonomy.json").read_text()
+    assert sorted(name for name in os.listdir(state) if name.startswith((".", "STOP", "before"))) == []
+    async with await Journal.open(state / "fleet.db") as journal:
+        assert await journal.get("platform.fact") == "written a moment ago"
+        assert len(await journal.decisions("p")) == 1
+        assert [row.run_id for row in await journal.findings()] == ["kept"]
+    now = (await look(state, log)).items
+    assert [one.fingerprint for one in items] == [one.fingerprint for one in now if one.title != "another"]
+    assert (len(now), len(log.entries)) == (2, entries + 1)
+
+
+@pytest.mark.anyio
+async def test_what_is_there_is_moved_aside_and_the_dial_kept_only_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    state, file = tmp_path / "state", tmp_path / "b.tar"
+    await fill(state, ScriptedLog())
+    (state / "STOP").write_text("of the old state")
+    await back_up(state, file, FleetConfig(), state / "fleet.db", CLOCK, keys=False, all_runs=True)
+    (state / "STOP").write_text("a newer reason")
+    (state / "new").write_text("here only")
+    with pytest.raises(Refused, match="not empty"):
+        await restore(file, state, CLOCK, "operator")
+    with only_one(state), pytest.raises(TryAgain, match="another fleet"):
+        await restore(file, state, CLOCK, "operator", force=True)
+    manifest, aside = await restore(file, state, CLOCK, "operator", force=True, keep_dial=True)
+    assert not [name for name in manifest.files if name.startswith("keys/")]
+    assert (state / "runs" / "gone" / "trajectory.jsonl").exists()
+    assert read_dial(state / DIAL).rung == Rung.PROPOSE
+    assert (state / "STOP").read_text() == "of the old state"
+    assert (Path(aside) / "STOP").read_text() == "a newer reason"
+    assert (Path(aside) / "new").read_text() == "here only"
+    assert (Path(aside) / "keys" / "identity").exists()
+
+
+@pytest.mark.anyio
+async def test_a_restore_that_is_killed_leaves_a_fleet_that_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    state, file = tmp_path / "state", tmp_path / "b.tar"
+    await fill(state, ScriptedLog())
+    await back_up(state, file, FleetConfig(), state / "fleet.db", CLOCK)
+    rename, left = os.rename, list(range(6))
+
+    def killed(source: Path, target: Path) -> None:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fleet.app.backup.os.rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await restore(file, state, CLOCK, "operator", force=True)
+    assert "has not been completed" in (state / "STOP").read_text()
+    await restore(file, state, CLOCK, "operator", force=True)
+    assert (state / "keys" / "identity").exists()
+
+
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state, file = tmp_path / "state", tmp_path / "b.tar"
+    monkeypatch.setenv("STATE_DIRECTORY", str(state))
+    state.mkdir(mode=0o700)
+    (state / "worklist.md").write_text("old")
+    ask = CliRunner().invoke
+    assert ask(backup_app, [str(file)]).output == f"wrote {file}: 1 files\n"
+    assert isinstance(ask(backup_app, [str(file)]).exception, UsageError)
+    (state / "worklist.md").write_text("new")
+    (state / "more").write_text("here only")
+    said = json.loads(ask(restore_app, [str(file), "--check", "--json"]).stdout)
+    assert (said["new"], said["changed"], said["only_here"]) == ([], ["worklist.md"], ["more"])
+    assert (state / "worklist.md").read_text() == "new"
+    assert "is not empty" in str(ask(restore_app, [str(file)]).exception)
+    assert ask(restore_app, [str(file), "--force"]).exit_code == 0
+    assert (state / "worklist.md").read_text() == "old"

@@ -1,0 +1,225 @@
+"""The watch over a real journal and real receivers on loopback: restarts, kills, dead receivers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from typer.testing import CliRunner
+
+from fleet.cli.notify import app
+from fleet.clock import iso
+from fleet.config import FleetConfig
+from fleet.errors import ConfigError
+from fleet.service.notices.book import NoticeMessage
+from fleet.service.notices.receivers import receivers_of
+from fleet.service.notices.watch import NoticeWatch
+from fleet.store.journal import Journal
+from fleet.triggers.webhook import Delivery, verify
+from tests.notices.stand import MASKED, SECRET, Bench, Inbox, bench, private, receiving_inbox
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    with receiving_inbox() as box:
+        yield box
+
+
+@pytest.mark.anyio
+async def test_it_is_signed_masked_clean_and_said_once_over_restarts(tmp_path: Path, inbox: Inbox) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        await here.items("confirmed")
+        await here.watch().round()
+        assert inbox.came == []
+        await here.items("confirmed", "confirmed", title=f"<!channel> {MASKED} \x1b[31mhttps://evil.example")
+        for _ in range(3):
+            await here.later(here.watch())
+        ((path, sent, body),) = inbox.came
+        at = datetime.now(UTC)
+        assert path == "/hook"
+        assert verify(Delivery("ops", tuple(sent.items()), body), secrets=[SECRET], personas=["qa-a"], now=at)
+        told = json.loads(body)
+        assert told.pop("notice") == sent["x-qa-delivery"]
+        assert told == {
+            "v": 1,
+            "at": "2026-11-23T12:20:00Z",
+            "events": ["finding"],
+            "title": "QA fleet, acme: 1 finding",
+            "text": "2026-11-23T12:20:00Z new finding: high, ux: ‹!channel› [redacted:secret] "
+            "https:/ /evil.example (000000000001)",
+        }
+
+
+@pytest.mark.anyio
+async def test_a_kill_between_send_and_mark_repeats_that_message_under_its_name(
+    tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        await here.items()
+        await here.watch().round()
+        await here.items("confirmed", "confirmed")
+
+        async def killed(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(NoticeWatch, "_mark", killed)
+            with pytest.raises(KeyboardInterrupt):
+                await here.later(here.watch())
+        await here.later(here.watch())
+        await here.later(here.watch())
+        first, second = (headers["x-qa-delivery"] for _, headers, _ in inbox.came)
+        assert first == second
+
+
+@pytest.mark.anyio
+async def test_what_a_dead_receiver_lacks_is_sent_when_it_is_back_and_others_have_it_once(
+    tmp_path: Path, inbox: Inbox
+) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        host = inbox.url.removeprefix("http://")
+        private(tmp_path / "keys" / "notify", f"# chat\njson://{host}/apprise\n".encode())
+        inbox.answers["/hook"] = 500
+        await here.items()
+        await here.watch().round()
+        await here.items("confirmed")
+        watch = here.watch()
+        await here.later(watch)
+        await here.later(watch, 0.5)  # too soon to try again
+        assert sorted(inbox.paths()) == ["/apprise", "/hook"]
+        inbox.answers["/hook"] = 202
+        await here.later(watch)
+        await here.later(watch)
+        assert sorted(inbox.paths()) == ["/apprise", "/hook", "/hook"]
+        (chat,) = inbox.bodies("/apprise")
+        assert (chat["title"], chat["message"].partition(" ")[2]) == (
+            "QA fleet, acme: 1 finding",
+            "new finding: high, ux: the page is empty (000000000000)",
+        )
+
+
+@pytest.mark.anyio
+async def test_each_send_has_a_deadline(
+    tmp_path: Path, inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    private(tmp_path / "keys" / "notify-webhook", SECRET)
+    host = inbox.url.removeprefix("http://")
+    private(tmp_path / "keys" / "notify", f"json://{host}/dead?rto=60\n".encode())
+    config = FleetConfig.model_validate({"notify": {"webhook": f"{inbox.url}/dead"}})
+    to = receivers_of(config, tmp_path, deadline_s=1.5)
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = Bench(journal, tmp_path, config)
+        watch = here.watch(to)
+        await here.items()
+        await watch.round()
+        await here.items("confirmed")
+        with anyio.fail_after(30):
+            await here.later(watch)
+    said = [record.getMessage() for record in caplog.records if record.name == "fleet.notify"]
+    assert len(said) == 2
+    assert all("not delivered within 1.5 s; runs continue" in text for text in said)
+
+
+@pytest.mark.anyio
+async def test_silences_hold_and_trouble_fails_the_dead_mans_switch(tmp_path: Path, inbox: Inbox) -> None:
+    async with await Journal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        private(tmp_path / "keys" / "notify", f"ping {inbox.url}/ping/uuid\n".encode())
+        await journal.put("notify-silence.degraded", iso(here.clock.at + timedelta(hours=1)))
+        watch = here.watch()
+        await watch.round()
+        await here.later(watch, 0.5)
+        here.trouble = "the disk is full"
+        await here.later(watch)
+        here.trouble = ""
+        await here.later(watch)
+        assert inbox.paths() == ["/ping/uuid", "/ping/uuid/fail", "/ping/uuid"]
+        here.clock.at += timedelta(hours=2)
+        here.trouble = "the disk is full"
+        await watch.round()
+        assert [body["events"] for body in inbox.bodies("/hook")] == [["degraded"]]
+
+
+@pytest.mark.anyio
+async def test_of_two_daemons_on_one_journal_one_sends_until_it_is_gone(tmp_path: Path, inbox: Inbox) -> None:
+    class SharedJournal(Journal):
+        @property
+        def shared(self) -> bool:
+            return True
+
+    async with await SharedJournal.open(tmp_path / "fleet.db") as journal:
+        here = bench(journal, tmp_path, inbox)
+        one, two = here.watch(), here.watch()
+        one._host, two._host = "one", "two"
+        await here.items()
+        await one.round()
+        await two.round()
+        await here.items("confirmed")
+        here.clock.at += timedelta(minutes=1)
+        await two.round()
+        assert inbox.came == []
+        await one.round()
+        assert len(inbox.came) == 1
+        await here.items("confirmed", "confirmed")
+        await here.later(two)  # the turn of the first one has ended
+        assert len(inbox.came) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        (b"ntfy://ntfy.example/topic\n", 0o644, "lets others in"),
+        (b"# fine\nhello world\n", 0o600, "notify:2: neither an Apprise URL"),
+        (b"ping ftp://x\n", 0o600, "notify:1: neither"),
+    ],
+)
+def test_a_bad_file_of_urls_is_refused(tmp_path: Path, text: bytes, mode: int, said: str) -> None:
+    private(tmp_path / "keys" / "notify", text)
+    (tmp_path / "keys" / "notify").chmod(mode)
+    with pytest.raises(ConfigError, match=said):
+        receivers_of(FleetConfig(), tmp_path)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("program", ["/bin/false", "/nonexistent"])
+async def test_a_sender_that_cannot_start_is_only_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    private(tmp_path / "keys" / "notify", b"json://127.0.0.1:1/x\n")
+    (send,) = receivers_of(FleetConfig(), tmp_path).by_name.values()
+    monkeypatch.setattr("fleet.service.notices.receivers.sys.executable", program)
+    message = NoticeMessage(id="a" * 16, title="t" * 100_000, body="b", at="", events=(), left=())
+    assert await send(message)
+
+
+def test_the_commands(tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    ask = CliRunner().invoke
+    assert ask(app, ["silences"]).exit_code == 0
+    assert ask(app, ["silence", "fixed", "--for", "2h"]).exit_code == 0
+    (row,) = json.loads(ask(app, ["silences", "--json"]).stdout)
+    assert row["event"] == "fixed"
+    assert ask(app, ["unsilence", "fixed"]).exit_code == 0
+    assert json.loads(ask(app, ["silences", "--json"]).stdout) == []
+    assert ask(app, ["silence", "weather", "--for", "2h"]).exit_code != 0
+    assert "no receiver" in str(ask(app, ["test"]).exception)
+    host = inbox.url.removeprefix("http://")
+    urls = f"json://{host}/chat\nnosuch://x\nping {inbox.url}/ping\n"
+    private(tmp_path / "state" / "keys" / "notify", urls.encode())
+    said = ask(app, ["test", "--json"])
+    results = {row["receiver"].split()[0]: row["result"] for row in json.loads(said.stdout)}
+    assert results == {
+        "json": "delivered",
+        "nosuch": "Apprise does not know this kind of URL",
+        "ping": "delivered",
+    }
+    assert "not delivered to nosuch" in str(said.exception)
+    assert sorted(inbox.paths()) == ["/chat", "/ping"]

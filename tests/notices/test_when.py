@@ -1,0 +1,294 @@
+"""What is said and when, by tables: news, groups, windows, quiet hours, silences, tries again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleet.clock import iso
+from fleet.config import EVENTS, NotifySection
+from fleet.findings.outage import Outage, OutageBook, OutageEnd
+from fleet.service.notices.book import GROUPS, Notice, NoticeBook, read_notices
+from fleet.service.notices.changes import inert, of_budgets, of_host, of_items, of_outages
+from fleet.service.notices.timing import GIVE_UP, due, is_quiet, rules_of, tried, wanted
+from fleet.store.rows import ItemRow
+
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
+NOW = iso(NOON)
+
+
+def item(state: str, fp: str = "a" * 12, severity: str = "high", names: tuple[str, ...] = ()) -> ItemRow:
+    return ItemRow(
+        fingerprint=fp,
+        state=state,
+        severity=severity,
+        surface="ux",
+        title="the page is empty",
+        persona="qa-ux",
+        repro="qa/run",
+        names=names,
+    )
+
+
+def texts(book: NoticeBook) -> list[tuple[str, str]]:
+    return [(one.event, one.text) for one in book.waiting]
+
+
+def section(**keys: object) -> NotifySection:
+    return NotifySection.model_validate(keys)
+
+
+LIVES: list[tuple[list[str], list[str]]] = [
+    (["new", "confirmed"], ["finding"]),
+    (["confirmed", "confirmed"], ["finding"]),
+    (["confirmed", "unreachable", "confirmed"], ["finding"]),
+    (["confirmed", "snoozed", "confirmed"], ["finding"]),
+    (["confirmed", "fixed", "verified-fixed"], ["finding", "fixed"]),
+    (["confirmed", "fixed", "regression", "fixed"], ["finding", "fixed", "regression", "fixed"]),
+    (["confirmed", "fixed", "confirmed"], ["finding", "fixed"]),
+    (["confirmed", "dismissed", "regression"], ["finding", "regression"]),
+    (["new", "fixed"], []),
+    (["needs-repro", "flaky", "new"], []),
+]
+
+
+@pytest.mark.parametrize(("states", "said"), LIVES, ids=["-".join(states) for states, _ in LIVES])
+def test_an_item_is_said_when_it_is_proven_fixed_or_back(states: list[str], said: list[str]) -> None:
+    book = of_items(NoticeBook(), [], NOW)
+    for state in states:
+        book = of_items(book, [item(state)], NOW)
+        book = of_items(read_notices(book.model_dump_json()), [item(state)], NOW)  # a restart
+    assert [one.event for one in book.waiting] == said
+
+
+def test_what_was_there_at_the_first_look_is_not_news_and_its_fix_is() -> None:
+    book = of_items(NoticeBook(), [item("confirmed")], NOW)
+    assert texts(book) == []
+    book = of_items(book, [item("verified-fixed")], NOW)
+    assert texts(book) == [("fixed", "fixed: high, ux: the page is empty (aaaaaaaaaaaa)")]
+
+
+def test_a_list_that_is_made_anew_and_a_merged_item_say_nothing_twice() -> None:
+    book = of_items(of_items(NoticeBook(), [], NOW), [item("confirmed")], NOW)
+    book = of_items(of_items(book, [], NOW), [item("confirmed")], NOW)
+    book = of_items(book, [item("confirmed", "b" * 12, names=("a" * 12, "b" * 12))], NOW)
+    assert len(book.waiting) == 1
+
+
+def test_critical_findings_and_what_stops_the_fleet_are_critical() -> None:
+    book = of_items(of_items(NoticeBook(), [], NOW), [item("confirmed", severity="critical")], NOW)
+    book = of_items(book, [item("fixed", severity="critical")], NOW)
+    assert [one.critical for one in book.waiting] == [True, False]
+
+
+OUTAGE = Outage(
+    fp="0" * 12,
+    targets=("site",),
+    since="2026-11-23T11:00:00Z",
+    run="r",
+    persona="p",
+    severity="high",
+    title="t",
+)
+END = OutageEnd(fp="0" * 12, targets=("site",), since=OUTAGE.since, until=NOW, seconds=3600)
+MORE = OUTAGE.model_copy(update={"fp": "1" * 12, "targets": ("node", "site")})
+DOWN = "acme is down since 2026-11-23T11:00:00Z: site did not answer"
+UP = "acme is up: site, since 2026-11-23T11:00:00Z, 60 min"
+
+
+@pytest.mark.parametrize(
+    ("books", "said"),
+    [
+        ([OutageBook(open=OUTAGE)], [DOWN]),
+        ([OutageBook(open=OUTAGE), OutageBook(open=OUTAGE)], [DOWN]),
+        ([OutageBook(open=OUTAGE), OutageBook(ended=(END,))], [DOWN, UP]),
+        ([OutageBook(open=OUTAGE), OutageBook(ended=(END,)), OutageBook(ended=(END,))], [DOWN, UP]),
+        ([OutageBook(ended=(END,))], [UP]),
+        (
+            [OutageBook(open=OUTAGE), OutageBook(open=MORE, ended=(END,))],
+            [DOWN, "acme is down since 2026-11-23T11:00:00Z: node, site did not answer"],
+        ),
+    ],
+)
+def test_an_outage_is_said_at_its_begin_and_at_its_end(books: list[OutageBook], said: list[str]) -> None:
+    book = NoticeBook()
+    for one in books:
+        book = of_outages(book, one, "acme", NOW)
+    assert [one.text for one in book.waiting] == said
+    assert [one.critical for one in book.waiting] == [one.event == "platform-down" for one in book.waiting]
+
+
+def test_a_spent_budget_is_said_once_a_day() -> None:
+    limits = {"": {"writes": 10, "reports": 0}, "qa-ux": {"usd_micro": 2_500_000}}
+    left = {"": {"writes": 0, "reports": 0}, "qa-ux": {"usd_micro": 1}}
+    book = NoticeBook()
+    for _ in range(2):
+        book = of_budgets(book, left, limits, NOW)  # type: ignore[arg-type]
+    assert [text for _, text in texts(book)] == ["budget of the fleet spent for today (UTC): 10 writes"]
+    left["qa-ux"]["usd_micro"] = 0
+    book = of_budgets(book, left, limits, NOW)  # type: ignore[arg-type]
+    assert texts(book)[1:] == [("budget-spent", "budget of qa-ux spent for today (UTC): 2.5 usd")]
+    tomorrow = of_budgets(book, left, limits, "2026-11-24T00:00:00Z")  # type: ignore[arg-type]
+    assert len(tomorrow.waiting) == 4
+
+
+def test_a_refused_persona_and_trouble_are_said_once_over_restarts() -> None:
+    book, why = NoticeBook(), "qa-ux.md:3: budget: <!channel> @all https://evil.example"
+    for refused in ({}, {"qa-ux": why}, {}, {"qa-ux": why}):  # a daemon that starts has not read it yet
+        book = of_host(book, "one", refused, (), "", NOW)
+    assert texts(book) == [
+        (
+            "persona-refused",
+            "persona qa-ux refused: qa-ux.md:3: budget: ‹!channel› (at)all https:/ /evil.example",
+        )
+    ]
+    book = of_host(book, "one", {}, ("qa-ux",), "the disk is full", NOW)
+    book = of_host(book, "one", {"qa-ux": why}, ("qa-ux",), "the disk is full", NOW)
+    book = of_host(book, "one", {"qa-ux": why}, ("qa-ux",), "", NOW)
+    assert [(one.event, one.critical) for one in book.waiting[1:]] == [
+        ("degraded", True),
+        ("persona-refused", False),
+        ("degraded", False),
+    ]
+
+
+def test_hostile_words_become_one_inert_line() -> None:
+    told = inert("\x1b]8;;http://evil\x07a\u202e\n\nb <http://x|y> @here" + "z" * 999)
+    assert "\n" not in told
+    assert "://" not in told
+    assert "<" not in told
+    assert "@" not in told
+    assert "\x1b" not in told
+    assert len(told) <= 240
+
+
+@pytest.mark.parametrize(
+    ("quiet", "zone", "clock", "is_it"),
+    [
+        ("", "UTC", "23:00", False),
+        ("22:00-07:00", "UTC", "22:00", True),
+        ("22:00-07:00", "UTC", "06:59", True),
+        ("22:00-07:00", "UTC", "07:00", False),
+        ("22:00-07:00", "Europe/Berlin", "06:30", False),
+        ("22:00-07:00", "Europe/Berlin", "21:30", True),
+        ("12:00-13:00", "UTC", "12:59", True),
+        ("12:00-13:00", "UTC", "13:00", False),
+    ],
+)
+def test_quiet_hours_are_those_of_the_time_zone(quiet: str, zone: str, clock: str, is_it: bool) -> None:
+    hour, minute = map(int, clock.split(":"))
+    rules = rules_of(section(quiet=quiet, timezone=zone), {})
+    assert is_quiet(rules, NOON.replace(hour=hour, minute=minute)) is is_it
+
+
+def waiting(*events: str, critical: bool = False) -> NoticeBook:
+    notices = [
+        Notice.model_validate({"event": event, "text": event, "at": NOW, "critical": critical})
+        for event in events
+    ]
+    return NoticeBook(waiting=tuple(notices))
+
+
+def titles(book: NoticeBook) -> list[str]:
+    return [one.title.removeprefix("QA fleet, ") for one in book.messages]
+
+
+def test_one_message_of_a_group_in_a_window() -> None:
+    rules = rules_of(section(every="15m"), {})
+    book = due(waiting("finding", "fixed", "finding", "degraded"), rules, ["a"], "acme", NOON)
+    assert titles(book) == ["acme: 2 finding, 1 fixed", "acme: 1 degraded"]
+    assert book.messages[0].body.splitlines() == [f"{NOW} finding", f"{NOW} fixed", f"{NOW} finding"]
+    later = book.model_copy(update={"waiting": waiting("regression", "platform-down").waiting})
+    early = due(later, rules, ["a"], "acme", NOON + timedelta(minutes=14))
+    assert titles(early)[2:] == ["acme: 1 platform-down"]
+    assert [one.event for one in early.waiting] == ["regression"]
+    assert titles(due(early, rules, ["a"], "acme", NOON + timedelta(minutes=15)))[3:] == [
+        "acme: 1 regression"
+    ]
+
+
+def test_quiet_hours_hold_back_and_are_summed_up_and_critical_notices_pass() -> None:
+    rules, night = rules_of(section(quiet="22:00-07:00"), {}), NOON.replace(hour=23)
+    both = (*waiting("finding", "budget-spent").waiting, *waiting("platform-down", critical=True).waiting)
+    book = due(NoticeBook(waiting=both), rules, ["a"], "acme", night)
+    assert titles(book) == ["acme: 1 platform-down"]
+    morning = due(book, rules, ["a"], "acme", NOON.replace(day=24, hour=7))
+    assert titles(morning)[1:] == ["acme, while it was quiet: 1 finding, 1 budget-spent"]
+    assert morning.waiting == ()
+
+
+def test_silenced_and_unwanted_events_are_dropped_and_what_waited_stays() -> None:
+    before = waiting("finding")
+    book = before.model_copy(update={"waiting": (*before.waiting, *waiting(*EVENTS).waiting)})
+    silenced = {"fixed": iso(NOON + timedelta(hours=1)), "regression": NOW, "finding": iso(NOON)}
+    rules = rules_of(section(events=["finding", "fixed", "regression"]), silenced)
+    assert [one.event for one in wanted(book, before, rules, NOON).waiting] == [
+        "finding",
+        "finding",
+        "regression",
+    ]
+
+
+def test_a_message_is_long_at_most_and_says_how_much_it_leaves_out() -> None:
+    book = due(waiting(*["finding"] * 30), rules_of(section(), {}), ["a"], "acme", NOON)
+    assert book.messages[0].body.splitlines()[-1] == "and 10 more"
+    assert len(book.messages[0].body.splitlines()) == 21
+
+
+def test_a_receiver_that_has_it_is_not_tried_again_and_one_without_is_until_a_day_is_over() -> None:
+    book = due(waiting("finding"), rules_of(section(), {}), ["a", "b", "gone"], "acme", NOON)
+    ident = book.messages[0].id
+    book = tried(book, ident, ["a"], ["a", "b"], NOON, is_last=False)
+    assert (book.messages[0].left, book.messages[0].tries) == (("b",), 0)
+    waits = []
+    for _ in range(9):
+        book = tried(book, ident, [], ["a", "b"], NOON, is_last=True)
+        waits.append(datetime.fromisoformat(book.messages[0].again) - NOON)
+    assert [int(wait.total_seconds() // 60) for wait in waits] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert tried(book, ident, ["b"], ["a", "b"], NOON, is_last=False).messages == ()
+    assert tried(book, ident, [], ["a", "b"], NOON + GIVE_UP, is_last=True).messages == ()
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 300),
+            st.lists(st.tuples(st.sampled_from(EVENTS), st.booleans()), max_size=4),
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_comes_is_said_once_within_the_rules(
+    rounds: Sequence[tuple[int, list[tuple[str, bool]]]],
+) -> None:
+    """Nothing lost, nothing twice, one message of a group in a window, only critical ones in quiet hours."""
+    rules = rules_of(section(quiet="22:00-07:00", every="15m"), {})
+    book, now, put = NoticeBook(), NOON, list[str]()
+    spoken, shown, counted = dict[str, datetime](), list[str](), 0
+    for minutes, events in [*rounds, (600, []), (600, [])]:
+        now += timedelta(minutes=minutes)
+        for event, critical in events:
+            put.append(f"n{len(put)} {critical}")
+            row = {"event": event, "text": put[-1], "at": iso(now), "critical": critical}
+            book = book.model_copy(update={"waiting": (*book.waiting, Notice.model_validate(row))})
+        book = due(book, rules, ["a"], "acme", now)
+        for message in book.messages:
+            lines = [text.partition(" ")[2] for text in message.body.splitlines()]
+            shown += [text for text in lines if text.startswith("n")]
+            counted += sum(int(word) for word in message.title.split() if word.isdigit())
+            if is_quiet(rules, now):
+                assert all(text.endswith("True") for text in lines)
+            elif "quiet" in message.title:
+                continue
+            (group,) = {GROUPS[event] for event in message.events}
+            assert group not in spoken or now - spoken[group] >= timedelta(minutes=15)
+            spoken[group] = now
+        book = book.model_copy(update={"messages": ()})
+    assert counted == len(put)
+    assert len(set(shown)) == len(shown)
+    assert book.waiting == ()
