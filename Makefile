@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LLM    := .venv-llm
 PEERS  := .venv-peers
-JOBS   ?= 2
+# Workers of the suite, for two cores: its longest tests mostly wait.
+JOBS   ?= 3
 
 .PHONY: setup targets demo test systemd soak crash race arc year platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 

@@ -33,7 +33,7 @@ FOUND = "GET {site}/ shows a private key"
 DISMISSED = "GET {site}/letters.html shows a private key"
 STEPS = ("found", "ranked", "seen", "dismissed", "clean", "fixed", "back", "regressed")
 FULL = os.environ.get("ARC_FULL") == "1"
-LOST = [(step,) for step in STEPS] if FULL else [("dismissed", "fixed")]
+LOST = [(), *((step,) for step in STEPS)] if FULL else [("dismissed", "fixed")]
 """Before it is repaired an item is known only from the log, and again before it breaks again."""
 LOG = (
     f"critical {FOUND}",
@@ -182,10 +182,6 @@ async def run_through(folder: Path, lost: Sequence[str] = ()) -> None:
         assert await one.fires("qa-triage") == ("1 items", [])
 
 
-async def test_the_arc_of_one_item(tmp_path: Path) -> None:
-    await run_through(tmp_path)
-
-
-@pytest.mark.parametrize("lost", LOST, ids="+".join)
-async def test_the_same_when_the_fleet_forgets(tmp_path: Path, lost: Sequence[str]) -> None:
+@pytest.mark.parametrize("lost", LOST, ids=lambda lost: "+".join(lost) or "nothing")
+async def test_the_arc_of_one_item_whatever_the_fleet_forgets(tmp_path: Path, lost: Sequence[str]) -> None:
     await run_through(tmp_path, lost)

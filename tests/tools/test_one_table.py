@@ -28,6 +28,8 @@ EXCEPTIONS = {
     "runs/outage/finding.py": "an outage's evidence names the tool that looked",
     "drivers/doubles.py": "a driver of the conformance suite asks for one tool",
     "cli/personas.py": "the text of a new persona file",
+    "cli/repro_shell.py": "what of a repro can be written as curl",
+    "runs/proof/rerun.py": "the control of an item that seems clean is a look at its target's page",
     "runs/fuzz.py": "a search by hand is calls of the tool that searches",
     "fuzzing/suspects.py": "a suspect is looked at by single calls of the compiler's tool",
 }
