@@ -44,7 +44,7 @@ SKIPPED = frozenset({SPOOL, BALLAST, LOCK, "expectations", "devnet", f"{JOURNAL}
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class BackupDifference:
     """What a restore changes: names of files that are new, other than here, or only here."""
 
     new: tuple[str, ...]
@@ -118,11 +118,11 @@ async def check_journal(folder: Path) -> None:
                 )
 
 
-def difference(folder: Path, state: Path) -> Difference:
+def difference(folder: Path, state: Path) -> BackupDifference:
     """Compare an unpacked backup with the state directory, file by file."""
     theirs, ours = dict(_files(folder)), dict(_files(state))
     same = {name for name in theirs.keys() & ours if theirs[name].read_bytes() == ours[name].read_bytes()}
-    return Difference(
+    return BackupDifference(
         tuple(sorted(theirs.keys() - ours)),
         tuple(sorted((theirs.keys() & ours) - same)),
         tuple(sorted(ours.keys() - theirs)),

@@ -22,7 +22,7 @@ class PageSize:
     _pages: int = 0
 
     def failed(self, entries: int) -> None:
-        """A page of so many entries was too much for the node; ask for `self.entries` now."""
+        """A page of this size was too much for the node; ask for `self.entries` now."""
         smaller = self._whole if 0 < self._whole < entries else max(1, entries // 2)
         self.entries, self._failed, self._whole, self._pages = smaller, entries, 0, 0
 

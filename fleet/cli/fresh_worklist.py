@@ -21,7 +21,7 @@ from fleet.triage.worklist import WorklistItem
 
 NAME = "worklist.json"
 RECENT_S = 10.0
-"""A list that a running daemon wrote so many seconds ago is not compared with the log."""
+"""A list that a running daemon wrote at most this many seconds ago is not compared with the log."""
 _MOST = 1 << 30
 
 

@@ -99,8 +99,7 @@ def worklist(
         return
     older = run(lambda: fresh_worklist.earlier_items(state())) if of_state == "all" else ()
     items = wanted.of((*shown.items, *shown.closed, *older))
-    terminal = not chosen and sys.stdout.isatty()
-    most = limit if limit is not None else (SCREEN if terminal else 0)
+    most = limit if limit is not None else (SCREEN if not chosen and sys.stdout.isatty() else 0)
     listed = items[:most] if most else items
     if chosen and not as_json:
         _write(_written(chosen[0], listed, shown))

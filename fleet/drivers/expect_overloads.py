@@ -9,9 +9,9 @@ from celpy import celtypes
 from celpy.evaluation import CELEvalError
 
 from fleet.drivers.expect import operators
-from fleet.drivers.expect_shapes import ANY, Shape
+from fleet.drivers.expect_shapes import ANY, TypeShape
 
-NO_OVERLOAD = Shape("nothing")
+NO_OVERLOAD = TypeShape("nothing")
 
 _SAMPLES: dict[str, Any] = {
     "int": celtypes.IntType(1),
@@ -26,10 +26,10 @@ _KINDS = {type(value): kind for kind, value in _SAMPLES.items()} | {bool: "bool"
 _ANSWERS_TRUTH = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_in_"})
 
 
-def applied(name: str, shapes: Sequence[Shape]) -> Shape:
+def applied(name: str, shapes: Sequence[TypeShape]) -> TypeShape:
     """The shape of an operator's or a function's answer to these types; NO_OVERLOAD if it has none."""
     if any(_open(shape) for shape in shapes):
-        return Shape("bool") if name in _ANSWERS_TRUTH else ANY
+        return TypeShape("bool") if name in _ANSWERS_TRUTH else ANY
     try:
         answer = operators()[name](*map(_sample, shapes))
     except (TypeError, AttributeError):
@@ -40,15 +40,15 @@ def applied(name: str, shapes: Sequence[Shape]) -> Shape:
         return NO_OVERLOAD if issubclass(answer.args[1], TypeError | AttributeError) else ANY
     if isinstance(answer, list) and shapes[0].kind == "list":
         return shapes[0]
-    return Shape(_KINDS.get(type(answer), "any"))
+    return TypeShape(_KINDS.get(type(answer), "any"))
 
 
-def _open(shape: Shape) -> bool:
+def _open(shape: TypeShape) -> bool:
     """Whether nothing is known of it before an answer is there."""
     return shape.kind == "any" or (shape.kind == "list" and _open(shape.members))
 
 
-def _sample(shape: Shape) -> Any:
+def _sample(shape: TypeShape) -> Any:
     if shape.kind == "list":
         return celtypes.ListType([_sample(shape.members)])
     if shape.kind == "map":

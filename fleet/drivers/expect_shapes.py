@@ -17,21 +17,21 @@ _KINDS: Mapping[Any, str] = {str: "string", int: "int", float: "double", bool: "
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TypeShape:
     """`fields` of an object, `of`: the members of a list or a map, `items`: those of `results`, one by one.
 
     `label` names it for a person; `literal` is the value of a literal.
     """
 
     kind: str
-    fields: Mapping[str, Shape] = field(default_factory=dict)
-    of: Shape | None = None
-    items: tuple[Shape, ...] = ()
+    fields: Mapping[str, TypeShape] = field(default_factory=dict)
+    of: TypeShape | None = None
+    items: tuple[TypeShape, ...] = ()
     label: str = ""
     literal: Any = None
 
     @property
-    def members(self) -> Shape:
+    def members(self) -> TypeShape:
         """The shape of a list's or a map's members."""
         return self.of or ANY
 
@@ -41,45 +41,45 @@ class Shape:
         return self.label or self.kind
 
 
-ANY, BOOL, INT, DOUBLE, STRING = (Shape(kind) for kind in ("any", "bool", "int", "double", "string"))
-UINT, BYTES, NULL = (Shape(kind) for kind in ("uint", "bytes", "null_type"))
+ANY, BOOL, INT, DOUBLE, STRING = (TypeShape(kind) for kind in ("any", "bool", "int", "double", "string"))
+UINT, BYTES, NULL = (TypeShape(kind) for kind in ("uint", "bytes", "null_type"))
 
 
-def shape_of(hint: Any) -> Shape:
+def shape_of(hint: Any) -> TypeShape:
     """The shape of a value of a Python type of a tool's arguments or result."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if origin is tuple:
-        return Shape("list", of=shape_of(inner[0]) if inner else ANY)
+        return TypeShape("list", of=shape_of(inner[0]) if inner else ANY)
     if origin is dict:
         # free JSON: which members there are is known once an answer is there
-        return Shape("map", of=shape_of(inner[1])) if inner and inner[1] is not Any else ANY
+        return TypeShape("map", of=shape_of(inner[1])) if inner and inner[1] is not Any else ANY
     if is_dataclass(origin) and isinstance(origin, type):
         hints = get_type_hints(origin)
-        return Shape("object", {one.name: shape_of(hints[one.name]) for one in fields(origin)})
-    return Shape(_KINDS.get(origin, "any"))
+        return TypeShape("object", {one.name: shape_of(hints[one.name]) for one in fields(origin)})
+    return TypeShape(_KINDS.get(origin, "any"))
 
 
 @cache
-def result_of(tool: str) -> Shape:
+def result_of(tool: str) -> TypeShape:
     """The shape of a tool's result; `any` for an unknown tool, which is reported on its own."""
     if (spec := TOOLS.get(tool)) is None:
         return ANY
-    return Shape("object", shape_of(spec.result).fields, label=f"the result of {tool}")
+    return TypeShape("object", shape_of(spec.result).fields, label=f"the result of {tool}")
 
 
-def variables(tools: Sequence[str]) -> dict[str, Shape]:
+def variables(tools: Sequence[str]) -> dict[str, TypeShape]:
     """By name, for a probe whose steps call these tools."""
     items = tuple(result_of(tool) for tool in tools)
-    results = Shape("list", of=_either(items), items=items)
+    results = TypeShape("list", of=_either(items), items=items)
     return {
         "result": items[-1] if items else ANY,
         "results": results,
-        "history": Shape("object", label="history"),
+        "history": TypeShape("object", label="history"),
         "facts": ANY,
     }
 
 
-def _either(items: Sequence[Shape]) -> Shape:
+def _either(items: Sequence[TypeShape]) -> TypeShape:
     """What holds for every one of these results: the fields that all of them have."""
     if not items or any(one.kind == "any" for one in items):
         return ANY
@@ -91,4 +91,4 @@ def _either(items: Sequence[Shape]) -> Shape:
     }
     tools = dict.fromkeys(one.label.rpartition(" ")[2] for one in items)
     label = items[0].label if len(tools) == 1 else f"every result of {', '.join(tools)}"
-    return Shape("object", both, label=label)
+    return TypeShape("object", both, label=label)

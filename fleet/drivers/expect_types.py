@@ -16,31 +16,28 @@ from lark import Token, Tree
 from fleet.drivers.expect import FUNCTIONS, MACROS, REDUCE, VARIABLES, compiled, functions
 from fleet.drivers.expect_overloads import NO_OVERLOAD, applied
 from fleet.drivers.expect_paths import Node, Path, arguments_of, guards, literal_of, path_of
-from fleet.drivers.expect_shapes import ANY, BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, Shape, variables
+from fleet.drivers.expect_shapes import (
+    ANY,
+    BOOL,
+    DOUBLE,
+    STRING,
+    TypeShape,
+    variables,
+)
+from fleet.drivers.expect_words import (
+    LITERALS,
+    METHODS,
+    OPERATORS,
+    SAME,
+    TYPES,
+    an,
+    bad_pattern,
+    mixed,
+    other_default,
+)
 from fleet.personas.check import Fault, Wants, suggestion
 
 REMEDY = "write CEL over result, results, history and facts"
-_SAME = (
-    'make both sides one type: 200 is an int, 200.0 a double, "200" a string; '
-    "int(), double() and string() convert"
-)
-_OPERATORS = {
-    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "in": "in",
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "not": "!", "neg": "-",
-}  # fmt: skip
-_LITERALS = {
-    "INT_LIT": INT, "UINT_LIT": UINT, "FLOAT_LIT": DOUBLE, "STRING_LIT": STRING, "MLSTRING_LIT": STRING,
-    "BYTES_LIT": BYTES, "BOOL_LIT": BOOL, "NULL_LIT": NULL,
-}  # fmt: skip
-_METHODS = frozenset(
-    {"literal", "ident", "ident_arg", "list_lit", "map_lit"}
-    | {"member_object", "member_dot", "member_dot_arg", "member_index"}
-)
-"""Nodes with a method of their own; any other node is its only child."""
-_TYPES = frozenset(
-    {"bool", "bytes", "double", "duration", "int", "list", "map", "null_type", "string"}
-    | {"timestamp", "type", "uint"}
-)
 
 
 def faults(text: str, tools: Sequence[str], wants: Wants) -> list[Fault]:
@@ -70,20 +67,22 @@ def faults(text: str, tools: Sequence[str], wants: Wants) -> list[Fault]:
 class _Walk:
     """One pass over a tree; each method gives the shape of a node, `any` once something is wrong in it."""
 
-    def __init__(self, text: str, names: dict[str, Shape], guarded: set[Path]) -> None:
+    def __init__(self, text: str, names: dict[str, TypeShape], guarded: set[Path]) -> None:
         self._text, self._names, self._guarded = text, names, guarded
         self.found: list[Fault] = []
 
-    def last(self, tree: Node, shape: Shape, wants: Wants) -> None:
+    def last(self, tree: Node, shape: TypeShape, wants: Wants) -> None:
         """Whether the whole is what is wanted."""
         if wants == "bool" and shape.kind not in ("bool", "any"):
             self._wrong(
-                tree, f"is neither true nor false but {_a(shape)}", "compare it with what is expected"
+                tree,
+                f"is neither true nor false but {an(shape)}",
+                "compare it with what is expected",
             )
         if wants == "number" and shape.kind not in ("int", "double", "any"):
-            self._wrong(tree, f"is not a number but {_a(shape)}", "name a figure, such as result.p95_ms")
+            self._wrong(tree, f"is not a number but {an(shape)}", "name a figure, such as result.p95_ms")
 
-    def expr(self, node: Any) -> Shape:
+    def expr(self, node: Any) -> TypeShape:
         """The shape of any node of the tree."""
         name = str(node.data)
         if name in ("conditionalor", "conditionaland") and len(node.children) == 2:
@@ -94,14 +93,14 @@ class _Walk:
             return self._binary(node)
         if name == "unary" and len(node.children) == 2:
             return self._unary(node)
-        if name in _METHODS:
-            shape: Shape = getattr(self, f"_{name}")(node)
+        if name in METHODS:
+            shape: TypeShape = getattr(self, f"_{name}")(node)
             return shape
         if name.startswith("dot_ident"):
             return self._wrong(node, "a name cannot begin with a dot", REMEDY)
         return self.expr(node.children[0])
 
-    def _wrong(self, node: Any, message: str, remedy: str) -> Shape:
+    def _wrong(self, node: Any, message: str, remedy: str) -> TypeShape:
         meta = getattr(node, "meta", node)
         self.found.append(Fault(message, remedy, getattr(meta, "start_pos", 0) or 0))
         return ANY
@@ -112,79 +111,79 @@ class _Walk:
     def _truth(self, node: Any, of: str) -> None:
         shape = self.expr(node)
         if shape.kind not in ("bool", "any"):
-            self._wrong(node, f"{of} needs true or false, {self._source(node)} is {_a(shape)}", "compare it")
+            self._wrong(node, f"{of} needs true or false, {self._source(node)} is {an(shape)}", "compare it")
 
-    def _logic(self, node: Node, word: str) -> Shape:
+    def _logic(self, node: Node, word: str) -> TypeShape:
         for one in node.children:
             self._truth(one, word)
         return BOOL
 
-    def _choice(self, node: Node) -> Shape:
+    def _choice(self, node: Node) -> TypeShape:
         self._truth(node.children[0], "?")
         one, other = (self.expr(child) for child in node.children[1:])
         if one.kind == other.kind or "any" in (one.kind, other.kind):
             return one if one.kind != "any" else other
-        return self._wrong(node.children[2], f"? answers {_a(one)} or {_a(other)}", _SAME)
+        return self._wrong(node.children[2], f"? answers {an(one)} or {an(other)}", SAME)
 
-    def _binary(self, node: Node) -> Shape:
+    def _binary(self, node: Node) -> TypeShape:
         operator, right = node.children
         assert isinstance(operator, Tree)
-        word = _OPERATORS[str(operator.data).rpartition("_")[2]]
+        word = OPERATORS[str(operator.data).rpartition("_")[2]]
         left = operator.children[0]
         shapes = (self.expr(left), self.expr(right))
         answer = applied(f"_{word}_", shapes)
-        if answer is not NO_OVERLOAD and not _mixed(word, *shapes):
+        if answer is not NO_OVERLOAD and not mixed(word, *shapes):
             return answer
         one, other = (
             f"{self._source(side)} ({shape})" for side, shape in zip((left, right), shapes, strict=True)
         )
-        return self._wrong(node, f"{word} does not take {one} and {other}", _SAME)
+        return self._wrong(node, f"{word} does not take {one} and {other}", SAME)
 
-    def _unary(self, node: Node) -> Shape:
+    def _unary(self, node: Node) -> TypeShape:
         operator, inner = node.children
         assert isinstance(operator, Tree)
-        word = _OPERATORS[str(operator.data).rpartition("_")[2]]
+        word = OPERATORS[str(operator.data).rpartition("_")[2]]
         if word == "!":
             self._truth(inner, "!")
             return BOOL
         shape = self.expr(inner)
         answer = applied("-_", (shape,))
         if answer is NO_OVERLOAD:
-            return self._wrong(node, f"{word} does not take {self._source(inner)} ({shape})", _SAME)
+            return self._wrong(node, f"{word} does not take {self._source(inner)} ({shape})", SAME)
         return answer
 
-    def _literal(self, node: Node) -> Shape:
+    def _literal(self, node: Node) -> TypeShape:
         token = node.children[0]
         assert isinstance(token, Token)
-        return Shape(_LITERALS[token.type].kind, literal=literal_of(node))
+        return TypeShape(LITERALS[token.type].kind, literal=literal_of(node))
 
-    def _ident(self, node: Node) -> Shape:
+    def _ident(self, node: Node) -> TypeShape:
         name = str(node.children[0])
         if name in self._names:
             return self._names[name]
-        if name in _TYPES:
+        if name in TYPES:
             return ANY
         close = suggestion(name, self._names)
         return self._wrong(node, f"no variable {name!r}{close}", f"variables: {', '.join(VARIABLES)}")
 
-    def _list_lit(self, node: Node) -> Shape:
+    def _list_lit(self, node: Node) -> TypeShape:
         shapes = [self.expr(one) for one in arguments_of(node)]
         kinds = {shape.kind for shape in shapes}
-        return Shape("list", of=shapes[0] if len(kinds) == 1 else ANY)
+        return TypeShape("list", of=shapes[0] if len(kinds) == 1 else ANY)
 
-    def _map_lit(self, node: Node) -> Shape:
+    def _map_lit(self, node: Node) -> TypeShape:
         for part in node.children:
             for one in part.children if isinstance(part, Tree) else ():
                 self.expr(one)
         return ANY
 
-    def _member_object(self, node: Node) -> Shape:
+    def _member_object(self, node: Node) -> TypeShape:
         return self._wrong(node, "messages cannot be built in an expectation", REMEDY)
 
-    def _member_dot(self, node: Node) -> Shape:
+    def _member_dot(self, node: Node) -> TypeShape:
         return self._select(node, self.expr(node.children[0]), str(node.children[1]), node.children[1])
 
-    def _select(self, node: Node, owner: Shape, name: str, at: Any) -> Shape:
+    def _select(self, node: Node, owner: TypeShape, name: str, at: Any) -> TypeShape:
         """A field of an object or a member of a map, by its name."""
         if owner.kind == "any" or owner.label == "history":
             return DOUBLE if owner.kind != "any" else ANY
@@ -194,14 +193,14 @@ class _Walk:
             why = f"{owner} has no field {name!r}{suggestion(name, owner.fields)}"
             return self._wrong(at, why, f"fields: {', '.join(sorted(owner.fields))}")
         if owner.kind != "map":
-            return self._wrong(at, f"{_a(owner)} has no field {name!r}", "remove it")
+            return self._wrong(at, f"{an(owner)} has no field {name!r}", "remove it")
         if (path := path_of(node)) and path not in self._guarded:
             where = self._source(node.children[0])
             why = f"{where} may be without {name!r}, and then this cannot be decided"
             return self._wrong(at, why, f'ask for it: {where}.get("{name}", ""), or "{name}" in {where}')
         return owner.members
 
-    def _member_index(self, node: Node) -> Shape:
+    def _member_index(self, node: Node) -> TypeShape:
         owner, index = self.expr(node.children[0]), self.expr(node.children[1])
         value = index.literal
         if owner.kind in ("object", "map") and isinstance(value, str):
@@ -216,12 +215,14 @@ class _Walk:
                 owner.members
                 if owner.kind == "map" and index.kind == "string"
                 else self._wrong(
-                    node.children[1], f"{_a(owner)} is indexed by {key}, not {_a(index)}", f"use {key}"
+                    node.children[1],
+                    f"{an(owner)} is indexed by {key}, not {an(index)}",
+                    f"use {key}",
                 )
             )
-        return self._wrong(node, f"{_a(owner)} has no members", "remove the index")
+        return self._wrong(node, f"{an(owner)} has no members", "remove the index")
 
-    def _item(self, node: Node, owner: Shape, value: Any) -> Shape:
+    def _item(self, node: Node, owner: TypeShape, value: Any) -> TypeShape:
         if isinstance(value, int) and value < 0:
             return self._wrong(node.children[1], f"index {value} is below 0", "count from 0")
         if not owner.items or not isinstance(value, int):
@@ -233,7 +234,7 @@ class _Walk:
         )
         return self._wrong(node, why, "add the step, or correct the index")
 
-    def _ident_arg(self, node: Node) -> Shape:
+    def _ident_arg(self, node: Node) -> TypeShape:
         name, arguments = str(node.children[0]), arguments_of(node)
         if name == "has":
             return self._has(node, arguments)
@@ -243,20 +244,20 @@ class _Walk:
             return ANY
         return self._call(node, node.children[0], name, arguments)
 
-    def _has(self, node: Node, arguments: Sequence[Node]) -> Shape:
+    def _has(self, node: Node, arguments: Sequence[Node]) -> TypeShape:
         if len(arguments) != 1 or len(path_of(arguments[0])) < 2:
             return self._wrong(node, "has() takes one field or member", 'write has(result.headers["x"])')
         self.expr(arguments[0])
         return BOOL
 
-    def _member_dot_arg(self, node: Node) -> Shape:
+    def _member_dot_arg(self, node: Node) -> TypeShape:
         receiver, token = node.children[0], node.children[1]
         name, arguments = str(token), arguments_of(node)
         if name in MACROS:
             return self._macro(node, receiver, name, arguments)
         return self._call(node, token, name, [receiver, *arguments])
 
-    def _call(self, node: Node, at: Any, name: str, arguments: Sequence[Any]) -> Shape:
+    def _call(self, node: Node, at: Any, name: str, arguments: Sequence[Any]) -> TypeShape:
         shapes = tuple(self.expr(one) for one in arguments)
         known = functions()
         if name not in known:
@@ -268,16 +269,16 @@ class _Walk:
             given = ", ".join(str(shape) for shape in shapes) or "nothing"
             remedy = FUNCTIONS.get(name, "convert the argument, or leave it out")
             return self._wrong(at, f"{name}() does not take {given}", remedy)
-        if name == "get" and (why := _other_default(shapes)):
-            return self._wrong(arguments[-1], why, _SAME)
-        if name == "matches" and (why := _bad_pattern(shapes[-1].literal)):
+        if name == "get" and (why := other_default(shapes)):
+            return self._wrong(arguments[-1], why, SAME)
+        if name == "matches" and (why := bad_pattern(shapes[-1].literal)):
             return self._wrong(arguments[-1], why, "correct the pattern; its syntax is RE2's")
         return answer
 
-    def _macro(self, node: Node, receiver: Any, name: str, arguments: Sequence[Any]) -> Shape:
+    def _macro(self, node: Node, receiver: Any, name: str, arguments: Sequence[Any]) -> TypeShape:
         owner = self.expr(receiver)
         if owner.kind not in ("list", "map", "any"):
-            return self._wrong(receiver, f"{name}() needs a list or a map, not {_a(owner)}", "name a list")
+            return self._wrong(receiver, f"{name}() needs a list or a map, not {an(owner)}", "name a list")
         member = STRING if owner.kind == "map" else owner.members
         wanted = 0 if name == "min" else 4 if name == REDUCE else 2
         named = [path_of(one) for one in arguments[: 2 if name == REDUCE else 1]] if wanted else []
@@ -294,36 +295,6 @@ class _Walk:
                     owner if name == "filter" and owner.kind == "list" else BOOL if name != "filter" else ANY
                 )
             shapes = [self.expr(one) for one in arguments[len(named) :]]
-            return Shape("list", of=shapes[0]) if name == "map" else ANY
+            return TypeShape("list", of=shapes[0]) if name == "map" else ANY
         finally:
             self._names = outside
-
-
-def _mixed(word: str, one: Shape, other: Shape) -> bool:
-    """Whether the library would take both, but never say anything: it holds booleans for numbers."""
-    if "any" in (one.kind, other.kind):
-        return False
-    if word == "in":
-        members = other.members.kind if other.kind == "list" else "string"
-        return members not in ("any", one.kind)
-    return (one.kind == "bool") != (other.kind == "bool")
-
-
-def _other_default(shapes: Sequence[Shape]) -> str:
-    where, _, otherwise = shapes
-    member = where.members
-    if "any" in (member.kind, otherwise.kind) or member.kind == otherwise.kind:
-        return ""
-    return f"the members are {member}, the value instead of one is {_a(otherwise)}"
-
-
-def _bad_pattern(pattern: Any) -> str:
-    if not isinstance(pattern, str):
-        return ""
-    answer = functions()["matches"]("", pattern)
-    return f"{pattern[:40]!r} is not a regular expression" if isinstance(answer, Exception) else ""
-
-
-def _a(shape: Shape) -> str:
-    text = str(shape)
-    return text if text.startswith("the ") or shape.label else f"{'an' if text[0] in 'aio' else 'a'} {text}"

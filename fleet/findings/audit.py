@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from fleet.errors import ConfigError
 
 SHARE = 10
-"""One in so many of the items is sampled by a run."""
+"""A run samples one item in this many."""
 FEWEST, MOST = 1, 3
 _PREFIX = "audit."
 

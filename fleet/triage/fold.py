@@ -91,7 +91,7 @@ class _Judged:
     """When a person reopened it last: records from before it resolve nothing."""
 
     def listed(self, place: int) -> WorklistItem:
-        """The item at this rank; what it was made from is no longer kept."""
+        """The item at this rank; what it was made from is dropped."""
         if self.fresh is not None:
             self.item, self.fresh = item_of(self.fresh, place), None
         elif self.item is not None and self.item.rank != place:

@@ -73,7 +73,7 @@ def events(
 ) -> list[LifeEvent]:
     """All that happened until `now`, the earliest first; `decisions` are those that stand.
 
-    Of reports with nothing between them only the first and the latest are told.
+    Of reports with nothing between them only the first and the latest are shown.
     """
     if not (records or decisions or figures.last or figures.clean_at):
         found = counted(reports)

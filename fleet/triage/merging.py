@@ -68,7 +68,7 @@ class NearItems:
         return self._texts.doubtful()
 
     def stale(self, changed: Iterable[ItemReports]) -> bool:
-        """Whether one of these is no longer what was compared: joined to another, or reported by us now."""
+        """Whether one of these differs from what was compared: joined to another, or reported by us now."""
         found = ((self._known.get(id(item)), item) for item in changed)
         return any(was and was[1:] != (bool(item.reports), _name(item)) for was, item in found)
 

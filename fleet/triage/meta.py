@@ -22,7 +22,7 @@ TOP = 3
 def key(items: Sequence[WorklistItem]) -> str:
     """12 hex digits over a summary's content: our open items with severity and proof, in order.
 
-    Age is left out: it moves every day, and a day is no news.
+    Age is left out: it moves every day, and a day alone changes nothing.
     """
     ours = [item for item in items if item.trusted and item.rank]
     ours.sort(key=lambda one: (TIERS.index(one.proof), -ageless(one), one.first_seen, one.fingerprint))

@@ -22,7 +22,7 @@ class MirrorReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class MirrorComparison:
     """`differs` is the first index at which log and mirror differ, as far as looked; None when none does."""
 
     mirrored: int
@@ -31,7 +31,7 @@ class Comparison:
     differs: int | None
 
 
-async def compare(log: LogReader, mirror: MirrorReader, epoch: int, mirrored: int) -> Comparison:
+async def compare(log: LogReader, mirror: MirrorReader, epoch: int, mirrored: int) -> MirrorComparison:
     """What the log shows of an epoch of `mirrored` entries; a shorter log differs where it ends."""
     pages, counted = PageReader(log, PassLimits(), END), await log.count()
     both = min(mirrored, counted)
@@ -44,7 +44,7 @@ async def compare(log: LogReader, mirror: MirrorReader, epoch: int, mirrored: in
             continue
         if (differs := await _first(pages, mirror, epoch, start, end)) is not None:
             before = await _first(pages, mirror, epoch, agreed, start)
-            return Comparison(
+            return MirrorComparison(
                 mirrored=mirrored,
                 counted=counted,
                 checked=checked,
@@ -52,7 +52,7 @@ async def compare(log: LogReader, mirror: MirrorReader, epoch: int, mirrored: in
             )
         checked, agreed = checked + end - start, end
     short = counted if counted < mirrored else None
-    return Comparison(mirrored=mirrored, counted=counted, checked=checked, differs=short)
+    return MirrorComparison(mirrored=mirrored, counted=counted, checked=checked, differs=short)
 
 
 async def _first(pages: PageReader, mirror: MirrorReader, epoch: int, start: int, end: int) -> int | None:

@@ -26,6 +26,7 @@ from fleet.triage.rank import date_of
 from fleet.triage.suggest import Suggester, suggested, with_links
 from fleet.triage.unproven import UnprovenCandidate
 from fleet.triage.worklist import WorklistItem, digest
+from fleet.triggers.model import FactStore
 
 RESOLUTIONS = "triage.resolutions"
 """Fixes that persons noted before there were decisions; read once."""
@@ -35,11 +36,9 @@ LEFT = "triage.unproven"
 FILES = ("worklist.json", "worklist.md")
 
 
-class TriageJournal(LogMirror, Protocol):
+class TriageJournal(LogMirror, FactStore, Protocol):
     """The part of the journal that triage needs."""
 
-    async def get(self, key: str, /) -> str | None: ...
-    async def put(self, key: str, value: str, /) -> None: ...
     async def mirror_digest(self, epoch: int, index: int, /) -> str: ...
     def mirror_chunks(self, epoch: int, index: int = 0, /) -> AsyncIterator[Sequence[RawEntry]]: ...
     async def epochs(self) -> list[EpochRow]: ...

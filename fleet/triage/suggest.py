@@ -17,6 +17,7 @@ import anyio
 from fleet.drivers.model.pairs import AskedPair, PairVerdict
 from fleet.text import line
 from fleet.triage.worklist import ItemLink, WorklistItem
+from fleet.triggers.model import FactStore
 
 KEY = "suggested:"
 """Key of the verdicts in the journal, followed by the platform."""
@@ -33,13 +34,6 @@ class Suggester(Protocol):
     """Judges pairs: one verdict for each, in order. May raise anything."""
 
     async def ask(self, pairs: Sequence[AskedPair]) -> Sequence[PairVerdict]: ...
-
-
-class FactStore(Protocol):
-    """The part of the journal that keeps small facts."""
-
-    async def get(self, key: str) -> str | None: ...
-    async def put(self, key: str, value: str) -> None: ...
 
 
 async def suggested(

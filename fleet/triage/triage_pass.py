@@ -37,7 +37,7 @@ from fleet.triage.worklist import WorklistItem
 
 TRIAGE = "qa-triage"
 POSTING = "triage.posting"
-"""Who posts now, and until when nobody else does (`<token> <ISO time>`)."""
+"""Who posts now, and until when no other process does (`<token> <ISO time>`)."""
 TURN = timedelta(minutes=10)
 """A turn to post that was not given back ends by itself."""
 

@@ -60,7 +60,7 @@ class BuildWatch:
             await anyio.sleep(rest(self._every_s))
 
     async def turn(self) -> None:
-        """Look once and handle any failure; what is new about it is told once."""
+        """Look once and handle any failure; what is new about it is reported once."""
         try:
             self.trouble = await self.look()
         except (HttpFailure, TimeoutError, FleetError, OSError, ValueError) as error:

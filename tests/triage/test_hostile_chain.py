@@ -58,7 +58,7 @@ async def post(house: House, world: FleetContext, *texts: bytes) -> None:
 
 
 def planted(row: FindingRow) -> list[bytes]:
-    """A stranger's entries about our finding, and new ones, each with a repro that nobody may run."""
+    """A stranger's entries about our finding, and new ones, each with a repro that must not run."""
     ours = row.envelope.rpartition("\nrepro: ")[0]
     grave = ours.replace("sev=high", "sev=critical")
     other = (

@@ -16,7 +16,7 @@ MOST = 12
 """Items that a run of another purpose runs again at most."""
 RARE = timedelta(days=30)
 RARELY = 2
-"""Items that are verified as fixed are run again after `RARE`, so many in a run."""
+"""Items that are verified as fixed are run again after `RARE`, at most this many in a run."""
 FIXED, VERIFIED, DISMISSED, SNOOZED = "fixed", "verified-fixed", "dismissed", "snoozed"
 """States of items that are not open (fleet/triage/life.py). A person's `fixed` is to be verified."""
 UNPROVEN = ("new", "needs-repro")

@@ -30,11 +30,11 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
 """Events that share a message."""
 
 
-class _Part(BaseModel):
+class _NoticePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Notice(_Part):
+class Notice(_NoticePart):
     """One line to be said. A critical one passes quiet hours; `kept` is one that they held back."""
 
     event: NoticeEvent
@@ -44,7 +44,7 @@ class Notice(_Part):
     kept: bool = False
 
 
-class NoticeMessage(_Part):
+class NoticeMessage(_NoticePart):
     """A message on its way: `left` are the receivers without it, `again` the time of the next try (ISO)."""
 
     id: str
@@ -57,14 +57,14 @@ class NoticeMessage(_Part):
     again: str = ""
 
 
-class HostState(_Part):
+class HostState(_NoticePart):
     """What one daemon told of itself: refused personas with a digest of the reason, and its trouble."""
 
     refused: dict[str, str] = {}
     trouble: str = ""
 
 
-class NoticeBook(_Part):
+class NoticeBook(_NoticePart):
     """The notifications of one platform.
 
     `items` is the last thing said of each item, None before the first look: what was there before is not

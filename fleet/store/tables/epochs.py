@@ -90,7 +90,7 @@ class Epochs(TableGroup):
     async def undo_clear(self, epoch: int, *, tip: str) -> int:
         """Drop an epoch whose clear was undone by a reorganisation; return the one before, which goes on.
 
-        ChainError when there is none, or when the last digest of `epoch` is no longer `tip`.
+        ChainError when there is none, or when the last digest of `epoch` is not `tip` any more.
         """
 
         async def work(c: Connection) -> int:
