@@ -128,12 +128,13 @@ def _limit(limits: dict[str, int]) -> None:
         (resource.RLIMIT_DATA, limits["data"], limits["data"]),
         (resource.RLIMIT_FSIZE, limits["file"], limits["file"]),
         (resource.RLIMIT_NOFILE, limits["files"], limits["files"]),
-        (resource.RLIMIT_NPROC, limits["processes"], limits["processes"]),
         (resource.RLIMIT_CPU, cpu, cpu + 1),
         (resource.RLIMIT_STACK, limits["stack"], limits["stack"]),
         (resource.RLIMIT_CORE, 1, 1),  # 1, not 0: the kernel then skips piped core handlers as well
     ):
         resource.setrlimit(what, (soft, hard))
+    if limits["processes"]:  # 0: a control group counts them
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"],) * 2)
 
 
 def _watch(control: socket.socket, wake: int, guest: int, limits: dict[str, int]) -> int:

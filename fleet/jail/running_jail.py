@@ -5,47 +5,57 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 
 from fleet.jail.model import End, Limits, Outcome
-from fleet.jail.process import is_running, kill
 from fleet.jail.streams import BoundedReader, feed, readable
 from sandbox import strict_json
 
 _GO, _HERE = b"G", b"A"
 _WAKE_S = 5.0
-_GONE_S = 2.0
+
+
+class Outer(Protocol):
+    """What a backend holds a jail by: bubblewrap's process, or a container of an engine."""
+
+    returncode: int | None
+    """Exit status as a shell gives it; None before `end` has returned, and when it was never seen."""
+
+    def alive(self) -> bool: ...
+
+    async def ended(self) -> None:
+        """Wait until the jail has ended by itself."""
+
+    async def end(self) -> None:
+        """End every process of the jail and wait until that is confirmed; safe to call again."""
+
+    def close(self) -> None:
+        """Release what it holds, after `end`."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RunningJail:
-    """Descriptors of a started jail whose guest waits for its one request.
+    """Descriptors of a started jail whose guest waits for its one request."""
 
-    `outer` is bubblewrap on our side, `init` the jail's PID 1: killing the latter ends the whole namespace,
-    regardless of the former.
-    """
-
-    outer: subprocess.Popen[bytes]
-    outer_fd: int
-    init_fd: int
+    outer: Outer
     control: socket.socket
     listener: socket.socket
     stdin: int
     stdout: int
     stderr: int
-    record: Path
+    record: Path | None  # None when this process cannot see the jail's PID 1
     limits: Limits
     born: float = field(default_factory=time.monotonic)
     _fed: bool = False
     _ended: bool = False
 
     def alive(self) -> bool:
-        return not self._ended and is_running(self.outer_fd) and is_running(self.init_fd)
+        return not self._ended and self.outer.alive()
 
     async def wake(self) -> bool:
         """Ask PID 1 to keep watch from now on; False without an answer: nothing was dispatched."""
@@ -68,7 +78,7 @@ class RunningJail:
 
         out = BoundedReader(self.stdout, self.limits.stdout, finish)
         err = BoundedReader(self.stderr, self.limits.stderr, finish)
-        ended = asyncio.ensure_future(readable(self.outer_fd))
+        ended = asyncio.ensure_future(self.outer.ended())
         ended.add_done_callback(lambda _: finish())
         feeder = asyncio.ensure_future(self._feed(request))
         try:
@@ -79,7 +89,7 @@ class RunningJail:
                 for task in (ended, feeder):
                     task.cancel()
                 await asyncio.gather(ended, feeder, return_exceptions=True)
-                await self._stop()
+                await self.outer.end()
                 stdout, stderr = out.finish(), err.finish()
         if out.flooded or err.flooded:
             end, code = End.FLOOD, 0
@@ -94,7 +104,7 @@ class RunningJail:
         await feed(self.stdin, request)
 
     def _verdict(self) -> tuple[End, int]:
-        """Trust PID 1's report only if bubblewrap's exit status agrees."""
+        """Trust PID 1's report only if the exit status that the backend saw agrees."""
         try:
             word = strict_json.loads(self.control.recv(4096, socket.MSG_DONTWAIT))
         except (OSError, ValueError):
@@ -106,31 +116,18 @@ class RunningJail:
                 return End.SIGNALED, number
         return End.LOST, 0
 
-    async def _stop(self) -> None:
-        """End every process of the jail and wait until the kernel confirms it.
-
-        PID 1 first, so that bubblewrap reaps it and leaves no zombie to our init.
-        """
-        kill(self.init_fd)
-        try:
-            async with asyncio.timeout(_GONE_S):
-                await readable(self.outer_fd)
-        except TimeoutError:
-            kill(self.outer_fd)
-            await readable(self.outer_fd)
-        self.outer.wait()
-        await readable(self.init_fd)
-
     async def end(self) -> None:
         """Kill what is left and release every descriptor; safe to call again."""
         if self._ended:
             return
         self._ended = True
-        await self._stop()
+        await self.outer.end()
         self.listener.close()
         self.control.close()
-        for fd in (self.stdout, self.stderr, self.outer_fd, self.init_fd):
+        self.outer.close()
+        for fd in (self.stdout, self.stderr):
             os.close(fd)
         if not self._fed:
             os.close(self.stdin)
-        self.record.unlink(missing_ok=True)
+        if self.record is not None:
+            self.record.unlink(missing_ok=True)

@@ -6,13 +6,15 @@ leaves a crowd of processes behind and is killed.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,21 +22,22 @@ from typing import Any
 import anyio
 
 from fleet.errors import JailError
-from fleet.jail.jail_spec import open_shape
-from fleet.jail.model import Egress, End, Image, Outcome, Tier
+from fleet.jail.locate import other_remedy
+from fleet.jail.model import Egress, End, Image, Jail, Outcome, Tier
 from fleet.jail.reap import leftover_prefix
-from fleet.jail.running_jail import RunningJail
-from fleet.jail.spawn import spawn
 from sandbox import strict_json
 
 Line = tuple[str, bool, str]
 """Name, passed, observation or remedy."""
 
 _DEADLINE_S = 10.0
+_GONE_S = 2.0
 _ANSWER = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
-_MEMORY = (
+_MEMORY: Line = (
+    "memory",
+    True,
     "watched from inside, no cgroup: memory of the kernel for the jail (socket buffers, page tables) and "
-    "unmapped shared memory are not counted"
+    "unmapped shared memory are not counted",
 )
 _CAPABILITIES = ("CapEff", "CapBnd", "CapAmb")
 _REFUSED = frozenset({"EPERM", "EACCES", "ENOSYS", "ENOSPC", "EAFNOSUPPORT", "EROFS"})
@@ -53,7 +56,7 @@ class _Check:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     image: Image
-    bwrap: str
+    open_jail: Callable[[Image, Path | None], Jail]
     spool: Path
 
 
@@ -119,6 +122,18 @@ _FACTS = (
         "the system call filter is not in force",
     ),
     _Check(
+        "later system calls",
+        lambda f: all(seen in _REFUSED for seen in f["later"].values()),
+        "later",
+        "the system call filter does not know them",
+    ),
+    _Check(
+        "unix sockets",
+        lambda f: f["unix"] in _REFUSED,
+        "unix",
+        "the system call filter is not in force",
+    ),
+    _Check(
         "read-only root",
         lambda f: f["root"] in _REFUSED,
         "root",
@@ -133,9 +148,20 @@ _FACTS = (
 )
 
 
-async def prove(image: Image, *, bwrap: str, spool: Path) -> Tier:
-    """Run every check in jails of this image with our own guest, and return the tier."""
-    plan = _Plan(replace(image, guest="sandbox.selfcheck"), bwrap, spool)
+async def prove(
+    image: Image,
+    *,
+    backend: str,
+    open_jail: Callable[[Image, Path | None], Jail],
+    spool: Path,
+    notes: Sequence[Line] = (_MEMORY,),
+) -> Tier:
+    """Run every check in jails of this image with our own guest, and return the tier.
+
+    `open_jail` makes the jails of one image, over a host directory if one is given, without a pool. `notes`
+    are lines on what this backend leaves open or holds by other means.
+    """
+    plan = _Plan(replace(image, guest="sandbox.selfcheck"), open_jail, spool)
     results: dict[str, list[Line]] = {}
 
     async def note(name: str, check: Callable[[_Plan], Awaitable[list[Line]]]) -> None:
@@ -147,10 +173,9 @@ async def prove(image: Image, *, bwrap: str, spool: Path) -> Tier:
     async with anyio.create_task_group() as group:
         for name, check in _CHECKS.items():
             group.start_soon(note, name, check)
-    checks = [line for name in _CHECKS for line in results[name]]
-    checks.append(("memory", True, _MEMORY))
+    checks = [*(line for name in _CHECKS for line in results[name]), *notes]
     ok = all(passed for _, passed, _ in checks)
-    return Tier(backend="bwrap", tier="standard", ok=ok, checks=tuple(checks))
+    return Tier(backend=backend, tier="standard", ok=ok, checks=tuple(checks))
 
 
 def require(tier: Tier) -> None:
@@ -159,12 +184,12 @@ def require(tier: Tier) -> None:
     if failed or not tier.ok:
         raise JailError(
             f"no jail works here ({tier.backend}): " + ("; ".join(failed) or "not a fence"),
-            remedy="the fleet does not run without a jail; see `fleet doctor`",
+            remedy=f"see `fleet doctor`; {other_remedy(tier.backend)}",
         )
 
 
 async def _facts(plan: _Plan) -> list[Line]:
-    outcome, _ = await _run(plan, "facts", egress=_refuse_everything)
+    outcome = await _run(plan, "facts", _refuse_everything)
     try:
         facts = strict_json.loads(outcome.stdout)
         return [_line(check, facts) for check in _FACTS]
@@ -184,13 +209,14 @@ async def _left_behind(plan: _Plan) -> list[Line]:
     base = tempfile.mkdtemp(prefix=leftover_prefix(), dir=plan.spool)
     try:
         work, victim = _plant(Path(base))
-        outcome, left = await _run(plan, "linger", work=work)
+        thread = _Thread()
+        outcome = await _run(plan, "linger", thread.held, work=work)
         reached = outcome.stdout.split(b"\n", 1)[0].decode(errors="replace")
         clean = reached == "ENOENT" and not os.listdir(victim)
-        killed = outcome.end is End.FLOOD and not left
+        killed = outcome.end is End.FLOOD and thread.cut
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    seen = f"{outcome.end}, {'some' if left else 'no'} process left"
+    seen = f"{outcome.end}, {'no' if thread.cut else 'some'} process left"
     return [
         ("host directory", clean, reached if clean else f"saw {reached}; upgrade bubblewrap to 0.12"),
         ("kill", killed, seen if killed else f"saw {seen}; the kernel needs PID namespaces and pidfds"),
@@ -210,36 +236,32 @@ def _plant(base: Path) -> tuple[Path, Path]:
 _CHECKS = {"jail": _facts, "host directory": _left_behind}
 
 
-async def _run(
-    plan: _Plan, do: str, *, egress: Egress | None = None, work: Path | None = None
-) -> tuple[Outcome, bool]:
-    """Return the outcome, and whether a process still holds the jail's output after it was ended."""
-    with closing(open_shape(plan.image, bwrap=plan.bwrap, work=work)) as shape:
-        live = await spawn(shape, plan.spool)
-        try:
-            await live.wake()
-            return await _answer(live, do, egress), _held_open(live.stdout)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await live.end()
-
-
-async def _answer(live: RunningJail, do: str, egress: Egress | None) -> Outcome:
-    request = json.dumps({"do": do}).encode() + b"\n"
-    if egress is None:
-        live.listener.close()
-        return await live.run(request, _DEADLINE_S)
-    async with egress(live.listener):
-        return await live.run(request, _DEADLINE_S)
-
-
-def _held_open(fd: int) -> bool:
+async def _run(plan: _Plan, do: str, egress: Egress, *, work: Path | None = None) -> Outcome:
+    jail = plan.open_jail(plan.image, work)
     try:
-        while os.read(fd, 1 << 16):
-            pass
-    except BlockingIOError:
-        return True
-    return False
+        request = json.dumps({"do": do}).encode() + b"\n"
+        return await jail.call(request, deadline_s=_DEADLINE_S, egress=egress)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await jail.aclose()
+
+
+@dataclass(slots=True)
+class _Thread:
+    """A connection that every process of a jail holds: it is cut when the last of them is gone."""
+
+    cut: bool = False
+
+    @asynccontextmanager
+    async def held(self, listener: socket.socket) -> AsyncIterator[None]:
+        yield  # until the jail has ended; what it has connected waits in the queue
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_GONE_S):
+                loop = asyncio.get_running_loop()
+                ours, _ = await loop.sock_accept(listener)
+                with ours:
+                    ours.setblocking(False)
+                    self.cut = await loop.sock_recv(ours, 1) == b""
 
 
 @asynccontextmanager

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import socket
 import subprocess
 import time
 from dataclasses import asdict
@@ -13,26 +11,17 @@ from pathlib import Path
 
 from fleet.errors import JailError
 from fleet.jail.arguments import DATA, HOST_FACTS, bwrap_arguments
+from fleet.jail.bubblewrap import Bubblewrap
 from fleet.jail.descriptors import Plumbing
+from fleet.jail.handshake import await_listener
 from fleet.jail.jail_spec import Shape
+from fleet.jail.obstacles import explained
 from fleet.jail.process import is_running, kill, open_pidfd, proc_stat
 from fleet.jail.reap import write_record
 from fleet.jail.running_jail import RunningJail
 from fleet.jail.seccomp import seccomp_filter
-from fleet.jail.streams import readable
 
-_READY = b"R"
-_HANDSHAKE_S = 15.0
 _ABANDON_S = 3.0
-_REMEDIES = (
-    ("uid map", "allow user namespaces for bwrap (Ubuntu: apparmor-profiles, bwrap-userns-restrict)"),
-    ("RTM_NEWADDR", "allow user namespaces for bwrap (Ubuntu: apparmor-profiles, bwrap-userns-restrict)"),
-    ("No permissions to creat", "set kernel.unprivileged_userns_clone=1, or leave the restricted container"),
-    ("namespace failed", "raise user.max_user_namespaces, or end other jails"),
-    ("nknown option", "bubblewrap is too old: 0.8 of Debian 12 or newer is needed"),
-    ("Mount too revealing", "the service unit must not set ProtectProc, ProcSubset, ProtectKernelTunables"),
-    ("No module named", "the guest module is not in the image: check Image.guest and the installed package"),
-)
 
 
 async def spawn(shape: Shape, spool: Path) -> RunningJail:
@@ -50,7 +39,7 @@ async def spawn(shape: Shape, spool: Path) -> RunningJail:
         outer = _start(shape, plumbing, far_control, (request, result, words), far_status)
         plumbing.close_theirs()
         outer_fd = plumbing.own(os.pidfd_open(outer.pid))
-        listener = plumbing.own_socket(await _listener(control, outer_fd))
+        listener = plumbing.own_socket(await await_listener(control, outer_fd))
         pid = _child_pid(status)
         init_fd = plumbing.own(_pin(pid, outer.pid))
         record = write_record(spool, pid)
@@ -64,9 +53,7 @@ async def spawn(shape: Shape, spool: Path) -> RunningJail:
     plumbing.keep()
     os.close(status)
     return RunningJail(
-        outer=outer,
-        outer_fd=outer_fd,
-        init_fd=init_fd,
+        outer=Bubblewrap(outer, outer_fd, init_fd),
         control=control,
         listener=listener,
         stdin=stdin,
@@ -109,29 +96,6 @@ def _start(
             extra_groups=None if shape.drop_to is None else [],
         )
     )
-
-
-async def _listener(control: socket.socket, outer_fd: int) -> socket.socket:
-    """Wait for PID 1's first message, which carries the listening socket of the jail's network."""
-    tasks = [asyncio.ensure_future(readable(fd)) for fd in (control.fileno(), outer_fd)]
-    try:
-        await asyncio.wait(tasks, timeout=_HANDSHAKE_S, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    try:
-        word, fds, _, _ = socket.recv_fds(control, 16, 1)
-    except OSError as error:
-        raise JailError("the jail did not report") from error
-    if word != _READY or len(fds) != 1:
-        for fd in fds:
-            os.close(fd)
-        raise JailError("the jail ended during its start")
-    listener = socket.socket(fileno=fds[0])
-    listener.setblocking(False)
-    os.set_inheritable(listener.fileno(), False)
-    return listener
 
 
 def _child_pid(status: int) -> int:
@@ -186,5 +150,5 @@ def _last_line(stderr: int) -> str:
 
 def _failure(error: BaseException, said: str) -> JailError:
     reason = said or str(error) or type(error).__name__
-    remedy = next((advice for sign, advice in _REMEDIES if sign in reason), "run `fleet doctor`")
-    return JailError(f"no jail could be made: {reason}", remedy=remedy)
+    why, remedy = explained(reason)
+    return JailError(f"no jail could be made: {f'{why} ({reason})' if why else reason}", remedy=remedy)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from fleet.errors import JailError
-from fleet.jail.bwrap import BwrapJail
-from fleet.jail.model import End, Image
+from fleet.jail.model import End, Image, Jail
 from fleet.text import line
 from sandbox import strict_json
 from sandbox.program import Program
@@ -37,14 +35,14 @@ class ToolTrial:
 
 
 async def try_programs(
-    image: Image, program: Program, *, spool: Path, bwrap: str = ""
+    image: Image, program: Program, open_jail: Callable[[Image], Jail]
 ) -> tuple[ToolTrial, ...]:
     """Compile the sample and load its module in one fresh jail of this image; empty without any program."""
     there = {"compiler": program.command, "loader": program.loader}
     if not any(there.values()):
         return ()
     try:
-        answer = await _ask(replace(image, guest="sandbox.toolcheck"), asdict(program), spool, bwrap)
+        answer = await _ask(replace(image, guest="sandbox.toolcheck"), asdict(program), open_jail)
     except JailError as error:
         seen = f"{error}; {error.remedy}" if error.remedy else str(error)
         jailed = isinstance(error, _MissingFolder)
@@ -52,13 +50,15 @@ async def try_programs(
     return judged(answer, bool(program.sample))
 
 
-async def _ask(image: Image, request: Mapping[str, Any], spool: Path, bwrap: str) -> Mapping[str, Any]:
+async def _ask(
+    image: Image, request: Mapping[str, Any], open_jail: Callable[[Image], Jail]
+) -> Mapping[str, Any]:
     for path, _ in image.mounts:
         if not path.is_dir():
             raise _MissingFolder(
                 f"[compiler] root {path} is not a folder", remedy="name the folder that holds them"
             )
-    jail = BwrapJail(image, pool=0, spool=spool, bwrap=bwrap or None)
+    jail = open_jail(image)
     try:
         outcome = await jail.call(json.dumps(request).encode() + b"\n", deadline_s=_DEADLINE_S)
     finally:

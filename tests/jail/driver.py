@@ -1,7 +1,7 @@
 """Run the whole battery as whoever runs this, and print one JSON object: id -> [held, seen].
 
-`python -m tests.jail.driver bwrap|local [ID ...]`. It is a program of its own so that a test run of root can
-run it as an ordinary user as well.
+`python -m tests.jail.driver BACKEND [ID ...]`; BACKEND is one word of what `tests.jail.yard.Backend` says. It
+is a program of its own so that a test run of root can run it as an ordinary user as well.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fleet.jail.bwrap import BwrapJail
-from fleet.jail.local import LocalJail
 from fleet.jail.model import End, Image
 from tests.jail.canaries import planted
 from tests.jail.probes.battery import ALL
 from tests.jail.scenarios import SCENARIOS
-from tests.jail.yard import SMALL, Verdict, Yard
+from tests.jail.yard import SMALL, Backend, Verdict, Yard
 
 PROBES = Path(__file__).parent / "probes"
 _GROUPS = 4
@@ -34,8 +32,10 @@ def image() -> Image:
     return Image(mounts=((PROBES, "probes"),), limits=SMALL, guest="probes.battery")
 
 
-async def _probes(kind: str, names: Sequence[str], facts: dict[str, Any], spool: Path) -> dict[str, Verdict]:
-    jail = LocalJail(image()) if kind == "local" else BwrapJail(image(), pool=0, spool=spool)
+async def _probes(
+    backend: Backend, names: Sequence[str], facts: dict[str, Any], spool: Path
+) -> dict[str, Verdict]:
+    jail = backend.open(image(), spool)
     try:
         request = json.dumps({"probes": names, "facts": facts}).encode() + b"\n"
         outcome = await jail.call(request, deadline_s=30)
@@ -47,19 +47,21 @@ async def _probes(kind: str, names: Sequence[str], facts: dict[str, Any], spool:
     return {name: (held, seen) for name, (held, seen) in json.loads(outcome.stdout).items()}
 
 
-async def battery(kind: str, names: Sequence[str], facts: dict[str, Any], spool: Path) -> dict[str, Verdict]:
+async def battery(
+    backend: Backend, names: Sequence[str], facts: dict[str, Any], spool: Path
+) -> dict[str, Verdict]:
     """Run the named probes, a few jails for all of them, and the named scenarios, one jail or two each."""
     room = asyncio.Semaphore(_AT_ONCE)
     results: dict[str, Verdict] = {}
 
     async def group(chosen: Sequence[str]) -> None:
         async with room:
-            results.update(await _probes(kind, chosen, facts, spool))
+            results.update(await _probes(backend, chosen, facts, spool))
 
     async def scenario(name: str) -> None:
         async with room:
             try:
-                results[name] = await SCENARIOS[name](Yard(image(), spool, facts))
+                results[name] = await SCENARIOS[name](Yard(backend, image(), spool, facts))
             except Exception as error:
                 results[name] = False, f"{type(error).__name__}: {error}"
 
@@ -75,14 +77,15 @@ async def battery(kind: str, names: Sequence[str], facts: dict[str, Any], spool:
 
 
 def main() -> None:
-    kind, *chosen = sys.argv[1:]
+    word, *chosen = sys.argv[1:]
+    backend = Backend(*word.split())
     names = chosen or [*ALL, *SCENARIOS]
     memory = (
         "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     )  # removing 3000 directories: 0.1 s or 12 s
     with planted() as facts, tempfile.TemporaryDirectory(prefix="spool-", dir=memory) as spool:
-        facts["limits"] = asdict(SMALL)
-        print(json.dumps(asyncio.run(battery(kind, names, facts, Path(spool)))))
+        facts |= {"limits": asdict(SMALL), "user": backend.user}
+        print(json.dumps(asyncio.run(battery(backend, names, facts, Path(spool)))))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from fleet.errors import JailError
 from fleet.jail.model import Egress, End
-from fleet.jail.process import proc_stat
 from fleet.jail.rmtree import rmtree
 from tests.jail.yard import Verdict, Yard, ended
 
@@ -94,19 +93,18 @@ def _try_remove(parent: Path, name: str) -> None:
 
 async def lingering(yard: Yard) -> Verdict:
     """T01, P10: 40 processes that ignore everything, past the deadline."""
-    mark = 10_000 + secrets.randbelow(10_000_000)
-    limits = replace(yard.image.limits, cpu_s=mark, processes=128)
-    started = time.monotonic()
-    outcome = await yard.act("linger", deadline_s=0.6, limits=limits)
-    late = time.monotonic() - started
-    left = yard.running(mark)
-    good = (
-        outcome.end is End.TIMEOUT and b"lingering" in outcome.stdout and not left and outcome.seconds < 1.6
-    )
-    return (
-        good,
-        f"{outcome.end} left {left} after {outcome.seconds:.2f}s {late:.2f}s {outcome.stderr[-100:]!r}",
-    )
+    for deadline_s in (0.6, 1.2, 2.4):  # a busy machine may need more than the first for 80 forks
+        mark = 10_000 + secrets.randbelow(10_000_000)
+        limits = replace(yard.image.limits, cpu_s=mark, processes=128)
+        outcome = await yard.act("linger", deadline_s=deadline_s, limits=limits)
+        left = yard.running(mark)
+        in_time = outcome.end is End.TIMEOUT and outcome.seconds < deadline_s + 1
+        seen = f"{outcome.end} left {left} after {outcome.seconds:.2f}s {outcome.stderr[-100:]!r}"
+        if left or not in_time:
+            return False, seen
+        if b"lingering" in outcome.stdout:
+            return True, seen
+    return False, f"never lingered: {seen}"
 
 
 async def stopped(yard: Yard) -> Verdict:
@@ -122,7 +120,7 @@ async def spinning(yard: Yard) -> Verdict:
 
 
 async def outer_killed(yard: Yard) -> Verdict:
-    """T04: only bubblewrap's outer process dies; the run ends as lost, and nothing is left."""
+    """T04: only the process outside of the jail dies; the run ends as lost, and nothing is left."""
     mark = 10_000 + secrets.randbelow(10_000_000)
     limits, arrived = replace(yard.image.limits, cpu_s=mark), asyncio.Event()
     run = asyncio.ensure_future(
@@ -131,16 +129,10 @@ async def outer_killed(yard: Yard) -> Verdict:
     waits = asyncio.ensure_future(arrived.wait())
     await asyncio.wait((run, waits), return_when=asyncio.FIRST_COMPLETED)
     waits.cancel()
-    (outer,) = [pid for pid in yard.running(mark) if _parent(pid) == os.getpid()]
-    os.kill(outer, signal.SIGKILL)
+    os.kill(yard.outer(mark), signal.SIGKILL)
     outcome = await run
     left = yard.running(mark)
     return outcome.end is End.LOST and not left, f"{outcome.end} {left}"
-
-
-def _parent(pid: int) -> int:
-    stat = proc_stat(pid)
-    return stat.parent if stat else 0
 
 
 async def shared_memory(yard: Yard) -> Verdict:
@@ -162,8 +154,11 @@ async def crowded(yard: Yard) -> Verdict:
 
 
 async def many_inodes(yard: Yard) -> Verdict:
-    """R08: empty files use no blocks."""
-    return ended(await yard.act("inodes", deadline_s=30), End.SIGNALED, signal.SIGKILL)
+    """R08: empty files use no blocks; an engine's tmpfs is full soon after PID 1 would have ended it."""
+    outcome = await yard.act("inodes", deadline_s=30)
+    held, seen = ended(outcome, End.SIGNALED, signal.SIGKILL)
+    full = yard.backend.kind == "docker" and b"No space left on device" in outcome.stderr
+    return held or (full and outcome.end is End.EXITED), seen
 
 
 async def flooding(yard: Yard) -> Verdict:

@@ -1,4 +1,4 @@
-"""What every backend does alike: the real jail and the double without a fence run the same suite."""
+"""What every backend does alike: the real jails and the double without a fence run the same suite."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ import anyio
 import pytest
 
 from fleet.jail.bwrap import BwrapJail
+from fleet.jail.docker.engine_choice import EngineChoice
+from fleet.jail.docker.jail import DockerJail
 from fleet.jail.local import LocalJail
 from fleet.jail.model import End, Image, Jail, Limits, Outcome
+from tests.dockerd import DockerEngine
 
 PROBES = Path(__file__).parent / "probes"
 IMAGE = Image(
@@ -27,9 +30,17 @@ IMAGE = Image(
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]
 
 
-@pytest.fixture(params=["bwrap", "local"])
+def open_backend(request: pytest.FixtureRequest, spool: Path) -> Jail:
+    """The backend that the fixture's parameter names."""
+    if request.param == "docker":
+        engine: DockerEngine = request.getfixturevalue("dockerd")
+        return DockerJail(IMAGE, pool=0, spool=spool, engine=EngineChoice(socket=engine.socket))
+    return BwrapJail(IMAGE, pool=0, spool=spool) if request.param == "bwrap" else LocalJail(IMAGE)
+
+
+@pytest.fixture(params=["bwrap", "docker", "local"])
 async def jail(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Jail]:
-    backend: Jail = BwrapJail(IMAGE, pool=0, spool=tmp_path) if request.param == "bwrap" else LocalJail(IMAGE)
+    backend = open_backend(request, tmp_path)
     yield backend
     await backend.aclose()
     assert os.listdir(tmp_path) == []

@@ -19,7 +19,7 @@ from fleet.jail import model
 from fleet.jail.model import End
 from sandbox.browser import installed
 from tests.jail.hostile import ENDLESS, LEARNING, REACHING, page
-from tests.jail.yard import Yard
+from tests.jail.yard import Backend, Yard
 from tests.sandbox.browsing import Stand, needs_browser, standing
 from tests.sandbox.doubles import Server, http_answer
 
@@ -52,7 +52,7 @@ class Ground:
 
     def left(self) -> list[Any]:
         """Processes and files that a look left on the host."""
-        yard = Yard(model.Image(), self.spool, {})
+        yard = Yard(Backend("bwrap"), model.Image(), self.spool, {})
         return [*yard.running(MARK), *self.spool.iterdir()]
 
 

@@ -103,9 +103,7 @@ async def test_a_jail_that_is_killed_during_its_start_is_made_again_once(tmp_pat
         live = await spawn(shape, tmp_path)
         made.append(len(made))
         if len(made) <= deadly:
-            live.outer.kill()
-            os.kill(recorded(tmp_path)[0], signal.SIGKILL)
-            live.outer.wait()
+            await live.outer.end()
         return live
 
     pool = Pool(one, 0)

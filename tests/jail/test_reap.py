@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -44,6 +45,15 @@ def test_a_stale_jail_is_ended(tmp_path: Path, sleeper: subprocess.Popen[bytes])
     spool(tmp_path, record(sleeper.pid))
     assert reap_stale(tmp_path) == 1
     assert sleeper.wait() == -9
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_stale_jail_of_another_user_is_left_to_its_engine(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleet.jail.reap.kill", Mock(side_effect=PermissionError))
+    spool(tmp_path, record(sleeper.pid))
+    assert reap_stale(tmp_path) == 0
     assert os.listdir(tmp_path) == []
 
 

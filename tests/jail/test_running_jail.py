@@ -21,8 +21,6 @@ def verdict(word: bytes, returncode: int) -> tuple[End, int]:
             theirs.send(word)
         live = RunningJail(
             outer=outer,
-            outer_fd=-1,
-            init_fd=-1,
             control=ours,
             listener=ours,
             stdin=-1,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,8 @@ from fleet.errors import JailError
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.local import LocalJail
 from fleet.jail.locate import find_bwrap
-from fleet.jail.model import Image, Tier
-from fleet.jail.selfcheck import _FACTS, require
+from fleet.jail.model import Egress, End, Image, Outcome, Tier
+from fleet.jail.selfcheck import _FACTS, prove, require
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]
 
@@ -30,6 +32,8 @@ GOOD: dict[str, Any] = {
     "memory": "EACCES",
     "reins": {"limits": "EPERM", "processors": "EPERM", "priority of the user": "EPERM"},
     "inotify": "EPERM",
+    "later": {"statmount": "ENOSYS", "one of the future": "ENOSYS"},
+    "unix": "EAFNOSUPPORT",
     "root": "EROFS",
     "broker": "HTTP/1.1 403 Forbidden",
 }
@@ -44,6 +48,8 @@ BAD: dict[str, Callable[[dict[str, Any]], object]] = {
     "first process": lambda f: f.update(memory="open"),
     "reins of the first process": lambda f: f["reins"].update(processors="open"),
     "inotify": lambda f: f.update(inotify="open"),
+    "later system calls": lambda f: f["later"].update(statmount="EFAULT"),
+    "unix sockets": lambda f: f.update(unix="open"),
     "read-only root": lambda f: f.update(root="open"),
     "way out": lambda f: f.update(broker="ConnectionRefusedError"),
 }
@@ -121,3 +127,37 @@ def test_a_missing_bubblewrap_has_a_remedy(tmp_path: Path, monkeypatch: pytest.M
 def test_a_bad_image_is_refused(tmp_path: Path, mounts: tuple[tuple[Path, str], ...], problem: str) -> None:
     with pytest.raises(JailError, match=problem):
         BwrapJail(Image(mounts=mounts), pool=0, spool=tmp_path)
+
+
+class JailThatLeavesOne:
+    """A stand-in whose jails end while a process of theirs lives on."""
+
+    def __init__(self, image: Image, work: Path | None) -> None:
+        self._stack = ExitStack()
+
+    async def probe(self) -> Tier:
+        raise AssertionError("the check asks nothing of itself")
+
+    async def call(
+        self, request: bytes, *, deadline_s: float, egress: Egress | None = None, resources: str = ""
+    ) -> Outcome:
+        assert egress
+        listener = self._stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listener.setblocking(False)
+        async with egress(listener):
+            self._stack.enter_context(socket.create_connection(listener.getsockname()))
+        return Outcome(end=End.FLOOD, code=0, stdout=b"ENOENT\n", stderr=b"", seconds=0.1)
+
+    async def aclose(self) -> None:
+        self._stack.close()
+
+
+async def test_a_process_that_is_left_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleet.jail.selfcheck._GONE_S", 0.2)
+    tier = await prove(Image(), backend="x", open_jail=JailThatLeavesOne, spool=tmp_path)
+    seen = {name: seen for name, held, seen in tier.checks if not held}
+    assert not tier.ok
+    assert "some process left" in seen["kill"]
+    assert "host directory" not in seen

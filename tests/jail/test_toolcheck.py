@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fleet.jail.model import Image
+from fleet.jail.model import Image, Jail
 from fleet.jail.toolcheck import ToolTrial, judged, try_programs
 from sandbox.program import Program
 from tests.jail.toolcheck import GOOD, RUSTLITE, tried
@@ -97,8 +97,11 @@ def test_without_a_sample_only_the_start_is_known() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_platform_without_programs_needs_no_jail(tmp_path: Path) -> None:
-    assert await try_programs(Image(), Program(sample="x"), spool=tmp_path, bwrap="/bin/false") == ()
+async def test_a_platform_without_programs_needs_no_jail() -> None:
+    def refuse(image: Image) -> Jail:
+        raise AssertionError("no jail is needed")
+
+    assert await try_programs(Image(), Program(sample="x"), refuse) == ()
 
 
 def test_a_busy_machine_is_not_the_platform() -> None:

@@ -11,8 +11,10 @@ import json
 import sys
 import tempfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
+from fleet.jail.bwrap import BwrapJail
 from fleet.jail.locate import find_interpreter
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import ToolTrial, try_programs
@@ -26,7 +28,8 @@ GOOD = Program(command=RUSTLITE, loader=(*RUSTLITE, "--entry"), sample="fn frame
 def tried(program: Program, root: Path = COMPILER) -> tuple[ToolTrial, ...]:
     """What a check of these programs says."""
     with tempfile.TemporaryDirectory(prefix="spool-") as spool:
-        return asyncio.run(try_programs(Image(mounts=((root, "tc"),)), program, spool=Path(spool)))
+        make = partial(BwrapJail, pool=0, spool=Path(spool))
+        return asyncio.run(try_programs(Image(mounts=((root, "tc"),)), program, make))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fleet.jail.bwrap import BwrapJail
-from fleet.jail.model import Egress, End, Image, Limits, Outcome
+from fleet.jail.docker.engine_choice import EngineChoice
+from fleet.jail.docker.jail import DockerJail
+from fleet.jail.jail_spec import UNPRIVILEGED
+from fleet.jail.local import LocalJail
+from fleet.jail.model import Egress, End, Image, Jail, Limits, Outcome
+from fleet.jail.process import proc_stat
 
 SMALL = Limits(
     data=128 << 20,
@@ -29,9 +34,32 @@ Verdict = tuple[bool, str]
 
 
 @dataclass(frozen=True)
+class Backend:
+    """`local`, `bwrap`, or `docker` with an engine's URL and perhaps a runtime: `docker unix:///x runsc`."""
+
+    kind: str
+    socket: str = ""
+    runtime: str = ""
+
+    @property
+    def user(self) -> int:
+        """The user that a guest finds itself to be: an engine maps none."""
+        return UNPRIVILEGED if self.kind == "docker" else 1000
+
+    def open(self, image: Image, spool: Path, work: Path | None = None) -> Jail:
+        if self.kind == "local":
+            return LocalJail(image)
+        if self.kind == "bwrap":
+            return BwrapJail(image, pool=0, spool=spool, work=work)
+        engine = EngineChoice(socket=self.socket, runtime=self.runtime)
+        return DockerJail(image, pool=0, spool=spool, engine=engine, work=work)
+
+
+@dataclass(frozen=True)
 class Yard:
     """Where a scenario takes its jails from."""
 
+    backend: Backend
     image: Image
     spool: Path
     facts: dict[str, Any]
@@ -48,7 +76,7 @@ class Yard:
     ) -> Outcome:
         """Run one act in a fresh jail."""
         image = replace(self.image, guest="probes.acts", limits=limits or self.image.limits)
-        jail = BwrapJail(image, pool=0, spool=self.spool, work=work)
+        jail = self.backend.open(image, self.spool, work)
         try:
             line = json.dumps({"do": do, **request}).encode() + b"\n"
             return await jail.call(line, deadline_s=deadline_s, egress=egress)
@@ -56,7 +84,7 @@ class Yard:
             await jail.aclose()
 
     def running(self, mark: int) -> list[int]:
-        """Host processes of jails with this time limit: the limits are on the command line of bubblewrap."""
+        """Host processes of jails with this time limit: the limits are on their command line."""
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -64,9 +92,15 @@ class Yard:
                     command = (entry / "cmdline").read_bytes()
                 except OSError:
                     continue
-                if f'"cpu_s": {mark}'.encode() in command and b"bwrap" in command.split(b"\0")[0]:
+                if f'"cpu_s": {mark}'.encode() in command:
                     found.append(int(entry.name))
         return found
+
+    def outer(self, mark: int) -> int:
+        """The process on our side of a jail: bubblewrap's outer one, or the engine's shim."""
+        parents = {pid: stat.parent for pid in self.running(mark) if (stat := proc_stat(pid))}
+        (first,) = [pid for pid, parent in parents.items() if parent not in parents]
+        return first if self.backend.kind == "bwrap" else parents[first]
 
 
 def ended(outcome: Outcome, end: End, code: int = 0) -> Verdict:

@@ -155,7 +155,7 @@ def status(facts: Facts) -> str:
     seen = {name: _status()[name] for name in ("Seccomp", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs")}
     zero = "0" * 16
     wanted = {"Seccomp": "2", "CapEff": zero, "CapBnd": zero, "CapAmb": zero, "NoNewPrivs": "1"}
-    return require(seen == wanted and os.getuid() == 1000, seen)
+    return require(seen == wanted and os.getuid() == facts["user"], seen)
 
 
 @probe("L01")

@@ -1,0 +1,1 @@
+"""Jails that are containers of a Docker engine."""
