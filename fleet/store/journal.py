@@ -20,6 +20,7 @@ from fleet.store.tables.findings import Findings
 from fleet.store.tables.history import History, HistoryTables
 from fleet.store.tables.items import Items
 from fleet.store.tables.mirror import Mirror
+from fleet.store.tables.proposals import Proposals
 from fleet.store.tables.queue import QueueTables
 from fleet.store.tables.retention import Keep
 from fleet.store.tables.runs import Runs
@@ -30,7 +31,17 @@ URLS = ("postgresql://", "postgres://")
 
 
 class Journal(
-    Runs, QueueTables, Effects, Findings, SpendingTables, Mirror, Items, History, HistoryTables, Keep
+    Runs,
+    QueueTables,
+    Effects,
+    Findings,
+    SpendingTables,
+    Mirror,
+    Items,
+    Proposals,
+    History,
+    HistoryTables,
+    Keep,
 ):
     """All methods are async; every write is durable (fsync) when it returns and is one crash point.
 

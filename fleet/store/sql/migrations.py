@@ -19,6 +19,7 @@ from fleet.store.sql.schema import (
     ITEMS,
     META,
     METADATA,
+    PROPOSALS,
     RESERVES,
     RUNS,
     SAMPLES,
@@ -125,6 +126,11 @@ def _items(connection: Connection) -> None:
     ITEMS.create(connection)
 
 
+def _proposals(connection: Connection) -> None:
+    """Version 9: proposals of fixes."""
+    PROPOSALS.create(connection)
+
+
 def _add(connection: Connection, column: Column[Any]) -> None:
     words = CreateColumn(column).compile(dialect=connection.dialect)
     connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {words}")
@@ -138,5 +144,6 @@ _MIGRATIONS: dict[int, Callable[[Connection], None]] = {
     6: _samples,
     7: _discovered,
     8: _items,
+    9: _proposals,
 }
 """The steps that migrate a journal from the previous version."""

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Written to `meta`; a journal with a higher one is refused, because this program would misread it."""
 
 
@@ -257,3 +257,24 @@ ITEMS = Table(
     sqlite_strict=True,
 )
 """The items of the last triage pass, for rooms below triage (re-runs); derived, never a source."""
+
+PROPOSALS = Table(
+    "proposals",
+    METADATA,
+    Column("proposal_id", Words, primary_key=True),
+    _text("platform"),
+    _text("item"),
+    _text("repository"),
+    _text("branch"),
+    _text("state"),
+    _text("base", ""),
+    _text("head", ""),
+    _text("ref", ""),
+    _text("why", ""),
+    _text("data"),
+    _text("created"),
+    _text("updated"),
+    Index("proposals_item", "platform", "item"),
+    sqlite_strict=True,
+)
+"""Proposals of fixes (rung `propose`), one for each run that made one."""

@@ -1,0 +1,98 @@
+"""`fleet proposals`: list, show or withdraw proposals of fixes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.journal import known_journal
+from fleet.app.proposals import proposal_world
+from fleet.cli.console import DryRun, Json, make_app, put, run, state, table, who
+from fleet.config import load_fleet
+from fleet.errors import UsageError
+from fleet.store.proposal_rows import OPEN_PROPOSALS, ProposalRow
+from fleet.text import clean
+
+Ident = Annotated[str, typer.Argument(metavar="ID", help="Proposal, or item, or the beginning of one.")]
+Profile = Annotated[str | None, typer.Option(help="Profile; default: the configured one.")]
+_COLUMNS = ("proposal", "item", "state", "repository", "where", "why", "updated")
+
+app = make_app(group=True)
+
+
+@app.command("list")
+def list_proposals(
+    every: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    platform: Profile = None,
+    as_json: Json = False,
+) -> None:
+    """List open proposals, the oldest first."""
+    rows = run(lambda: _rows(platform or load_fleet().platform, every))
+    put([asdict(one) for one in rows], as_json=as_json, text=lambda: _table(rows))
+
+
+@app.command("show")
+def show_proposal(ident: Ident, platform: Profile = None, as_json: Json = False) -> None:
+    """Show one proposal: where it is, the steps of its gate, its text."""
+    row = run(lambda: _one(ident, platform))
+    put(asdict(row), as_json=as_json, text=lambda: _show(row))
+
+
+@app.command("withdraw")
+def withdraw_proposal(
+    ident: Ident,
+    reason: Annotated[str, typer.Option(help="Why; it is written into the closed draft.")],
+    platform: Profile = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Close the draft and delete its branch. A merged one stays as it is."""
+    if not reason.strip():
+        raise UsageError("a withdrawal needs a reason", remedy='--reason "…"')
+    row = run(lambda: _withdrawn(ident, platform, f"{reason} ({who()})", dry_run=dry_run))
+    verb = "would be withdrawn" if dry_run else "is withdrawn"
+    put(asdict(row), as_json=as_json, text=lambda: print(f"proposal {row.proposal_id} {verb}"))
+
+
+async def _rows(platform: str, every: bool) -> list[ProposalRow]:
+    journal = await known_journal(state())
+    if journal is None:
+        return []
+    async with journal:
+        return await journal.proposals(platform, states=() if every else OPEN_PROPOSALS)
+
+
+async def _one(ident: str, platform: str | None) -> ProposalRow:
+    async with proposal_world(state(), platform) as world:
+        return await world.one(ident)
+
+
+async def _withdrawn(ident: str, platform: str | None, why: str, *, dry_run: bool) -> ProposalRow:
+    async with proposal_world(state(), platform) as world:
+        row = await world.one(ident)
+        if row.state not in OPEN_PROPOSALS:
+            raise UsageError(
+                f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list --all"
+            )
+        return row if dry_run else await world.upkeep.withdraw(row, why)
+
+
+def _table(rows: list[ProposalRow]) -> None:
+    cells = (
+        (one.proposal_id, one.item, one.state, one.repository, one.ref or one.branch, one.why, one.updated)
+        for one in rows
+    )
+    table(_COLUMNS, cells, empty="no open proposals")
+
+
+def _show(row: ProposalRow) -> None:
+    said: dict[str, Any] = {key: value for key, value in asdict(row).items() if value and key != "data"}
+    for key, value in said.items():
+        print(f"{key:<12} {clean(str(value), 300)}")
+    for one in row.data.get("steps", ()):
+        print(f"{'step':<12} {clean(str(one['step']))}: {'passed' if one['passed'] else 'failed'}")
+    if text := row.data.get("body"):
+        print()
+        print(clean(str(text), 70_000, newlines=True))

@@ -1,0 +1,135 @@
+"""`fleet propose ITEM`: a fix of one item as a draft pull request, which a person merges."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict, replace
+from typing import Annotated, Any
+
+import typer
+
+from fleet.app.fix_parts import fix_parts
+from fleet.app.persona_sets import one, roster
+from fleet.app.proposals import proposal_world
+from fleet.app.wiring import open_world
+from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
+from fleet.cli.daemon_client import ask, daemon_of
+from fleet.cli.item_view import listed
+from fleet.cli.progress import Progress
+from fleet.cli.run import as_data, recovered
+from fleet.errors import Refused, UsageError
+from fleet.fix.allow_git import allow_folder, command
+from fleet.fix.fix_pass import Fixing
+from fleet.fix.parts import repository_for
+from fleet.fix.preconditions import CheckedRule
+from fleet.fix.preconditions import table as rules_of
+from fleet.fix.proposal_row import BRANCH
+from fleet.personas.load import LoadedPersona
+from fleet.runs.desk.coverage import exit_code
+from fleet.runs.lifecycle import RunReport, fire
+from fleet.text import clean
+from fleet.triage.worklist import WorklistItem
+from fleet.triggers.items import asked_ident
+
+PERSONA = "qa-fix"
+
+app = make_app()
+
+
+@app.command()
+def propose(
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="Fingerprint of the item, or its beginning.")],
+    platform: Annotated[str | None, typer.Option(help="Profile; default: the configured one.")] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Propose a fix of one item as a draft pull request; a person merges it. Exits 5 when it is refused."""
+    folder = state()
+    found = listed(folder, item)
+    if found is None:
+        raise UsageError(f"no item {clean(item, 40)!r} on the worklist", remedy="fleet worklist")
+    plan = run(lambda: _plan(found, platform))
+    if dry_run:
+        put(plan, as_json=as_json, text=lambda: _show(plan))
+        if plan["rule"]:
+            raise typer.Exit(Refused.exit_code)
+        return
+    if plan["rule"]:
+        raise Refused(f"{plan['rule']}: {plan['reason']}", rule=plan["rule"], remedy=plan["remedy"])
+    data = _queue(found.fingerprint, platform) if daemon_of(folder) else run(lambda: _made(found, platform))
+    put(data, as_json=as_json, text=lambda: _said(data))
+    if code := 0 if data.get("queued") else exit_code(data):
+        raise typer.Exit(code)
+
+
+async def _plan(item: WorklistItem, platform: str | None) -> dict[str, Any]:
+    """Every precondition now, and what would be done; nothing is done, and no tracker is asked."""
+    async with proposal_world(state(), platform) as world:
+        facts = await world.permit.facts(item.fingerprint, item, named=True)
+        rules = rules_of(facts)
+        broken = next((one for one in rules if one.why), CheckedRule(""))
+        place = repository_for(world.config, item.surface)
+        return {
+            "item": item.fingerprint,
+            "title": item.title,
+            "rule": broken.rule,
+            "reason": broken.why,
+            "remedy": _remedy(broken.rule, item.fingerprint),
+            "rules": [asdict(one) for one in rules],
+            "repository": place[0] if place else "",
+            "branch": BRANCH + item.fingerprint,
+            "base": place[1].branch if place else "",
+            "fixer": world.config.propose.fixer,
+        }
+
+
+def _remedy(rule: str, item: str) -> str:
+    """What a person can do about a refusal."""
+    if rule == "token":
+        return f"to permit a push for this item, type: {command(allow_folder(), item)}"
+    texts = {
+        "stop": "fleet resume",
+        "dial": 'fleet dial propose --reason "…"',
+        "held": f"fleet findings reopen {item}",
+        "repository": "add [repositories.NAME] to fleet.toml",
+        "slots": "fleet proposals list",
+    }
+    return texts.get(rule, f"fleet findings show {item}")
+
+
+def _show(plan: dict[str, Any]) -> None:
+    rows = [(one["rule"], "no: " + one["why"] if one["why"] else "yes") for one in plan["rules"]]
+    table(("precondition", "holds"), rows)
+    if plan["rule"]:
+        print(clean(f"would be refused, {plan['rule']}: {plan['reason']}"))
+        print(clean(plan["remedy"], 1000))
+        return
+    what = f"a draft of branch {plan['branch']} against {plan['base']} of {plan['repository']}"
+    print(clean(f"would search the tracker, fix with {plan['fixer']!r}, check, push and open {what}"))
+
+
+def _queue(item: str, platform: str | None) -> dict[str, Any]:
+    """Queue the run for the daemon, for this item."""
+    wish = {"persona": PERSONA, "ident": asked_ident(item, secrets.token_hex(8)), "platform": platform or ""}
+    said = ask(state(), "/runs", json.dumps(wish).encode()).check()
+    return {"outcome": "", "queued": True, **said.body["runs"][0]}
+
+
+async def _made(item: WorklistItem, platform: str | None) -> dict[str, Any]:
+    async with open_world(
+        state(), personas=roster()[0], platform=platform, watch=(Progress(),), patient=True
+    ) as world:
+        await recovered(world)
+        world = replace(world, item=item.fingerprint)
+        return as_data(await fire_fix(Fixing.of(world, fix_parts), one(PERSONA)))
+
+
+def _said(data: dict[str, Any]) -> None:
+    """How the run ended, without a table of findings: it looks for none."""
+    print(clean(f"{data['outcome']} {data['detail']}") if data["outcome"] else f"queued run {data['run']}")
+
+
+async def fire_fix(fixing: Fixing, persona: LoadedPersona) -> RunReport:
+    """One run of a persona with the driver `fix`."""
+    return await fire(fixing.world, persona, work=fixing.fix)

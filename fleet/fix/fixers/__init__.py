@@ -1,0 +1,1 @@
+"""How a work tree is changed: by nothing, by an agent program, by a model."""

@@ -1,0 +1,64 @@
+"""Jails that are paid for: each is a call of the run; none starts under STOP or below `propose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleet.drivers.session import RunOver
+from fleet.errors import BudgetExceeded
+from fleet.findings.repro import ReproCall
+from fleet.fix.model import CommandEnd, FixTask
+from fleet.fix.ports import TreeJailPort
+from fleet.fix.preconditions import ProposeRefusal
+from fleet.gate.budget import Ledger
+from fleet.jail.model import Egress
+
+
+@dataclass(slots=True)
+class PaidJails:
+    """A TreeJailPort around another one; RunOver ends the run. `ran` counts the jails."""
+
+    inner: TreeJailPort
+    ledger: Ledger
+    fences: Callable[[], ProposeRefusal | None]
+    ran: int = 0
+
+    async def run(
+        self,
+        tree: Path,
+        command: Sequence[str],
+        *,
+        deadline_s: float,
+        keep: bool = False,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        mounts: Mapping[str, Path] | None = None,
+        egress: Egress | None = None,
+    ) -> CommandEnd:
+        await self._pay()
+        return await self.inner.run(
+            tree,
+            command,
+            deadline_s=deadline_s,
+            keep=keep,
+            stdin=stdin,
+            environment=environment,
+            mounts=mounts,
+            egress=egress,
+        )
+
+    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
+        await self._pay()
+        return await self.inner.ask(tree, task, calls)
+
+    async def _pay(self) -> None:
+        if (found := self.fences()) is not None:
+            raise RunOver("stopped" if found.rule == "stop" else "refused", found.reason)
+        try:
+            await self.ledger.spend("calls")
+        except BudgetExceeded as error:
+            raise RunOver("budget_exceeded", str(error)) from None
+        self.ran += 1

@@ -1,0 +1,106 @@
+"""The ports of the rung `propose`. Two trust stages: a fixer sees untrusted text and changes a work
+tree in jails; a publisher holds a token and sees only a patch that every check has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from fleet.findings.repro import ReproCall
+from fleet.fix.model import CheckedPatch, CommandEnd, FixAttempt, FixTask, Published, StepResult, TrackerHit
+from fleet.jail.model import Egress, Image, Jail
+
+
+class MakeJail(Protocol):
+    """Makes the jails of one image; `work` becomes `/box`, with the configured backend."""
+
+    def __call__(self, image: Image, work: Path | None, /) -> Jail: ...
+
+
+class TreePort(Protocol):
+    """A work tree without a repository in it: `.git` lies elsewhere, where no jail sees it."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def base(self) -> str:
+        """The commit that it was made from."""
+
+    async def put(self, path: str, text: bytes) -> None:
+        """Write one file of ours beneath it, through no link."""
+
+    async def diff(self, *, without: Sequence[str] = ()) -> bytes:
+        """What differs from the base, new files included; `without` are paths that are left out."""
+
+    async def apply(self, patch: bytes) -> None:
+        """Apply a patch to the base; FixError when it does not fit."""
+
+    async def restore(self) -> None:
+        """Back to the base, nothing left over."""
+
+
+class Trees(Protocol):
+    """Makes work trees of one repository, each removed at the end however it ends."""
+
+    def open(self, task: FixTask) -> AbstractAsyncContextManager[TreePort]: ...
+
+    async def commits(self, task: FixTask, words: Sequence[str]) -> Sequence[TrackerHit]:
+        """Recent commits of the branch whose message names one of these words."""
+
+
+class TreeJailPort(Protocol):
+    """Jails over a work tree: `/box` is the tree, or a copy of it that is thrown away."""
+
+    async def run(
+        self,
+        tree: Path,
+        command: Sequence[str],
+        *,
+        deadline_s: float,
+        keep: bool = False,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        mounts: Mapping[str, Path] | None = None,
+        egress: Egress | None = None,
+    ) -> CommandEnd:
+        """Run a command (argv) in the tree; with `keep` its changes to the tree stay."""
+
+    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
+        """The results of these tool calls against the build in this tree: its compiler, its service."""
+
+
+class Fixer(Protocol):
+    """Changes a work tree so that the regression test passes. What it says is not believed."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def fix(
+        self, task: FixTask, tree: TreePort, jails: TreeJailPort, failed: Sequence[StepResult]
+    ) -> FixAttempt:
+        """One attempt; `failed` are the steps that the earlier ones failed at. RunOver ends the run."""
+
+
+class PublisherPort(Protocol):
+    """Idempotent by branch. Has no way to merge."""
+
+    async def find(self, task: FixTask) -> Published | None:
+        """The proposal of this task's branch, whatever its state; None when there is no such branch."""
+
+    async def push(self, task: FixTask, patch: CheckedPatch, message: str) -> Published:
+        """Make the branch hold exactly base, test and patch; a branch of others is never overwritten."""
+
+    async def open(self, task: FixTask, title: str, body: str) -> Published:
+        """Open a draft for the pushed branch, or return the one that is open."""
+
+    async def close(self, task: FixTask, why: str) -> Published | None:
+        """Close our own draft, with a reason, and delete our branch if its head is ours; None without one."""
+
+
+class TrackerPort(Protocol):
+    """Where people speak of defects: searched before anything is proposed."""
+
+    async def search(self, task: FixTask) -> Sequence[TrackerHit]:
+        """Open and closed issues and pull requests that speak of this item, best first."""

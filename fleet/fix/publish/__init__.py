@@ -1,0 +1,1 @@
+"""Publishers of proposals, and where people speak of defects."""

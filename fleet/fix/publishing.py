@@ -1,0 +1,109 @@
+"""From a checked patch to an open draft: intent, look at the fences, act, record.
+
+STOP, dial, token and lease are read right before each of the two acts. Before the push a refusal withdraws
+the proposal. After it the proposal stays `opening` and waits: its draft is opened by a later look, once that
+is permitted again, and nothing is pushed twice. A process that a peer has taken for dead (one that was
+stopped) ends without an act or a record; a branch that it pushed all the same, after the peer had withdrawn
+the proposal, it deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fleet.drivers.session import RunOver
+from fleet.errors import LostRun
+from fleet.fix.model import CheckedPatch, FixTask, Published
+from fleet.fix.parts import FixWorld
+from fleet.fix.permit import ProposePermit
+from fleet.fix.ports import PublisherPort
+from fleet.fix.preconditions import ProposeRefusal
+from fleet.fix.proposal_row import OWED, current, record_text, row_of
+from fleet.store.failpoints import point
+from fleet.store.proposal_rows import ProposalState
+
+Moved = Callable[[str, str, str], None]
+"""Told of each move: state, ref, why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """Publishes the proposal of one task. `who` is named in the record; `moved` is told of each move."""
+
+    world: FixWorld
+    permit: ProposePermit
+    publisher: PublisherPort
+    task: FixTask
+    who: str
+    moved: Moved
+
+    async def push(self, patch: CheckedPatch, message: str) -> Published:
+        """Push the branch; RunOver when it is not permitted."""
+        run = self.task.run
+        await self._move("pushing")
+        point("push.begun")
+        if (found := await self._refused(run)) is not None:
+            await self._note("withdrawn", found, _words(found))
+            raise over(found)
+        pushed = await self.publisher.push(self.task, patch, message)
+        try:
+            await self._move("opening", head=pushed.head, ref=pushed.ref)
+        except (LostRun, ValueError):
+            if await self.world.source.mine(run):
+                raise
+            row = await current(self.world, row_of(self.world, self.task))
+            if row.state == "withdrawn":
+                await self.publisher.close(self.task, row.why)
+            raise over(_lost(run)) from None
+        return pushed
+
+    async def open(self, title: str, body: str, *, run: str) -> Published:
+        """Open the draft of a pushed branch; RunOver when it is not permitted now. `run`: still ours?"""
+        point("open.begun")
+        if (found := await self._refused(run)) is not None:
+            await self._note("opening", found, f"waits: {_words(found)}")
+            raise over(found)
+        opened = await self.publisher.open(self.task, title, body)
+        if run and not await self.world.source.mine(run):
+            raise over(_lost(run))
+        await self.found(opened)
+        return opened
+
+    async def found(self, published: Published) -> None:
+        """Record an opened proposal, and with it what the log is to have."""
+        state: ProposalState = "opening" if published.state == "pushed" else published.state
+        owed = {}
+        if state in ("open", "merged"):
+            reason = f"draft {published.ref}"
+            owed = {OWED: record_text(self.world, self.task, "proposed", reason, self.who)}
+        await self._move(state, owed, head=published.head, ref=published.ref, why="")
+
+    async def _note(self, state: ProposalState, found: ProposeRefusal, why: str) -> None:
+        """Record a refusal; one by lease is for the peer to record, if it has ended the run already."""
+        try:
+            await self._move(state, why=why)
+        except (LostRun, ValueError):
+            if found.rule != "lease":
+                raise
+
+    async def _refused(self, run: str) -> ProposeRefusal | None:
+        return await self.permit.refused(self.task.item.fingerprint, run)
+
+    async def _move(self, state: ProposalState, data: dict[str, str] | None = None, **changes: str) -> None:
+        await self.world.journal.move_proposal(self.task.run, state, data, **changes)
+        self.moved(state, changes.get("ref", ""), changes.get("why", ""))
+
+
+def over(found: ProposeRefusal) -> RunOver:
+    """The end of a run that a fence refused."""
+    words = {"stop": "stopped", "lease": "crashed"}
+    return RunOver(words.get(found.rule, "refused"), _words(found))
+
+
+def _lost(run: str) -> ProposeRefusal:
+    return ProposeRefusal("lease", f"a peer owns run {run} now")
+
+
+def _words(found: ProposeRefusal) -> str:
+    return f"{found.rule}: {found.reason}"

@@ -1,0 +1,255 @@
+"""The steps of the fix gate: each looks at a build in jails and says what it saw.
+
+A jail that is lost is asked once more, then the step holds: what could not be looked at never passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleet.drivers.session import OUR_FAILURES, cause_of
+from fleet.errors import FixError, JailError, PatchRefused
+from fleet.findings.recurrence import LOOKS
+from fleet.findings.repro import ReproCall, spell
+from fleet.fix.growth import within_bounds
+from fleet.fix.judging import BuildVerdict, ItemJudge
+from fleet.fix.model import CommandEnd, FixTask, GateStep, RegressionTest, StepResult
+from fleet.fix.ports import TreeJailPort, TreePort
+from fleet.fix.regression import shown_by
+from fleet.fix.variants import Variants
+from fleet.text import clean, line
+
+FEWEST = 3
+"""Neighbours of a repro that must be clean with a patch."""
+_TAIL = 4_000
+_COMPARED = ("ok", "outcome", "status", "content_type", "has_entry", "valid")
+
+Results = Sequence[Mapping[str, Any]]
+
+
+class StepHeld(Exception):
+    """A step that did not pass: `words` say why, `evidence` what was seen."""
+
+    def __init__(self, words: str, evidence: Mapping[str, Any] | None = None) -> None:
+        super().__init__(words)
+        self.words, self.evidence = words, evidence or {}
+
+
+@dataclass(frozen=True, slots=True)
+class GateBench:
+    """What all steps of one task share."""
+
+    task: FixTask
+    jails: TreeJailPort
+    judge: ItemJudge
+
+    async def run(self, tree: TreePort, command: Sequence[str], *, keep: bool = False) -> CommandEnd:
+        """A command of the repository; StepHeld when two jails in a row were lost, or when what one keeps
+        goes beyond the bounds of a tree."""
+        repository = self.task.repository
+        mounts = {name: Path(path) for name, path in repository.mounts.items()}
+        for _ in range(2):
+            work = self.jails.run(
+                tree.path, command, deadline_s=repository.timeout_s, keep=keep, mounts=mounts
+            )
+            try:
+                end = await (within_bounds(tree.path, work) if keep else work)
+            except PatchRefused as refused:
+                raise StepHeld(str(refused), {"command": list(command), "rule": refused.rule}) from None
+            if end.how != "lost":
+                return end
+        raise StepHeld("two jails in a row were lost", _told(command, end))
+
+    async def ask(self, tree: TreePort, calls: Sequence[ReproCall]) -> Results:
+        """Tool calls against the build; StepHeld when two jails in a row were lost."""
+        for tried in range(2):
+            try:
+                return await self.jails.ask(tree.path, self.task, calls)
+            except JailError as error:
+                if tried:
+                    raise StepHeld(f"two jails in a row were lost: {line(str(error), 300)}") from None
+        raise AssertionError
+
+    async def build(self, tree: TreePort) -> None:
+        """Every build command of the repository, in the tree; StepHeld by the first that fails."""
+        for command in self.task.repository.build:
+            end = await self.run(tree, command, keep=True)
+            if not end.passed:
+                raise StepHeld("it does not build", _told(command, end))
+
+    async def run_test(self, tree: TreePort, test: RegressionTest) -> tuple[CommandEnd, Mapping[str, Any]]:
+        """The regression test alone, and what is to be kept of it."""
+        command = [word.replace("{path}", test.path) for word in self.task.repository.regression.command]
+        end = await self.run(tree, command)
+        return end, _told(command, end)
+
+
+async def reproduce(bench: GateBench, base: TreePort) -> tuple[StepResult, Results, BuildVerdict]:
+    """Ask for the item in fresh jails: each look must show it."""
+    seen: list[BuildVerdict] = []
+    results: Results = ()
+    calls = bench.task.calls
+    for _ in range(LOOKS):
+        try:
+            results = await bench.ask(base, calls)
+        except FixError as error:
+            raise StepHeld(str(error)) from None
+        seen.append(bench.judge.item(calls, results))
+    times = sum(one.verdict == "shown" for one in seen)
+    told = {"shown": times, "of": LOOKS, "looks": [line(one.words, 300) for one in seen]}
+    if times == LOOKS:
+        step = StepResult(
+            GateStep.REPRODUCE, True, f"shown {times} of {LOOKS}: {line(seen[-1].words, 200)}", told
+        )
+        return step, results, seen[-1]
+    why = next((one.words for one in seen if one.verdict == "unsure"), "")
+    words = f"it could not be looked at: {line(why, 300)}" if why else f"shown {times} of {LOOKS} on the base"
+    raise StepHeld(words, told)
+
+
+async def test_fails(bench: GateBench, base: TreePort, test: RegressionTest) -> StepResult:
+    """The repository's own tests pass on the base; the regression test fails there, for the item's reason."""
+    await own_tests(bench, base, "its own tests fail before any change")
+    await base.put(test.path, test.text.encode())
+    end, told = await bench.run_test(base, test)
+    seen = _shown(test, end, told)
+    return StepResult(GateStep.TEST_FAILS, True, f"fails for the item's reason: {seen}", told)
+
+
+async def test_passes(bench: GateBench, patched: TreePort, test: RegressionTest) -> StepResult:
+    """The regression test, with the patch."""
+    end, told = await bench.run_test(patched, test)
+    if not end.passed:
+        raise StepHeld(f"the regression test fails with the patch ({_how(end)})", told)
+    return StepResult(GateStep.TEST_PASSES, True, "passes with the patch", told)
+
+
+async def test_fails_again(bench: GateBench, reverted: TreePort, test: RegressionTest) -> StepResult:
+    """The regression test, with the patch taken back."""
+    end, told = await bench.run_test(reverted, test)
+    seen = _shown(test, end, told)
+    return StepResult(GateStep.TEST_FAILS_AGAIN, True, f"fails again without the patch: {seen}", told)
+
+
+async def own_tests(bench: GateBench, tree: TreePort, otherwise: str = "its own tests fail") -> StepResult:
+    """The repository's own test command."""
+    command = bench.task.repository.test
+    end = await bench.run(tree, command)
+    if not end.passed:
+        raise StepHeld(f"{otherwise} ({_how(end)})", _told(command, end))
+    return StepResult(GateStep.OWN_TESTS, True, "its own tests pass", _told(command, end))
+
+
+async def vary(bench: GateBench, base: TreePort, patched: TreePort, variants: Variants) -> StepResult:
+    """The repro and its neighbours show nothing with the patch, and benign calls are answered as before."""
+    calls = bench.task.calls
+    for _ in range(LOOKS):
+        verdict = bench.judge.item(calls, await bench.ask(patched, calls))
+        if verdict.verdict != "clean":
+            how = "shows" if verdict.verdict == "shown" else "cannot be looked at"
+            raise StepHeld(f"the repro still {how} with the patch: {line(verdict.words, 300)}")
+    if len(variants.neighbours) < FEWEST:
+        raise StepHeld(f"only {len(variants.neighbours)} neighbours of the repro could be made")
+    sets = [*((one,) for one in variants.controls), *(one.calls for one in variants.neighbours)]
+    before = await _answers(bench, base, sets, again=False)
+    after = await _answers(bench, patched, sets, again=True)
+    at = len(variants.controls)
+    rows, bad = _neighbours(bench.judge, variants, before[at:], after[at:])
+    controls, lost = _controls(variants, before[:at], after[:at])
+    told = {"neighbours": rows, "controls": controls}
+    if bad:
+        kinds = ", ".join(sorted(bad))
+        raise StepHeld(f"neighbours of the repro are not clean with the patch: {kinds}", told)
+    if lost:
+        raise StepHeld(f"a benign control does not work any more: {lost}", told)
+    shown = sum(row["base"] == "shown" for row in rows)
+    words = f"the repro and {len(rows)} neighbours ({shown} of them shown on the base) are clean"
+    return StepResult(GateStep.VARIANTS, True, f"{words}; {len(controls)} benign controls answer", told)
+
+
+def _neighbours(
+    judge: ItemJudge, variants: Variants, before: Sequence[Results], after: Sequence[Results]
+) -> tuple[list[dict[str, Any]], set[str]]:
+    """What each showed on both builds, and the kinds of what shows with the patch and counts against it."""
+    rows, bad = [], set[str]()
+    for one, old, new in zip(variants.neighbours, before, after, strict=True):
+        was = judge.neighbour(one.calls, old, keeps=one.keeps)
+        now = judge.neighbour(one.calls, new, keeps=one.keeps)
+        rows.append(
+            {
+                "calls": line(spell(one.calls), 600),
+                "base": was.verdict,
+                "patched": now.verdict,
+                "words": line(now.words, 200),
+            }
+        )
+        if now.verdict == "unsure":
+            bad.add("one cannot be looked at")
+        elif now.verdict == "shown":
+            own = {pair[0] for pair in judge.own}
+            bad |= {
+                name or "what is expected"
+                for name, what in now.seen
+                if name in own or (name, what) not in was.seen
+            }
+    return rows, bad
+
+
+def _controls(
+    variants: Variants, before: Sequence[Results], after: Sequence[Results]
+) -> tuple[list[dict[str, Any]], str]:
+    """Each benign call on both builds, and which of them is not answered as before."""
+    rows, lost, good = list[dict[str, Any]](), "", 0
+    for one, old, new in zip(variants.controls, before, after, strict=True):
+        was, now = _essence(old), _essence(new)
+        rows.append({"calls": line(spell([one]), 300), "base": was, "patched": now})
+        good += bool(was.get("ok"))
+        if was.get("ok") and was != now:
+            lost = lost or f"{one.tool}: {was} before, {now} now"
+    return rows, lost if good else "none was answered on the base"
+
+
+async def _answers(
+    bench: GateBench, tree: TreePort, sets: Sequence[Sequence[ReproCall]], *, again: bool
+) -> list[Results]:
+    """The results of each question, all in one jail; with `again`, in one of its own where that broke off."""
+    flat = [call for calls in sets for call in calls]
+    results = await bench.ask(tree, flat) if flat else ()
+    found: list[Results] = []
+    at = 0
+    for calls in sets:
+        own = results[at : at + len(calls)]
+        at += len(calls)
+        broke = len(own) < len(calls) or any(cause_of(one) in OUR_FAILURES for one in own)
+        found.append(await bench.ask(tree, calls) if broke and again else own)
+    return found
+
+
+def _essence(results: Results) -> dict[str, Any]:
+    return {key: results[-1][key] for key in _COMPARED if key in results[-1]} if results else {}
+
+
+def _shown(test: RegressionTest, end: CommandEnd, told: Mapping[str, Any]) -> str:
+    if end.passed:
+        raise StepHeld("the regression test does not fail without a patch", told)
+    if not (seen := shown_by(test, end)):
+        raise StepHeld(f"the regression test fails for another reason ({_how(end)})", told)
+    return seen
+
+
+def _how(end: CommandEnd) -> str:
+    return end.how if end.how in ("timeout", "flood", "lost") else f"{end.how} {end.code}"
+
+
+def _told(command: Sequence[str], end: CommandEnd) -> dict[str, Any]:
+    output = (end.stdout + b"\n" + end.stderr).strip()[-_TAIL:].decode("utf-8", "replace")
+    return {
+        "command": list(command),
+        "how": end.how,
+        "code": end.code,
+        "seconds": end.seconds,
+        "output": "\n".join(clean(text) for text in output.splitlines()),
+    }

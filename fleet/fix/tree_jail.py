@@ -1,0 +1,291 @@
+"""Jails over a work tree: its commands, and our tools against its build.
+
+The tree's content is hostile. Without `keep` a command works on a copy that a jail makes of a read-only
+mount, on its own tmpfs: nothing of ours reads the tree by name, and what a command leaves ends with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from fleet.config.platform import Platform
+from fleet.config.propose import RepositorySection
+from fleet.drivers.template import Bindings
+from fleet.errors import FixError, JailError
+from fleet.findings.repro import ReproCall
+from fleet.fix.model import CommandEnd, FixTask
+from fleet.fix.ports import MakeJail
+from fleet.jail.jail_spec import UNPRIVILEGED
+from fleet.jail.model import Egress, End, Image, Limits, Outcome
+from fleet.oracles.model import Facts
+from fleet.runs.call.guest_protocol import MAX_VALUES, bad_args, result_of
+from fleet.text import line
+from sandbox import strict_json
+from sandbox.spec import Context, ToolSpec
+from sandbox.tools import TOOLS
+from sandbox.tree_calls import EXIT_NO_SERVICE
+
+PORT = 8080
+"""Of the build's service, on the loopback of its own jail."""
+SITE = f"http://127.0.0.1:{PORT}"
+LIMITS = Limits(
+    data=4 << 30,
+    file=1 << 30,
+    files=4096,
+    processes=256,
+    cpu_s=3600,
+    box=1 << 30,
+    tmp=256 << 20,
+    stdout=8 << 20,
+    memory=3 << 30,
+    inodes=200_000,
+)
+"""Of builds and tests, which need more than a tool. A repository's own time limit ends a command earlier."""
+CALL_S = 30.0
+"""Deadline of one tool call, in seconds."""
+MARGIN_S = 15.0
+"""Seconds that a jail has beyond its guest, for the copy and the start."""
+_MOUNT = "qa_tree"
+_HOW = ("exited", "signaled", "timeout", "flood")
+
+
+class TreeJails:
+    """Implements TreeJailPort. `platform` is the profile whose items are fixed: what its compiler's answers
+    mean, and where a name's public page is."""
+
+    def __init__(self, make_jail: MakeJail, platform: Platform) -> None:
+        self._make, self._platform = make_jail, platform
+
+    async def run(
+        self,
+        tree: Path,
+        command: Sequence[str],
+        *,
+        deadline_s: float,
+        keep: bool = False,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        mounts: Mapping[str, Path] | None = None,
+        egress: Egress | None = None,
+    ) -> CommandEnd:
+        """Run a command; see `fleet.fix.ports.TreeJailPort`. `mounts` are read-only at /opt/<name>: their
+        `bin` is in PATH, they are in PYTHONPATH, and the guest's own packages serve what they do not bring.
+        A jail that could not be made or broke is "lost", with the reason in `stderr`."""
+        request = {
+            "v": 1,
+            "argv": list(command),
+            "stdin": base64.b64encode(stdin).decode(),
+            "environment": dict(environment or {}),
+            "copy": not keep,
+            "wall_s": deadline_s,
+            "cpu_s": deadline_s * 4,
+            "memory": LIMITS.data,
+        }
+        image = _image("sandbox.tree_command", mounts or {}, None if keep else tree)
+        try:
+            outcome = await self._call(image, tree, keep, request, deadline_s + MARGIN_S, egress)
+            return _ended(outcome)
+        except JailError as error:
+            return CommandEnd(0, "lost", b"", str(error).encode(), 0.0)
+
+    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
+        """The results of these calls, up to the first that could not look; see the port.
+
+        FixError for a call that no build answers; JailError when the jail broke.
+        """
+        specs = [applicable(task.repository, one) for one in calls]
+        asked = [resolved(self._platform, one) for one in calls]
+        for spec, one in zip(specs, asked, strict=True):
+            if bad := bad_args(spec, one.args):
+                raise FixError(f"its repro does not fit {spec.name}: {line(bad, 120)}")
+        service = task.repository.service if any(spec.in_build == "service" for spec in specs) else None
+        request = {
+            "v": 1,
+            "calls": [{"tool": one.tool, "args": dict(one.args)} for one in asked],
+            "ctx": asdict(self._context(task)),
+            "service": None
+            if service is None
+            else {
+                "command": list(service.command),
+                "port": PORT,
+                "ready": service.ready,
+                "starts_s": service.starts_s,
+            },
+        }
+        mounts = {name: Path(path) for name, path in task.repository.mounts.items()}
+        image = _image("sandbox.tree_calls", mounts, tree)
+        deadline_s = CALL_S * len(asked) + (service.starts_s if service else 0.0) + MARGIN_S
+        outcome = await self._call(image, tree, False, request, deadline_s, None)
+        return _results(outcome, specs)
+
+    def _context(self, task: FixTask) -> Context:
+        compiler, program = task.repository.compiler, self._platform.compiler.program
+        if compiler is not None:
+            program = replace(
+                program,
+                command=_placed(compiler.command),
+                loader=_placed(compiler.loader),
+                environment={"PYTHONPATH": "/opt/site", "PYTHONDONTWRITEBYTECODE": "1"},
+                folder="",
+                other=(),
+                printer=(),
+            )
+        return Context(
+            run=task.run,
+            prefix=f"qa-{task.run}-",
+            site=SITE,
+            proxy=SITE,
+            program=program,
+            publish_cap=self._platform.compiler.publish_cap,
+            deadline_s=CALL_S,
+        )
+
+    async def _call(
+        self,
+        image: Image,
+        tree: Path,
+        keep: bool,
+        request: Mapping[str, Any],
+        deadline_s: float,
+        egress: Egress | None,
+    ) -> Outcome:
+        _hand_over(tree)
+        jail = self._make(image, tree if keep else None)
+        try:
+            text = json.dumps(request, ensure_ascii=True).encode() + b"\n"
+            return await jail.call(text, deadline_s=deadline_s, egress=egress)
+        finally:
+            await jail.aclose()
+
+
+def answered_by(call: ReproCall) -> str:
+    """The part of a build that answers a call: `compiler`, `service`; "" for none."""
+    spec = TOOLS.get(call.tool)
+    return spec.in_build if spec is not None else ""
+
+
+def applicable(repository: RepositorySection, call: ReproCall) -> ToolSpec:
+    """The tool of a call that a build alone can answer; FixError says why it cannot."""
+    spec = TOOLS.get(call.tool)
+    if spec is None or not spec.in_build:
+        raise FixError(
+            f"not reproducible in a build: {line(call.tool, 48)} needs more than the build",
+            remedy="a chain, a signer and a browser are not there: fix this item by hand",
+        )
+    if spec.starts_programs:
+        loads = bool(call.args.get("module_hex"))
+        compiler = repository.compiler
+        if compiler is None or (loads and not compiler.loader):
+            raise FixError(
+                f"not reproducible in a build: the repository has no {'loader' if loads else 'compiler'}",
+                remedy="give its `compiler` in [repositories.NAME]",
+            )
+        if call.args.get("other") or call.args.get("printed"):
+            raise FixError("not reproducible in a build: it compares with another program")
+    elif repository.service is None:
+        raise FixError(
+            "not reproducible in a build: the repository has no service",
+            remedy="give its `service` in [repositories.NAME]",
+        )
+    return spec
+
+
+def facts_of(platform: Platform) -> Facts:
+    """What the oracles know of the build: the profile's words, at the build's place."""
+    return replace(Facts.of(platform), site=SITE, proxy=SITE, face=_face(platform))
+
+
+def resolved(platform: Platform, call: ReproCall) -> ReproCall:
+    """A call with the build's place for its placeholders; FixError for what a build alone does not have."""
+    bindings = Bindings(
+        run="fix", name="", site=SITE, proxy=SITE, face=_face(platform), targets=platform.targets
+    )
+    args = bindings.resolve(dict(call.args))
+    if "{name}" in str(call.args) or (not platform.web.face and "{face:" in str(call.args)):
+        raise FixError("not reproducible in a build: it needs a name that is registered on a chain")
+    if answered_by(call) == "service":
+        for key in ("url", "control"):
+            if args.get(key) and not str(args[key]).startswith(f"{SITE}/"):
+                raise FixError("not reproducible in a build: it asks another host than the platform's")
+    return ReproCall(call.tool, args)
+
+
+def _face(platform: Platform) -> str:
+    web = platform.web
+    for base in filter(None, (web.site.rstrip("/"), web.proxy.rstrip("/"))):
+        if web.face.startswith(f"{base}/"):
+            return SITE + web.face.removeprefix(base)
+    return ""
+
+
+def _placed(command: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.replace("{tree}", "/box") for word in command)
+
+
+def _image(guest: str, mounts: Mapping[str, Path], copied: Path | None) -> Image:
+    own = ((copied, _MOUNT),) if copied is not None else ()
+    return Image(
+        mounts=(*((path, name) for name, path in sorted(mounts.items())), *own), limits=LIMITS, guest=guest
+    )
+
+
+def _hand_over(tree: Path) -> None:
+    """Give a tree to the user of a root daemon's jails; no link is followed."""
+    if os.geteuid() != 0:
+        return
+    os.chown(tree, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
+    for _, folders, files, at in os.fwalk(tree, follow_symlinks=False):
+        for name in (*folders, *files):
+            with suppress(FileNotFoundError):
+                os.chown(name, UNPRIVILEGED, UNPRIVILEGED, dir_fd=at, follow_symlinks=False)
+
+
+def _ended(outcome: Outcome) -> CommandEnd:
+    """From the process's end: only a guest that ended well has told of the command."""
+    if outcome.end is End.TIMEOUT or outcome.end is End.FLOOD:
+        how = "timeout" if outcome.end is End.TIMEOUT else "flood"
+        return CommandEnd(0, "timeout" if how == "timeout" else "flood", b"", b"", outcome.seconds)
+    if outcome.end is not End.EXITED or outcome.code != 0:
+        return CommandEnd(0, "lost", b"", _last_words(outcome), outcome.seconds)
+    try:
+        said = strict_json.loads(outcome.stdout)
+        how, code, seconds = said["how"], said["code"], said["seconds"]
+        if said["v"] != 1 or how not in _HOW or type(code) is not int or type(seconds) not in (int, float):
+            raise ValueError("not a result")
+        output = [base64.b64decode(said[name], validate=True) for name in ("stdout", "stderr")]
+    except (ValueError, KeyError, TypeError):
+        return CommandEnd(0, "lost", b"", b"the guest returned garbage", outcome.seconds)
+    return CommandEnd(code, how, output[0], output[1], float(seconds))
+
+
+def _results(outcome: Outcome, specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    if outcome.end is End.EXITED and outcome.code == EXIT_NO_SERVICE:
+        why = _last_words(outcome, 600).decode("utf-8", "replace")
+        return [{"ok": False, "latency_ms": 0.0, "error": why, "error_class": "cannot_start", "hint": ""}]
+    if outcome.end is not End.EXITED or outcome.code != 0:
+        words = _last_words(outcome).decode("utf-8", "replace")
+        raise JailError(f"the jail of the build ended badly ({outcome.end} {outcome.code}): {words}")
+    found: list[dict[str, Any]] = []
+    try:
+        for number, text in enumerate(outcome.stdout.split(b"\n")[:-1]):
+            said = strict_json.loads(text, values=MAX_VALUES)
+            if said["call"] != number or number >= len(specs):
+                raise ValueError("out of order")
+            found.append(result_of(specs[number], said))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise JailError(f"the jail of the build returned garbage: {type(error).__name__}") from None
+    if not found:
+        raise JailError("the jail of the build returned nothing")
+    return found
+
+
+def _last_words(outcome: Outcome, most: int = 300) -> bytes:
+    words = f"{outcome.end} {outcome.code} ".encode() if outcome.end is not End.EXITED else b""
+    return words + outcome.stderr.strip()[-most:]

@@ -1,0 +1,166 @@
+"""Neighbours of a repro, and a benign control: what a fix must hold for besides the repro itself. Pure.
+
+They come from the generators that explorers and searches use, and a fixer never sees them. The same item and
+the same run give the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from fleet.config.platform import Platform
+from fleet.drivers.explore import attacks
+from fleet.drivers.explore.points import Point
+from fleet.findings.repro import ReproCall, spell
+from fleet.fix.model import FixTask
+from fleet.fix.tree_jail import SITE, answered_by, resolved
+from sandbox.compiler import EMPTY_MODULE
+from sandbox.fuzz.inputs.table import LOADER, seeds, strategies
+from sandbox.program import Program
+
+GENERATED = 4
+"""Neighbours by generators, besides those that mean the same as the repro."""
+TRIES = 40
+QUESTIONS = 4
+"""Questions about one input of a page: each is a control and up to nine attacks."""
+BENIGN = "moss"
+"""A value that a benign caller may send anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Calls beside the repro's. `keeps`: they mean what the repro means, so its expectation holds of them."""
+
+    calls: tuple[ReproCall, ...]
+    keeps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """`controls` are benign calls; those that the base answers must be answered with the patch as before."""
+
+    neighbours: tuple[Neighbour, ...]
+    controls: tuple[ReproCall, ...]
+
+
+def make_variants(task: FixTask, platform: Platform) -> Variants:
+    """The neighbours of a task's repro, each different from it and from the others."""
+    chance = Random(f"{task.item.fingerprint}/{task.run}")
+    last = task.calls[-1]
+    if answered_by(last) == "compiler":
+        found = _of_program(task, platform.compiler.program, chance)
+        controls = _program_controls(last, platform.compiler.program)
+    else:
+        found = _of_page(task, platform, chance)
+        controls = _page_controls(task, platform)
+    unlike = {spell(one.calls): one for one in found}
+    unlike.pop(spell(task.calls), None)
+    return Variants(tuple(unlike.values()), tuple(controls))
+
+
+def _of_program(task: FixTask, program: Program, chance: Random) -> Iterator[Neighbour]:
+    last = task.calls[-1]
+    if text := str(last.args.get("source", "")):
+        for same in (f"\n{text}", f"{text}\n "):
+            yield _changed(task, {"source": same}, keeps=True)
+        for made in _generated(text.encode(), program, "compiler", chance):
+            yield _changed(task, {"source": made.decode("utf-8", "replace")})
+        return
+    module = bytes.fromhex(str(last.args.get("module_hex", "")).removeprefix("0x"))
+    yield _changed(task, {"module_hex": "0x" + module.hex()}, keeps=True)
+    for made in _generated(module, program, LOADER, chance):
+        yield _changed(task, {"module_hex": made.hex()})
+
+
+def _generated(source: bytes, program: Program, part: str, chance: Random) -> Iterator[bytes]:
+    """From each strategy in turn, of the repro alone; then of it and what a search begins with."""
+    sources = list(strategies(program, part, "").values())
+    chance.shuffle(sources)
+    seen, left = {source}, GENERATED
+    for at in range(TRIES):
+        corpus = [source] if at < TRIES // 2 else [source, *seeds(program, part)]
+        made = sources[at % len(sources)](corpus, chance) if sources else None
+        if made and made not in seen and left:
+            seen.add(made)
+            left -= 1
+            yield made
+
+
+def _program_controls(last: ReproCall, program: Program) -> Iterator[ReproCall]:
+    if last.args.get("module_hex"):
+        yield ReproCall(last.tool, {"module_hex": EMPTY_MODULE.hex()})
+    elif program.sample:
+        yield ReproCall(last.tool, {"source": program.sample})
+
+
+def _of_page(task: FixTask, platform: Platform, chance: Random) -> Iterator[Neighbour]:
+    """The same with another parameter, header or canary in every call; then attacks on each input."""
+    last, word = task.calls[-1], f"qa{chance.getrandbits(32):08x}"
+    yield _every(task, lambda args: {**args, "url": _with_parameter(str(args["url"]), word)})
+    yield _every(task, lambda args: {**args, "headers": {**args.get("headers", {}), f"x-{word}": "1"}})
+    if canary := str(last.args.get("canary", "")):
+        yield _every(task, lambda args: dict(json.loads(json.dumps(args).replace(canary, word))))
+    url = _benign(_spelled(platform, last))
+    asked = [attacks.origins(url, (SITE,), chance)] if last.args.get("origin") else []
+    points = _points(url, str(last.args.get("method", "GET")))
+    for questions in (*asked, *(attacks.questions(point, chance) for point in points)):
+        for question in islice(questions, QUESTIONS):
+            yield Neighbour(tuple(ReproCall(step.tool, dict(step.args)) for step in question.steps))
+
+
+def _every(task: FixTask, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Neighbour:
+    calls = (
+        ReproCall(one.tool, change(dict(one.args))) if answered_by(one) == "service" else one
+        for one in task.calls
+    )
+    return Neighbour(tuple(calls), keeps=True)
+
+
+def _with_parameter(url: str, name: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{name}=1"
+
+
+def _benign(url: str) -> str:
+    """The URL with a benign value for each parameter."""
+    for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)[:2]:
+        url = str(Point(url, "query", name, BENIGN).step(BENIGN).args["url"])
+    return url
+
+
+def _points(url: str, method: str) -> Iterator[Point]:
+    """Each parameter of the query; without any, the last segment of the path."""
+    parts = urlsplit(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    for name, value in given[:2]:
+        yield Point(url, "query", name, value or BENIGN, method)
+    segments = parts.path.split("/")
+    if not given and len(segments) > 1:
+        at = len(segments) - 1 if segments[-1] else len(segments) - 2
+        if at:
+            yield Point(url, "path", str(at), segments[at], method)
+
+
+def _page_controls(task: FixTask, platform: Platform) -> Iterator[ReproCall]:
+    """The page that says that the service is ready, and the repro's page with benign values."""
+    service, last = task.repository.service, task.calls[-1]
+    if service is not None:
+        yield ReproCall(last.tool, {"url": "{site}" + service.ready})
+    yield ReproCall(last.tool, {"url": _benign(_spelled(platform, last))})
+    for call in task.calls[:-1]:
+        if answered_by(call) == "service":
+            yield ReproCall(call.tool, dict(call.args))
+
+
+def _spelled(platform: Platform, call: ReproCall) -> str:
+    return str(resolved(platform, call).args["url"]).replace(SITE, "{site}")
+
+
+def _changed(task: FixTask, args: Mapping[str, Any], *, keeps: bool = False) -> Neighbour:
+    last = task.calls[-1]
+    return Neighbour((*task.calls[:-1], ReproCall(last.tool, {**last.args, **args})), keeps)

@@ -1,0 +1,137 @@
+"""Fires when an item became confirmed or came back, once per item and stage, once it may be acted upon.
+
+While it may not (a low dial, no token, no repository, no slot) nothing fires and nothing is recorded: the
+item waits, and fires when that has changed. At most one item fires at a look, the gravest first, so that
+a long list does not become as many runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
+
+import anyio
+
+from fleet.clock import Clock, SystemClock, rest
+from fleet.errors import FleetError
+from fleet.store.rows import ItemRow
+from fleet.triggers.deliver import deliver, described, tell
+from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip
+
+EVENT = "item-confirmed"
+KEY = "triggers.items"
+"""Prefix of the journal's key: the stage of each item that fired; the platform's name follows."""
+LOOK_S = 30.0
+STAGES = ("confirmed", "regression")
+_ASKED = "propose"
+_IDENT = re.compile(rf"manual:{_ASKED}([0-9a-f]{{12}})[0-9a-f]{{16}}", re.ASCII)
+_GRAVE = ("critical", "high", "medium", "low", "info")
+
+WhyWait = Callable[[ItemRow], Awaitable[str]]
+"""Why an item cannot be acted upon now, "" if it can."""
+
+
+class ItemBook(FactStore, Protocol):
+    """The part of the journal that this watch reads."""
+
+    async def items(self, platform: str, states: Collection[str] = (), /) -> list[ItemRow]: ...
+
+
+class ItemWatch:
+    """Looks while any persona is subscribed."""
+
+    def __init__(
+        self,
+        platform: str,
+        book: ItemBook,
+        sink: FiringSink,
+        subscribers: Callable[[str], Collection[str]],
+        waits: WhyWait,
+        *,
+        every_s: float = LOOK_S,
+        clock: Clock | None = None,
+    ) -> None:
+        self._platform, self._key = platform, f"{KEY}.{platform}"
+        self._book, self._sink, self._subscribers, self._waits = book, sink, subscribers, waits
+        self._every_s, self._clock = every_s, clock or SystemClock()
+        self._woken = anyio.Event()
+        self._told = ""
+
+    def wake(self) -> None:
+        """Look soon: a run has ended, perhaps one of triage."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            self._woken = anyio.Event()
+            await self.turn()
+            with anyio.move_on_after(rest(self._every_s)):
+                await self._woken.wait()
+
+    async def turn(self) -> None:
+        """Look once and handle any failure."""
+        problem = ""
+        try:
+            await self.look()
+        except FleetError as error:
+            problem = described(error)
+        if problem and problem != self._told:
+            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@{EVENT}", f"could not look: {problem}"))
+        self._told = problem
+
+    async def look(self) -> None:
+        """Fire the gravest item that has not fired in its present stage and need not wait."""
+        personas = sorted(self._subscribers(EVENT))
+        if not personas:
+            return
+        stored = await self._book.get(self._key)
+        known: dict[str, str] = json.loads(stored or "{}")
+        items = [one for one in await self._book.items(self._platform, STAGES) if one.trusted]
+        for item in sorted(items, key=_gravest):
+            if known.get(item.fingerprint) == item.since or await self._waits(item):
+                continue
+            if await self._fire(item, personas):
+                left = {one.fingerprint: known[one.fingerprint] for one in items if one.fingerprint in known}
+                await self._book.swap(self._key, stored, json.dumps(left | {item.fingerprint: item.since}))
+            return
+
+    async def _fire(self, item: ItemRow, personas: Collection[str]) -> bool:
+        """Fire, then store: after a crash in between, the key is the same. False to try again."""
+        refused = 0
+        for persona in personas:
+            key = item_key(persona, item.fingerprint, item.since)
+            firing = Firing(key, persona, f"item {item.fingerprint} is {item.state}", self._clock.now())
+            if problem := await deliver(self._sink, firing):
+                await tell(self._sink, Skip(persona, key, problem))
+                refused += 1
+        return refused < len(personas)
+
+
+def item_key(persona: str, item: str, since: str) -> str:
+    """`qa-fix@item-confirmed:0123456789ab:2026-11-23T07:00:00Z`: an item that comes back fires again."""
+    return f"{persona}@{EVENT}:{item}:{since}"
+
+
+def item_of(key: str) -> str:
+    """The item that a firing's key names; "" for a key of another kind."""
+    head, _, tail = key.partition("@")[2].partition(":")
+    return tail.partition(":")[0] if head == EVENT else ""
+
+
+def asked_ident(item: str, unique: str) -> str:
+    """The part of a manual key by which a person asks for one item; `unique` are 16 hex digits."""
+    return f"{_ASKED}{item}{unique}"
+
+
+def item_asked(key: str) -> str:
+    """The item that a person asked for with a manual key; "" for another key."""
+    found = _IDENT.fullmatch(key.partition("@")[2])
+    return found[1] if found else ""
+
+
+def _gravest(item: ItemRow) -> tuple[int, str, str]:
+    grave = _GRAVE.index(item.severity) if item.severity in _GRAVE else len(_GRAVE)
+    return grave, item.since, item.fingerprint

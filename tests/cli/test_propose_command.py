@@ -1,0 +1,178 @@
+"""`fleet propose` and `fleet proposals` over a list on disk: each refusal with its status and its remedy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from typer.testing import CliRunner, Result
+
+from fleet.chain.keys import create_key
+from fleet.cli import proposals, propose
+from fleet.clock import SystemClock
+from fleet.errors import Refused, UsageError
+from fleet.fix.allow_git import FOLDER
+from fleet.gate.dial import write_dial
+from fleet.gate.model import Rung
+from fleet.gate.stop import stop
+from fleet.store.journal import Journal
+from fleet.store.proposal_rows import ProposalRow
+from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.files import save
+from tests.fix.homes import FP, item
+
+PROFILE = """
+name = "p"
+[chain]
+rpc = "http://127.0.0.1:1"
+id = 1
+diamond = "0x1111111111111111111111111111111111111111"
+"""
+FLEET = """
+platform = "p"
+[repositories.sample]
+url = "/nowhere"
+surfaces = ["compiler"]
+test = ["true"]
+paths = ["src/**"]
+regression = { path = "tests/test_{item}.py", template = "pytest-compiler", command = ["true"] }
+compiler = { command = ["true"] }
+"""
+HEADER = WorklistHeader(platform="p", as_of=LogPosition(0, 1, "2026-11-21T22:51:10Z"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fleet at `propose`, with a proven item, a repository and a token: nothing refuses."""
+    state, config = tmp_path / "state", tmp_path / "config"
+    for path in (state, state / "keys", config, config / "platforms"):
+        path.mkdir(mode=0o700)
+    create_key(state / "keys" / "identity")
+    (config / "platforms" / "p.toml").write_text(PROFILE)
+    (config / "fleet.toml").write_text(FLEET)
+    monkeypatch.setenv("STATE_DIRECTORY", str(state))
+    monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(config))
+    save(state, (item(),), HEADER)
+    write_dial(state, Rung.PROPOSE, "a test", "t", SystemClock())
+    (config / FOLDER).mkdir(mode=0o755)
+    token(tmp_path).write_text("allow\n")
+    token(tmp_path).chmod(0o644)
+    return tmp_path
+
+
+def token(place: Path) -> Path:
+    return place / "config" / FOLDER / FP
+
+
+def call(*words: str, app: Any = propose.app) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def unproven(place: Path) -> None:
+    save(place / "state", (replace(item(), proof="unverified", verified=False),), HEADER)
+
+
+def dismissed(place: Path) -> None:
+    save(place / "state", (item(rank=0, state="dismissed"),), HEADER)
+
+
+def of_a_stranger(place: Path) -> None:
+    save(place / "state", (item(trusted=False),), HEADER)
+
+
+def unreadable(place: Path) -> None:
+    save(place / "state", (item(repro=""),), HEADER)
+
+
+def without_repository(place: Path) -> None:
+    (place / "config" / "fleet.toml").write_text('platform = "p"\n')
+
+
+def begun(place: Path) -> None:
+    """An open proposal of the item in the journal."""
+    row = ProposalRow(proposal_id="r1", platform="p", item=FP, repository="sample", branch=f"qa-fleet/{FP}")
+
+    async def write() -> None:
+        async with await Journal.open(place / "state" / "fleet.db", keeper="") as journal:
+            assert await journal.begin_proposal(row, per_item=1, most=3) == ""
+
+    anyio.run(write)
+
+
+CASES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "stop": (lambda place: stop(place / "state", "t", "a test", SystemClock()), "fleet resume"),
+    "dial": (
+        lambda place: write_dial(place / "state", Rung.EXERCISE, "a test", "t", SystemClock()),
+        'fleet dial propose --reason "…"',
+    ),
+    "item": (of_a_stranger, f"fleet findings show {FP}"),
+    "held": (dismissed, f"fleet findings reopen {FP}"),
+    "proof": (unproven, f"fleet findings show {FP}"),
+    "repro": (unreadable, f"fleet findings show {FP}"),
+    "repository": (without_repository, "add [repositories.NAME] to fleet.toml"),
+    "slots": (begun, "fleet proposals list"),
+    "token": (lambda place: token(place).unlink(), f"echo allow > {{place}}/config/{FOLDER}/{FP}"),
+}
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_a_refusal_says_what_a_person_can_do(place: Path, rule: str) -> None:
+    breaks, remedy = CASES[rule]
+    breaks(place)
+    said = call(FP)
+    assert isinstance(said.exception, Refused), said.output
+    assert (said.exception.rule, said.exception.exit_code) == (rule, 5)
+    assert remedy.format(place=place) in said.exception.remedy
+    plan = call(FP, "--dry-run", "--json")
+    assert (plan.exit_code, json.loads(plan.stdout)["rule"]) == (5, rule)
+
+
+def test_a_dry_run_does_nothing(place: Path) -> None:
+    before = written(place)
+    said = call(FP[:6], "--dry-run", "--json")
+    assert said.exit_code == 0, said.output
+    plan = json.loads(said.stdout)
+    assert (plan["rule"], plan["item"], plan["branch"]) == ("", FP, f"qa-fleet/{FP}")
+    assert (plan["repository"], plan["base"], plan["fixer"]) == ("sample", "main", "none")
+    assert call(FP, "--dry-run").stdout.splitlines()[-1].startswith("would search the tracker")
+    assert written(place) == before
+
+
+def written(place: Path) -> set[str]:
+    """The files of the fleet but for its journal, which a reader makes."""
+    return {str(one) for one in place.rglob("*") if not one.name.startswith("fleet.db")}
+
+
+def test_an_item_that_is_not_there_is_a_usage_error(place: Path) -> None:
+    error = call("ffffffffffff").exception
+    assert isinstance(error, UsageError)
+    assert error.remedy == "fleet worklist"
+
+
+def test_proposals_are_listed_shown_and_withdrawn(place: Path) -> None:
+    assert json.loads(call("list", "--json", app=proposals.app).stdout) == []
+    begun(place)
+    (row,) = json.loads(call("list", "--json", app=proposals.app).stdout)
+    assert (row["proposal_id"], row["item"], row["state"]) == ("r1", FP, "begun")
+    assert f"qa-fleet/{FP}" in call("show", FP[:8], app=proposals.app).stdout
+    words = ("withdraw", "r1", "--reason", "by hand")
+    assert "would be withdrawn" in call(*words, "--dry-run", app=proposals.app).stdout
+    assert "is withdrawn" in call(*words, app=proposals.app).stdout
+    assert call("list", app=proposals.app).stderr.strip() == "no open proposals"
+    (row,) = json.loads(call("list", "--all", "--json", app=proposals.app).stdout)
+    assert (row["state"], row["why"].startswith("by hand (")) == ("withdrawn", True)
+    again = call(*words, app=proposals.app).exception
+    assert isinstance(again, UsageError)
+    assert "is withdrawn" in str(again)
+
+
+@pytest.mark.parametrize("ident", ["", "zz"])
+def test_a_proposal_that_is_not_there_is_a_usage_error(place: Path, ident: str) -> None:
+    error = call("show", ident, app=proposals.app).exception
+    assert isinstance(error, UsageError)
+    assert error.remedy == "fleet proposals list"
