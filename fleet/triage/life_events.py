@@ -18,8 +18,14 @@ from fleet.findings.records import ItemRecord
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
 
-EventKind = Literal["reported", "shown", "clean", "proposed", "fixed", "reopen", "dismiss", "snooze", "end"]
-_MACHINES: dict[str, EventKind] = {"verified-fixed": "clean", "proposed": "proposed"}
+EventKind = Literal[
+    "reported", "shown", "clean", "proposed", "needs-repro", "fixed", "reopen", "dismiss", "snooze", "end"
+]
+_MACHINES: dict[str, EventKind] = {
+    "verified-fixed": "clean",
+    "proposed": "proposed",
+    "needs-repro": "needs-repro",
+}
 _YEAR_9999 = 253_402_300_799
 
 
@@ -93,7 +99,9 @@ def events(
         if one.until and one.until <= iso(now):
             loose.append(LifeEvent("end", one.until, "its end", until=one.until))
     ordered = [(one.order, 0, one.event) for one in placed]
-    ordered += [(_order(one, placed, figures), 1, one) for one in sorted(loose, key=lambda one: one.at)]
+    for event in sorted(loose, key=lambda one: one.at):
+        before_clean = event.kind == "shown" and figures.clean_at  # a sighting after it would have ended it
+        ordered.append((_order(event, placed, figures), -1 if before_clean else 1, event))
     told = [event for _, _, event in sorted(ordered, key=lambda one: one[:2])]
     first = next((n for n, one in enumerate(told) if one.kind == "reported"), 0)
     return [one for n, one in enumerate(told) if n >= first or one.kind != "shown"]
@@ -123,10 +131,12 @@ def _order(event: LifeEvent, placed: Sequence[_Placed], figures: Recurrence) -> 
     """Where something that is not on the log belongs among the entries, in Unix seconds."""
     told = figures.last <= event.at and event.kind != "shown"
     runs = {figures.opened, figures.run} - {""} if told else set()
+    later = figures.clean_at if event.kind == "shown" else ""
     before = [
         one.order
         for one in placed
         if (one.event.at <= event.at if one.event.kind != "reported" else one.run in runs)
+        and not (later and one.event.kind == "clean" and one.event.at == later)
     ]
     return max([seconds(event.at), *before])
 

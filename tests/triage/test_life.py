@@ -198,6 +198,14 @@ def test_a_sighting_after_a_record_counts_before_it_is_posted_and_its_entry_says
     assert (there.since, there.stages[-1].by) == (at(25), "qa-fuzz")
 
 
+def test_clean_looks_in_the_second_of_the_last_sighting_came_after_it() -> None:
+    """Times are whole seconds; a sighting after the clean looks would have taken them away."""
+    clean = SEEN.shown(at(5), "r2").clean(at(5), "r3")
+    assert lived(figures=clean, records=[record("verified-fixed", 1, minute=5)]).state == "verified-fixed"
+    again = clean.shown(at(5), "r4")
+    assert lived(figures=again, records=[record("verified-fixed", 1, minute=5)]).state == "regression"
+
+
 def test_the_log_alone_tells_the_same_life() -> None:
     seen = Recurrence().shown(at(-5), "r0").shown(at(1), "r1").clean(at(10), "r9")
     records = [record("verified-fixed", 1, minute=10)]

@@ -25,6 +25,7 @@ GROUPS: Mapping[NoticeEvent, str] = MappingProxyType(
         "persona-refused": "personas",
         "budget-spent": "budget",
         "degraded": "daemon",
+        "proposal": "proposals",
     }
 )
 """Events that share a message."""
@@ -67,13 +68,14 @@ class HostState(_NoticePart):
 class NoticeBook(_NoticePart):
     """The notifications of one platform.
 
-    `items` is the last thing said of each item, None before the first look: what was there before is not
-    news. `outage` is the open outage (fingerprint) and `ended` those known to be over; `spent` are the day
-    and the budgets said to be spent. `sent` is when each group had its last message. `sender` holds the turn
-    to send until `until`, where several daemons share the journal.
+    `items` is the last thing said of each item, and `proposals` of each proposal, None before the first look:
+    what was there before is not news. `outage` is the open outage (fingerprint) and `ended` those known to be
+    over; `spent` are the day and the budgets said to be spent. `sent` is when each group had its last
+    message. `sender` holds the turn to send until `until`, where several daemons share the journal.
     """
 
     items: dict[str, str] | None = None
+    proposals: dict[str, str] | None = None
     outage: str = ""
     ended: tuple[str, ...] = ()
     spent: tuple[str, ...] = ()

@@ -9,9 +9,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
 from fleet.config import NoticeEvent
-from fleet.findings.outage import OutageBook, OutageEnd, lasted
+from fleet.findings.outage import WORD, OutageBook, OutageEnd, lasted
 from fleet.gate.budget import Unit
 from fleet.service.notices.book import HostState, Notice, NoticeBook
+from fleet.store.proposal_rows import ProposalRow
 from fleet.store.rows import ItemRow
 from fleet.store.tables.units import number, word
 from fleet.text import line
@@ -34,6 +35,8 @@ def of_items(book: NoticeBook, items: Iterable[ItemRow], now: str) -> NoticeBook
     """
     known, found, first = dict(book.items or {}), list[Notice](), book.items is None
     for item in items:
+        if item.title.startswith(f"{WORD}: "):
+            continue  # an outage is told as one
         before = next((known[name] for name in (item.fingerprint, *item.names) if name in known), "")
         after = _said(item.state, before)
         if after and after != known.get(item.fingerprint):
@@ -63,6 +66,30 @@ def _said(state: str, before: str) -> str:
     if state == "regression":
         return "regression"
     return "proven" if state == "confirmed" else before
+
+
+def of_proposals(book: NoticeBook, rows: Iterable[ProposalRow], now: str) -> NoticeBook:
+    """A draft is open for a person to read, was merged, or was closed."""
+    known, found = dict(book.proposals or {}), list[Notice]()
+    for row in rows:
+        before = known.get(row.proposal_id, "")
+        if row.state not in _PROPOSALS or row.state == before:
+            continue
+        known[row.proposal_id] = row.state
+        if book.proposals is None or (not before and row.state != "open"):
+            continue
+        why = f": {row.why}" if row.why else ""
+        text = inert(f"{_PROPOSALS[row.state]}: {row.ref}{why}") + f" ({row.item})"
+        found.append(Notice(event="proposal", text=text, at=now))
+    return book.model_copy(update={"proposals": known, "waiting": (*book.waiting, *found)})
+
+
+_PROPOSALS: Mapping[str, str] = {
+    "open": "a fix is proposed",
+    "merged": "a proposed fix was merged",
+    "closed": "a proposed fix was closed",
+    "withdrawn": "a proposed fix was withdrawn",
+}
 
 
 def of_outages(book: NoticeBook, outages: OutageBook, platform: str, now: str) -> NoticeBook:

@@ -23,7 +23,7 @@ from fleet.findings.redact import Redactor
 from fleet.gate.budget import Unit, left_today
 from fleet.runs.outage.book import book_of
 from fleet.service.notices.book import FACTS, SILENCE, NoticeBook, NoticeMessage, read_notices
-from fleet.service.notices.changes import of_budgets, of_host, of_items, of_outages
+from fleet.service.notices.changes import of_budgets, of_host, of_items, of_outages, of_proposals
 from fleet.service.notices.receivers import Receivers, ping
 from fleet.service.notices.timing import due, is_due, rules_of, tried, wanted
 from fleet.store.journal import Journal
@@ -108,6 +108,7 @@ class NoticeWatch:
         items = await self._items() if digest != self._read else None
         refused = {name: self._redactor.text(why) for name, why in news.refused.items()}
         outages = await book_of(self._journal, self._platform)
+        proposals = await self._journal.proposals(self._platform)
         left = await left_today(self._journal, news.limits)
 
         def step(before: NoticeBook) -> NoticeBook:
@@ -115,6 +116,7 @@ class NoticeWatch:
             book = of_host(before, self._host, refused, news.loaded, news.trouble, at)
             if items is not None:
                 book = of_items(book, items, at)
+            book = of_proposals(book, proposals, at)
             book = of_outages(book, outages, self._platform, at)
             book = of_budgets(book, left, news.limits, at)
             return due(wanted(book, before, rules, now), rules, receivers, self._platform, now)
