@@ -8,7 +8,10 @@ PEERS  := .venv-peers
 # Workers of the suite, for two cores: its longest tests mostly wait.
 JOBS   ?= 3
 
-.PHONY: setup targets demo test systemd soak crash race arc year platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+# Version of the two images: the package's.
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+
+.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc fix night year platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -39,15 +42,36 @@ $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/no
 targets: setup
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python config/targets/install.py $(ARGS)
 
-demo: setup
+# Before anything is installed: is there a way to make a jail here?
+jail-check:
+	@sh config/jail-check.sh
+
+demo: jail-check setup
 	@$(BIN)/fleet demo
 
-test: setup
+test: jail-check setup
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+# The images of the fleet and of its jails (docs/containers.md); BASE= another Debian 12, ARGS= more for `docker build`.
+image:
+	docker build $(if $(BASE),--build-arg BASE=$(BASE)) $(ARGS) -t qa-fleet:$(VERSION) .
+	docker build $(if $(BASE),--build-arg BASE=$(BASE)) $(ARGS) -f sandbox/Dockerfile -t qa-fleet-jail:$(VERSION) .
+
+# Those images at the engine of DOCKER_HOST: the demo, the service, what jail-check says. `make test` reads the files.
+image-test: setup
+	@IMAGE_TEST=1 $(BIN)/python -m pytest tests/containers -s
 
 # A real systemd in a container; needs root, systemd-container and debootstrap. Minutes the first time.
 systemd: setup
 	@$(BIN)/python -m pytest tests/systemd -m systemd
+
+# Jails by a Docker engine of the tests' own: the battery ten times, the demo, runs whose engine dies. Root, docker.io. Minutes.
+docker: setup
+	@DOCKER_FULL=1 DOCKER_BATTERIES=$${DOCKER_BATTERIES:-10} $(BIN)/python -m pytest tests/docker -s
+
+# The table of the escape battery in docs/safety.md, on every backend that works here.
+safety-table: setup
+	@$(BIN)/python -m tests.jail.table
 
 # The daemon on the devnet with faults injected, for half an hour. `make test` has its short form.
 soak: setup
@@ -58,9 +82,9 @@ fuzz-own: setup
 	@FUZZ_OWN_SECONDS=$${FUZZ_OWN_SECONDS:-60} FUZZ_OWN_SEED=$${FUZZ_OWN_SEED:-$$(date +%s)} \
 	  $(BIN)/python -m pytest tests/decoders tests/fuzzing/test_fuzz_command.py -s
 
-# Kills at every journal step, on SQLite and on PostgreSQL; `make test` leaves some steps out on the latter.
+# Kills at every journal step, on SQLite and on PostgreSQL; `make test` takes each kind of step, and some of its times.
 crash: setup
-	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/e2e/test_decisions_by_hand.py -s
+	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/fix/test_kills.py tests/e2e/test_decisions_by_hand.py -s
 
 # Every shipped persona on platforms that it was not written for, whole, reduced, bare and disturbed.
 # `make test` has its short form.
@@ -71,6 +95,15 @@ platforms: setup
 # `make test` has its short form.
 arc: setup
 	@ARC_FULL=1 $(BIN)/python -m pytest tests/platforms/test_arc.py -s
+
+# A night of a real daemon, compressed to minutes: what status, digest and notices say in the morning.
+night: setup
+	@NIGHT=1 $(BIN)/python -m pytest tests/night -s
+
+# From an item to a draft, whole: every defect of the sample, every publisher by HTTP, whole arcs. Minutes.
+# `make test` has its short form; docs/decisions/0046 says what only this one shows.
+fix: setup
+	@QA_FIX_FULL=1 $(BIN)/python -m pytest tests/fix -s
 
 # A year of a fleet, simulated: minutes. `make test` has its short form.
 year: setup

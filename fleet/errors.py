@@ -10,6 +10,8 @@
     │   └── BudgetExceeded          the fence in front of spending
     ├── TryAgain          exit 75   another daemon holds the lock, a lease is live, a disk is full
     ├── LostRun           exit 75   a peer owns this run now: this process records nothing about it
+    ├── FixError          exit 1    a repository, a patch or a tracker did not do what a proposal needs
+    │   └── PatchRefused  exit 5    a patch outside the limits: paths, sizes, kinds of files
     ├── JailError         exit 4    no jail works here, or a jail broke: never an answer about the platform
     └── ChainError                  a transaction or a call did not do what it should
         ├── RpcError                the node answered with a JSON-RPC error
@@ -122,3 +124,17 @@ class TxFailed(ChainError):
     def __init__(self, message: str, *, kind: str, tx: str = "", gas_used: int = 0) -> None:
         super().__init__(message)
         self.kind, self.tx, self.gas_used = kind, tx, gas_used
+
+
+class FixError(FleetError):
+    """A repository, a patch or a tracker did not do what a proposal needs; names which."""
+
+
+class PatchRefused(FixError):
+    """A patch is outside the limits of a proposal. `rule` is the machine-readable name of the limit."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, *, rule: str, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.rule = rule

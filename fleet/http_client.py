@@ -69,32 +69,37 @@ async def look(client: httpx.AsyncClient, url: str) -> int:
 
 
 async def get(client: httpx.AsyncClient, url: str, *, limit: int) -> tuple[int, Mapping[str, str], bytes]:
-    """Status, headers (names in lower case) and raw body of a GET; with limit 0 the body is not read.
-
-    Raises AnswerTooLarge above `limit` bytes, and HttpFailure for every exception of httpx.
-    """
-    import httpx
-
-    try:
-        async with client.stream("GET", url) as answer:
-            headers = {name.lower(): value for name, value in answer.headers.items()}
-            return answer.status_code, headers, await _body(answer, limit)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _failure(error) from error
+    """As `send`, a GET."""
+    return await send(client, "GET", url, b"", {}, limit=limit)
 
 
 async def post(
     client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str], *, limit: int
 ) -> tuple[int, bytes]:
-    """Post, and return status and raw body. With limit 0, no body is read and the connection is not kept.
+    """Post as `send` does, and return status and raw body. With limit 0 the connection is not kept."""
+    status, _, body = await send(client, "POST", url, content, headers, limit=limit)
+    return status, body
+
+
+async def send(
+    client: httpx.AsyncClient,
+    method: str,
+    url: str,
+    content: bytes,
+    headers: Mapping[str, str],
+    *,
+    limit: int,
+) -> tuple[int, Mapping[str, str], bytes]:
+    """Status, headers (names in lower case) and raw body of an answer; with limit 0 the body is not read.
 
     Raises AnswerTooLarge above `limit` bytes, and HttpFailure for every exception of httpx.
     """
     import httpx
 
     try:
-        async with client.stream("POST", url, content=content, headers=headers) as answer:
-            return answer.status_code, await _body(answer, limit)
+        async with client.stream(method, url, content=content, headers=headers) as answer:
+            found = {name.lower(): value for name, value in answer.headers.items()}
+            return answer.status_code, found, await _body(answer, limit)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _failure(error) from error
 

@@ -161,6 +161,9 @@ class ToolSpec:
     judged_as: tuple[str, ...] = ()
     """How the oracles judge its answers, in the words of fleet/oracles/table.py."""
 
+    in_build: str = ""
+    """What of a build answers it, with no chain, signer or browser: `compiler`, `service`; "": nothing."""
+
     resources: str = ""
     """The class of limits of its jails, in the words of fleet/jail/model.py; "": the image's own."""
     wall_s: float = 0.0

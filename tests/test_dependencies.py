@@ -83,7 +83,7 @@ def test_what_a_bare_installation_imports_is_no_extra() -> None:
         ),
         "fuzz": ("fleet/fuzzing/grammar.py",),
         "mcp": ("fleet/drivers/mcp", "fleet/cli/mcp"),
-        "model": ("fleet/drivers/model/",),
+        "model": ("fleet/drivers/model/", "fleet/fix/fixers/model.py"),
         "notify": ("fleet/service/notices/apprise_send.py",),
         "otel": ("fleet/events/otel.py",),
         "postgres": ("fleet/store/",),

@@ -24,7 +24,15 @@ from fleet.app.archive import Manifest, unpack, write_archive
 from fleet.app.bootstrap import SPOOL
 from fleet.app.lock import only_one
 from fleet.clock import Clock, iso
-from fleet.config import FleetConfig, hook_files, key_file, model_key_file, notify_files, sink_file
+from fleet.config import (
+    FleetConfig,
+    github_file,
+    hook_files,
+    key_file,
+    model_key_file,
+    notify_files,
+    sink_file,
+)
 from fleet.disk_reserve import BALLAST
 from fleet.errors import ConfigError, Refused, UsageError
 from fleet.files import disk_errors, sync_folder, write_atomic
@@ -201,8 +209,8 @@ def _private(config: FleetConfig, state: Path) -> Iterator[Path]:
     yield from (path for name in config.hooks for path in hook_files(config, name, state))
     yield from (sink_file(config, name, state) for name in config.sinks)
     yield from notify_files(config, state)
-    if (model := model_key_file(config, state)) is not None:
-        yield model
+    repositories = (github_file(config, name, state) for name in config.repositories)
+    yield from (path for path in (model_key_file(config, state), *repositories) if path is not None)
     if config.store.url_file:
         yield state / config.store.url_file
 

@@ -16,10 +16,9 @@ import anyio
 
 from fleet.app.lock import only_one
 from fleet.config import ROOT, FleetConfig, Platform, load_fleet, load_platform
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.choice import open_jail, reap
 from fleet.jail.locate import browser_rules
-from fleet.jail.model import Image, Tier
-from fleet.jail.reap import reap_stale
+from fleet.jail.model import Image, Jail, Tier
 from fleet.jail.selfcheck import require
 
 SPOOL = "jails"
@@ -34,9 +33,13 @@ class Bootstrap:
     state: Path
     config: FleetConfig
     platform: Platform
-    jail: BwrapJail
+    jail: Jail
     shown: Image
     _proof: asyncio.Task[Tier]
+
+    def other_jail(self, image: Image) -> Jail:
+        """Jails of another image by the same backend, none of them made before it is needed."""
+        return open_jail(self.config.jail, image, pool=0, spool=self.state / SPOOL)
 
     async def proven(self) -> Tier:
         """Wait for the self-check and return the tier that it proved; JailError when it failed."""
@@ -63,9 +66,9 @@ async def fenced(state: Path, platform: str | None = None) -> AsyncIterator[Boot
     with only_one(state):
         spool = state / SPOOL
         spool.mkdir(mode=0o700, exist_ok=True)
-        reap_stale(spool)
+        await reap(config.jail, spool)
         shown = image(profile, path)
-        jail = BwrapJail(shown, pool=POOL, spool=spool)
+        jail = open_jail(config.jail, shown, pool=POOL, spool=spool)
         proof = asyncio.create_task(jail.probe())
         try:
             yield Bootstrap(state, config, profile, jail, shown, proof)

@@ -8,6 +8,7 @@ from functools import partial
 import anyio
 
 from fleet.app.bootstrap import Bootstrap
+from fleet.app.fix_parts import fix_parts
 from fleet.app.options import Options
 from fleet.app.persona_sets import load, roster
 from fleet.app.wiring import wired
@@ -16,6 +17,7 @@ from fleet.chain.rpc import Rpc
 from fleet.drivers.expect_check import ExpectationCache
 from fleet.events.daemon_events import Feed
 from fleet.events.live import Hub
+from fleet.fix.fix_pass import Fixing
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.driver_choice import drivers
@@ -33,10 +35,10 @@ from fleet.service.logs import mask_with
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.persona_watcher import PersonaWatcher
+from fleet.service.proposal_watch import ProposalWatch
 from fleet.service.readiness import Readiness
 from fleet.service.reread import open_secrets, reread
 from fleet.service.triggers import Side, Triggers
-from fleet.triage.run import TriageMemory
 
 
 async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
@@ -82,11 +84,13 @@ def make(
         drivers=drivers(world.model),
         signals=world.signals,
     )
-    triggers = _triggers(world, rpc, queue, feed)
+    fixing = Fixing.of(world, fix_parts)
+    triggers = _triggers(world, rpc, queue, feed, fixing)
     readiness = Readiness(notifier, world.clock)
-    run = partial(see_through, world, TriageMemory())
+    run = partial(see_through, world, fixing)
     executor = Executor(world, personas, run, feed, ended=triggers.ended, beat=readiness.beat)
     check = partial(load, bad_expectation=_compiled(options).check)
+    more = (*more, ("proposals", ProposalWatch(fixing.upkeep).run))
     roll = PersonaWatcher(options.folder, personas, check, triggers, feed)
     standing = PersonaStanding(personas, roll.refused, triggers.upcoming)
     health = DaemonHealth(world, executor, standing, tally, readiness)
@@ -113,7 +117,7 @@ def make(
     )
 
 
-def _triggers(world: FleetContext, rpc: Rpc, queue: Queue, feed: Feed) -> Triggers:
+def _triggers(world: FleetContext, rpc: Rpc, queue: Queue, feed: Feed, fixing: Fixing) -> Triggers:
     return Triggers(
         queue,
         world.journal,
@@ -125,6 +129,7 @@ def _triggers(world: FleetContext, rpc: Rpc, queue: Queue, feed: Feed) -> Trigge
         emit=feed.tell,
         fire_all=queue.fire_all,
         hooks=world.live.hooks,
+        item_waits=fixing.waits,
     )
 
 

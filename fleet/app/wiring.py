@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from fleet.app.bootstrap import SPOOL, Bootstrap, fenced
+from fleet.app.bootstrap import Bootstrap, fenced
 from fleet.app.work_journal import at_work
 from fleet.broker.broker import EgressPolicy
 from fleet.chain.keys import load_key
@@ -116,7 +116,7 @@ async def wired(
         readers = await stack.enter_async_context(_readers(config, sinks, redactor, state, clock))
         limits = fences(state, never, profile)
         side = _chain_side(rpc, profile, keys, journal, limits, config.trusted, state)
-        tried = partial(why_not_started, fence.shown, profile.compiler.program, state / SPOOL)
+        tried = partial(why_not_started, fence.shown, profile.compiler.program, fence.other_jail)
         yield FleetContext(
             state=state,
             live=live,

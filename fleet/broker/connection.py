@@ -43,6 +43,7 @@ class JailConnection:
         """The next request's head, or None when the client is done. A slow one runs into TimeoutError."""
         if self.served:
             self._h11.start_next_cycle()
+            self.relayed = False
         async with asyncio.timeout(self._policy.idle_s if self.served else self._policy.head_s):
             event = await self._event()
         if not isinstance(event, h11.Request):
@@ -90,6 +91,12 @@ class JailConnection:
         out += self._h11.send(h11.Data(data=body)) or b""
         out += self._h11.send(h11.EndOfMessage()) or b""
         self.writer.write(out)
+        await self.writer.drain()
+
+    async def relay(self, event: h11.Response | h11.Data | h11.EndOfMessage) -> None:
+        """One part of another server's answer, framed anew; from the first on, no answer of our own."""
+        self.relayed = True
+        self.writer.write(self._h11.send(event) or b"")
         await self.writer.drain()
 
     async def refuse(self, denied: Denied) -> None:

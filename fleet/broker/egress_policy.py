@@ -173,13 +173,13 @@ class EgressPolicy:
 
     def _under_proxy(self, target: EgressTarget) -> bool:
         path = target.path.partition("?")[0]
-        if self.proxy is None or target.origin != self.proxy.origin or not _is_plain(path):
+        if self.proxy is None or target.origin != self.proxy.origin or not is_plain(path):
             return False
         return path.startswith(f"{self.proxy.path}/")
 
     def _acts_on(self, target: EgressTarget) -> bool:
         path = target.path.partition("?")[0]
-        if not _is_plain(path) or "%" in path or ";" in path:  # two servers may read those in two ways
+        if not is_plain(path) or "%" in path or ";" in path:  # two servers may read those in two ways
             return False
         return any(
             target.origin == one.origin and f"{path}/".startswith(f"{one.path.rstrip('/')}/")
@@ -187,7 +187,7 @@ class EgressPolicy:
         )
 
 
-def _is_plain(path: str) -> bool:
+def is_plain(path: str) -> bool:
     """Whether a path means the same to every server: it does not climb."""
     parts = path.split("/")
     return not ({".", ".."} & set(parts) or "\\" in path or _ESCAPED_DOT_OR_SLASH.search(path))

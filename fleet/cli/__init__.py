@@ -37,6 +37,8 @@ COMMANDS = {
     "tools": "Show what a probe may call, and what it answers.",
     "fuzz": "Search one compiler or decoder for inputs that break it.",
     "worklist": "Show the ranked worklist.",
+    "propose": "Propose a fix of one item as a draft pull request.",
+    "proposals": "List, show or withdraw proposals of fixes.",
     "findings": "Show findings and their evidence; decide about items; adopt a claim.",
     "log": "Read the on-chain feedback log.",
     "devnet": "Start, stop or describe the bundled local chain and platform.",

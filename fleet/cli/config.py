@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +13,11 @@ import typer
 from fleet.app.bootstrap import SPOOL, image
 from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, state
-from fleet.config import FleetConfig, Platform, load_fleet, load_platform, schema
+from fleet.config import FleetConfig, JailSection, Platform, load_fleet, load_platform, schema
 from fleet.drivers.model.factory import model_driver
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
+from fleet.jail.choice import open_jail
 from fleet.jail.toolcheck import try_programs
 from fleet.store.location import shown, store_place
 from fleet.triggers.webhook import unfired
@@ -75,7 +77,7 @@ def check(
         "journal": shown(store_place(config.store, state())),
         "model": config.model.name if config.model else "",
         "personas": sorted(found),
-        "programs": run(lambda: _tried(profile, path)),
+        "programs": run(lambda: _tried(config.jail, profile, path)),
     }
     by = data["model"] or "their playbooks (no model configured)"
     text = f"ok: {profile.name} ({path}), {len(found)} personas driven by {by}"
@@ -84,11 +86,12 @@ def check(
     put(data, as_json=as_json, text=lambda: print(text))
 
 
-async def _tried(profile: Platform, path: Path) -> dict[str, str]:
+async def _tried(section: JailSection, profile: Platform, path: Path) -> dict[str, str]:
     """Result of trying the platform's programs in a jail, by name; ConfigError for one that fails."""
     spool = state() / SPOOL
     spool.mkdir(mode=0o700, exist_ok=True)
-    tried = await try_programs(image(profile, path), profile.compiler.program, spool=spool)
+    make = partial(open_jail, section, pool=0, spool=spool)
+    tried = await try_programs(image(profile, path), profile.compiler.program, make)
     for one in tried:
         if not one.ok and one.jailed:
             raise ConfigError(

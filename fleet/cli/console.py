@@ -5,8 +5,10 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -40,8 +42,24 @@ def state() -> Path:
 
 
 def run(main: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-    """Run an async command on asyncio."""
-    return anyio.run(main)
+    """Run an async command on asyncio. SIGTERM ends it as Ctrl-C does: it tidies up; the code is 143."""
+    told: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        told.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    if threading.current_thread() is not threading.main_thread():  # only the main one may set a handler
+        return anyio.run(main)
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        return anyio.run(main)
+    except KeyboardInterrupt:
+        if told:
+            raise SystemExit(128 + signal.SIGTERM) from None
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def put(data: Any, *, as_json: bool, text: Callable[[], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,9 @@ from fleet.config import ROOT, key_file, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.browsercheck import try_browser
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.choice import left_over, open_jail, why_no_jail
 from fleet.jail.locate import BROWSER, browser_rules
-from fleet.jail.model import Image
+from fleet.jail.model import Image, Jail
 from fleet.jail.toolcheck import try_programs
 from fleet.oracles.statistics import ranks
 from fleet.runs.settlement.lost_runs import keys_without_runs
@@ -100,18 +101,26 @@ async def _keys(_: str | None) -> list[Row]:
 
 
 async def _jail(platform: str | None) -> list[Row]:
-    spool = _spool()
+    section = load_fleet().jail
+    if why := why_no_jail(section):
+        return [("jail", False, why)]
     try:
         shown = image(*load_platform(platform or load_fleet().platform, state()))
     except FleetError:
         shown = Image()
-    jail = BwrapJail(shown, pool=0, spool=spool)
+    jail = open_jail(section, shown, pool=0, spool=_spool())
     try:
         tier = await jail.probe()
     finally:
         await jail.aclose()
     head: Row = ("jail", tier.ok, f"{tier.backend}, {tier.tier}")
-    return [head, *((f"jail: {name}", good, seen) for name, good, seen in tier.checks)]
+    rows = [head, *((f"jail: {name}", good, seen) for name, good, seen in tier.checks)]
+    left = await left_over(section)
+    return [*rows, ("jail: containers", True, left)] if left else rows
+
+
+def _make() -> Callable[[Image], Jail]:
+    return partial(open_jail, load_fleet().jail, pool=0, spool=_spool())
 
 
 def _spool() -> Path:
@@ -123,7 +132,7 @@ def _spool() -> Path:
 async def _programs(platform: str | None) -> list[Row]:
     """The compiler on the profile's sample, the loader on its module; no line for a platform without them."""
     profile, path = load_platform(platform or load_fleet().platform, state())
-    tried = await try_programs(image(profile, path), profile.compiler.program, spool=_spool())
+    tried = await try_programs(image(profile, path), profile.compiler.program, _make())
     return [(one.name, one.ok, ("could not look: " if one.ours else "") + one.seen) for one in tried]
 
 
@@ -136,7 +145,7 @@ async def _browser(platform: str | None) -> list[Row]:
         ]
     rules = browser_rules(ROOT)
     judged = "axe-core" if rules else "no axe-core: accessibility is not judged; to get it: make setup"
-    jail = BwrapJail(Image(guest="sandbox.browsercheck"), pool=0, spool=_spool())
+    jail = _make()(Image(guest="sandbox.browsercheck"))
     try:
         seen = await try_browser(jail)
     finally:

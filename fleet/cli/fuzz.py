@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,15 +15,14 @@ import typer
 from fleet.app.lock import only_one
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, table
 from fleet.cli.console import state as state_folder
-from fleet.config import state_dir
+from fleet.config import load_fleet, state_dir
 from fleet.config.target import FuzzTarget, load_target, target_names
 from fleet.drivers.explore.notebook import Notebook
 from fleet.errors import Refused
 from fleet.fuzzing.campaign import Campaign
 from fleet.gate.stop import stopped
-from fleet.jail.bwrap import BwrapJail
+from fleet.jail.choice import open_jail, reap
 from fleet.jail.model import Image
-from fleet.jail.reap import reap_stale
 from fleet.jail.selfcheck import require
 from fleet.runs.fuzz import FuzzSearch, read_corpus, read_grammar, target_image, works
 from fleet.text import clean
@@ -127,11 +127,13 @@ async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str
     """Search until the time is over or a person stops it; what was found, and why it ended."""
     spool = options.own / "jails"
     spool.mkdir(mode=0o700, exist_ok=True)
-    reap_stale(spool)
+    section = load_fleet().jail
+    await reap(section, spool)
     notebook = Notebook(options.own)
     campaign = Campaign.of({} if options.fresh else notebook.read(NOTES))
     campaign.start_from("compiler", read_corpus(options.target, options.file))
-    jail = BwrapJail(image, pool=0, spool=spool)
+    make = partial(open_jail, section, pool=0, spool=spool)
+    jail = make(image)
     progress = _Progress(anyio.current_time())
     search = FuzzSearch(
         program=options.target.compiler.program,
@@ -146,7 +148,7 @@ async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str
         async with anyio.create_task_group() as group:
             group.start_soon(_watch, options.folder, group.cancel_scope, ended)
             require(await jail.probe())
-            await works(options.target, image, spool)
+            await works(options.target, image, make)
             await search.run(options.minutes * 60, options.jobs)
             group.cancel_scope.cancel()
     finally:

@@ -13,6 +13,7 @@ from fleet.app.bootstrap import image
 from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, table
 from fleet.config import Platform, config_dirs, load_fleet, load_platform, state_dir
+from fleet.jail.choice import open_jail
 from fleet.jail.toolcheck import try_programs
 from fleet.runs.survey import SurveyedPart, as_data, survey
 from fleet.text import line
@@ -65,7 +66,8 @@ async def _programs(platform: Platform, path: Path) -> list[SurveyedPart]:
     if not (platform.compiler.command or platform.compiler.loader):
         return [SurveyedPart("compiler", "absent", "the profile names no compiler")]
     with tempfile.TemporaryDirectory(prefix="qa-fleet-") as spool:
-        tried = await try_programs(image(platform, path), platform.compiler.program, spool=Path(spool))
+        make = partial(open_jail, load_fleet().jail, pool=0, spool=Path(spool))
+        tried = await try_programs(image(platform, path), platform.compiler.program, make)
     return [
         SurveyedPart(one.name, "found" if one.ok else "unreachable", line(one.seen, 300)) for one in tried
     ]

@@ -13,6 +13,7 @@ from fleet.events.model import (
     OutageEnded,
     ResourceReleased,
 )
+from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.text import clean
 
 
@@ -45,6 +46,10 @@ class Progress:
                 return f"over: {' and '.join(event.targets)}, {event.seconds:.0f} s"
             case FindingPosted():
                 return f"posted {event.fingerprint} as log entry {event.index}"
+            case FixStepTaken():
+                return f"{event.step} {'passed' if event.passed else 'failed'}: {event.words}"
+            case ProposalMoved():
+                return f"proposal {event.state} {event.ref} {event.why}".rstrip()
             case ResourceReleased():
                 return f"released {event.ref}"
             case Footer():

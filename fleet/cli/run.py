@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.app.fix_parts import fix_parts
 from fleet.app.persona_sets import one, roster
 from fleet.app.wiring import open_world
 from fleet.chain.facets import offered
@@ -20,6 +21,8 @@ from fleet.cli.remote_run import queue as ask_for
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
+from fleet.fix.fix_pass import Fixing
+from fleet.fix.remains import clear_remains
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
@@ -31,9 +34,9 @@ from fleet.runs.context import FleetContext
 from fleet.runs.desk.coverage import exit_code
 from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.runs.proof.grades import graded
+from fleet.runs.queue import FIX, TRIAGE
 from fleet.store.rows import FindingRow
 from fleet.text import clean
-from fleet.triage.triage_pass import pass_over
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -165,38 +168,44 @@ async def fire_one(
     """Run one persona in this process; without `posts`, nothing is written to the log."""
     personas, _ = roster()
     watching = (watch or Progress(),)
-    if not posts and persona.persona.driver == "triage":
-        raise UsageError("a triage persona is of no use without posting", remedy="fleet worklist")
+    if not posts and persona.persona.driver in (TRIAGE, FIX):
+        raise UsageError(
+            f"the driver {persona.persona.driver} is of no use without posting", remedy="fleet worklist"
+        )
     async with open_world(
         state(), personas=personas, platform=platform, watch=watching, patient=True, posts=posts
     ) as world:
         chain = world.platform.chain
         note(f"platform {world.platform.name}: chain {chain.id}, diamond {chain.diamond}")
         if posts:
-            await _recover(world)  # what an earlier run still owes the log
+            await recovered(world)  # what an earlier run still owes the log
         else:
             note("this run posts nothing")
-        if persona.persona.driver == "triage":
-            result = await pass_over(world, persona)
+        if persona.persona.driver == TRIAGE:
             return {
                 "run": "",
                 "outcome": "done",
-                "detail": f"{len(result.items)} items",
+                "detail": await Fixing.of(world, fix_parts).triage(persona),
                 "findings": [],
                 "calls": 0,
             }
-        data = as_data(await fire(world, persona))
+        fixing = Fixing.of(world, fix_parts)
+        fixes = persona.persona.driver == FIX
+        data = as_data(await fire(world, persona, work=fixing.fix if fixes else None))
         for row in data["findings"] if not posts else ():
             row["why_not_filed"] = "this run posts nothing"
         return data
 
 
-async def _recover(world: FleetContext) -> None:
-    """Settle earlier runs; the run itself reports a node that does not answer."""
+async def recovered(world: FleetContext) -> None:
+    """Settle earlier runs and their proposals; the run itself reports a node that does not answer."""
+    await clear_remains(world.state)
     try:
         for old in await recover(world):
             word = "recovered" if old.settled else "could not settle"
             note(f"{word} run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
+        for line in await Fixing.of(world, fix_parts).upkeep.settle():
+            note(line)
     except Unreachable as error:
         if not error.how:
             raise

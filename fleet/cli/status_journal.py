@@ -23,6 +23,7 @@ WELL = frozenset(
         "cancelled",
         "stopped",
         "awaiting_human",
+        "refused",
         "iteration_budget",
         "budget_exhausted",
         "budget_exceeded",

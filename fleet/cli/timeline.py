@@ -30,6 +30,7 @@ from fleet.events.model import (
     TurnStarted,
     TurnUsage,
 )
+from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.events.recorded import UnknownRecord
 from fleet.text import line
 
@@ -110,6 +111,10 @@ def _facts(record: Event) -> str:
             return f"{record.fingerprint} is already on the log, entry {record.index}"
         case ResourceReleased():
             return f"released {record.kind} {record.ref}"
+        case FixStepTaken():
+            return f"{record.step} {'passed' if record.passed else 'failed'}: {record.words}"
+        case ProposalMoved():
+            return f"proposal of {record.item} {record.state} {record.ref} {record.why}".rstrip()
         case ExtensionDisabled():
             return f"{record.namespace} withdrawn in turn {record.turn}: {record.reason}"
         case DriverChanged():

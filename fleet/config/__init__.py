@@ -6,6 +6,7 @@ The classes are the documentation: the string under a field says what it is for.
 from fleet.config.files import (
     ROOT,
     config_dirs,
+    github_file,
     hook_files,
     key_file,
     model_key_file,
@@ -27,6 +28,7 @@ from fleet.config.fleet import (
     StoreSection,
     Usd,
 )
+from fleet.config.jail import JailSection
 from fleet.config.live import LiveConfig, Reloaded
 from fleet.config.load import load_fleet, load_platform, overrides, parse, read_text, schema
 from fleet.config.notify import EVENTS, NoticeEvent, NotifySection
@@ -43,6 +45,7 @@ __all__ = [
     "FleetDayLimits",
     "GasSection",
     "HookSection",
+    "JailSection",
     "KeepSection",
     "LiveConfig",
     "ModelSection",
@@ -58,6 +61,7 @@ __all__ = [
     "Usd",
     "WebSection",
     "config_dirs",
+    "github_file",
     "hook_files",
     "key_file",
     "load_fleet",

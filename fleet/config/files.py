@@ -59,6 +59,12 @@ def sink_file(config: FleetConfig, name: str, state: Path) -> Path:
     return _secret_file(config.sinks[name].secret_file, f"sink.{name}", state)
 
 
+def github_file(config: FleetConfig, name: str, state: Path) -> Path | None:
+    """The file of a repository's token of GitHub; None for one that is not on GitHub, KeyError for none."""
+    github = config.repositories[name].github
+    return None if github is None else _secret_file(github.token_file, f"github.{name}", state)
+
+
 def notify_files(config: FleetConfig, state: Path) -> tuple[Path, Path]:
     """The file of URLs that are notified, and the secret file of the webhook; neither need exist."""
     urls = _secret_file(config.notify.urls_file, "notify", state)

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
 
+from fleet.config.jail import JailSection
 from fleet.config.notify import NotifySection
+from fleet.config.propose import ProposeSection, RepositoryName, RepositorySection
 from fleet.config.section import Address, HttpUrl, Section, in_the_clear
 
 
@@ -230,5 +232,13 @@ class FleetConfig(Section):
     """Who is notified of what, and when."""
     otel: OtelSection = OtelSection()
     """OpenTelemetry collector for spans."""
+    jail: JailSection = JailSection()
+    """The fence around one call."""
+    propose: ProposeSection = ProposeSection()
+    """How fixes are made (rung `propose`)."""
+    repositories: dict[RepositoryName, RepositorySection] = Field(
+        {}, json_schema_extra={"additionalProperties": False}
+    )
+    """Source repositories by name, for the rung `propose`."""
     model: ModelSection | None = None
     """The model that drives runs, if there is one."""

@@ -19,6 +19,7 @@ NoticeEvent = Literal[
     "persona-refused",
     "budget-spent",
     "degraded",
+    "proposal",
 ]
 EVENTS: tuple[NoticeEvent, ...] = get_args(NoticeEvent)
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"

@@ -6,18 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from fleet.events.proposal_events import FixStepTaken, ProposalMoved
+from fleet.events.run_event import RunEvent
+
 SCHEMA_VERSION = 2
 """Of the trajectory. Version 1 called its first and last record `run.started` and `run.ended`."""
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    run: str = ""
-    at: str = ""  # ISO time, stamped by the stream
-
-
-class Header(_Event):
+class Header(RunEvent):
     """The first record: what ran, as what, with which rights. Digests are SHA-256 of the run's brief."""
 
     type: Literal["header"] = "header"
@@ -56,14 +52,14 @@ class TurnUsage(BaseModel):
     tool_calls: int | None = None
 
 
-class TurnStarted(_Event):
+class TurnStarted(RunEvent):
     """A turn of a driver begins: events until its record belong to it."""
 
     type: Literal["turn.started"] = "turn.started"
     index: int
 
 
-class TurnEnded(_Event):
+class TurnEnded(RunEvent):
     """One turn of a driver: what was asked, whether it was valid, which calls it became.
 
     The calls have their own records, by number. `failure` is a word of FAILURES.
@@ -80,7 +76,7 @@ class TurnEnded(_Event):
     seconds: float = 0.0
 
 
-class ExtensionDisabled(_Event):
+class ExtensionDisabled(RunEvent):
     """A group of tools failed repeatedly and was withdrawn."""
 
     type: Literal["extension_disabled"] = "extension_disabled"
@@ -89,7 +85,7 @@ class ExtensionDisabled(_Event):
     turn: int
 
 
-class DriverChanged(_Event):
+class DriverChanged(RunEvent):
     """Another driver took over this run: the provider failed, or its budget is spent."""
 
     type: Literal["driver.changed"] = "driver.changed"
@@ -98,7 +94,7 @@ class DriverChanged(_Event):
     reason: str
 
 
-class OutageNoticed(_Event):
+class OutageNoticed(RunEvent):
     """The platform or a part of it does not answer, but a control does. `fingerprint` names the outage."""
 
     type: Literal["outage.noticed"] = "outage.noticed"
@@ -108,7 +104,7 @@ class OutageNoticed(_Event):
     title: str
 
 
-class OutageEnded(_Event):
+class OutageEnded(RunEvent):
     """The targets answer again after an outage from `since` until `until`, `seconds` long."""
 
     type: Literal["outage.ended"] = "outage.ended"
@@ -120,7 +116,7 @@ class OutageEnded(_Event):
     why: str
 
 
-class CheckFailed(_Event):
+class CheckFailed(RunEvent):
     """The health check before work failed, or it is unknown whether the platform is down or we are."""
 
     type: Literal["check.failed"] = "check.failed"
@@ -130,7 +126,7 @@ class CheckFailed(_Event):
 Kind = Literal["text", "reasoning", "tool_request", "tool_response"]
 
 
-class MessageStarted(_Event):
+class MessageStarted(RunEvent):
     """A message begins to arrive. Live only: the whole of it is recorded when it is done."""
 
     type: Literal["message.started"] = "message.started"
@@ -141,7 +137,7 @@ class MessageStarted(_Event):
     tool: str = ""
 
 
-class MessageDelta(_Event):
+class MessageDelta(RunEvent):
     """More of the message with this index. Live only."""
 
     type: Literal["message.delta"] = "message.delta"
@@ -149,14 +145,14 @@ class MessageDelta(_Event):
     text: str
 
 
-class MessageDone(_Event):
+class MessageDone(RunEvent):
     """The end of the message with this index. Live only."""
 
     type: Literal["message.done"] = "message.done"
     index: int | None
 
 
-class MessageSaid(_Event):
+class MessageSaid(RunEvent):
     """A whole text or piece of reasoning; `is_complete` is false when it was cut off."""
 
     type: Literal["message.said"] = "message.said"
@@ -166,7 +162,7 @@ class MessageSaid(_Event):
     is_complete: bool = True
 
 
-class ToolRequested(_Event):
+class ToolRequested(RunEvent):
     type: Literal["tool.requested"] = "tool.requested"
     call: int
     call_id: str = ""  # as the driver named it
@@ -175,7 +171,7 @@ class ToolRequested(_Event):
     args: dict[str, Any]
 
 
-class ToolResponded(_Event):
+class ToolResponded(RunEvent):
     type: Literal["tool.responded"] = "tool.responded"
     call: int
     call_id: str = ""
@@ -185,7 +181,7 @@ class ToolResponded(_Event):
     seconds: float
 
 
-class GateDenied(_Event):
+class GateDenied(RunEvent):
     type: Literal["gate.denied"] = "gate.denied"
     call: int
     call_id: str = ""
@@ -195,13 +191,13 @@ class GateDenied(_Event):
     args: dict[str, Any] = {}
 
 
-class ProbeSkipped(_Event):
+class ProbeSkipped(RunEvent):
     type: Literal["probe.skipped"] = "probe.skipped"
     probe: str
     reason: str
 
 
-class FindingRaised(_Event):
+class FindingRaised(RunEvent):
     type: Literal["finding.raised"] = "finding.raised"
     fingerprint: str
     probe: str
@@ -209,7 +205,7 @@ class FindingRaised(_Event):
     times: int = 1
 
 
-class FindingVerified(_Event):
+class FindingVerified(RunEvent):
     type: Literal["finding.verified"] = "finding.verified"
     fingerprint: str
     confirmed: int
@@ -217,14 +213,14 @@ class FindingVerified(_Event):
     state: Literal["confirmed", "flaky", "dropped", "unverified"]
 
 
-class FindingPosted(_Event):
+class FindingPosted(RunEvent):
     type: Literal["finding.posted"] = "finding.posted"
     fingerprint: str
     tx: str
     index: int
 
 
-class FindingRepeated(_Event):
+class FindingRepeated(RunEvent):
     """Already on the log from this fleet and still open: counted here, not posted again."""
 
     type: Literal["finding.repeated"] = "finding.repeated"
@@ -232,19 +228,19 @@ class FindingRepeated(_Event):
     index: int
 
 
-class ResourceReleased(_Event):
+class ResourceReleased(RunEvent):
     type: Literal["resource.released"] = "resource.released"
     kind: str
     ref: str
     by: Literal["run", "janitor"] = "run"
 
 
-class DialDistrusted(_Event):
+class DialDistrusted(RunEvent):
     type: Literal["dial.distrusted"] = "dial.distrusted"
     reason: str
 
 
-class Footer(_Event):
+class Footer(RunEvent):
     """The last record: the one outcome of the run."""
 
     type: Literal["footer"] = "footer"
@@ -258,6 +254,8 @@ class Footer(_Event):
 
 Event = Annotated[
     Header
+    | FixStepTaken
+    | ProposalMoved
     | TurnStarted
     | TurnEnded
     | ExtensionDisabled

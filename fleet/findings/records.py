@@ -9,9 +9,9 @@ A record is a canonical envelope under the item's own fingerprint, from `qa-tria
 
 The first word of the title is the kind; the body is one line of canonical JSON (RFC 8785) with the fields of
 that kind, `at` in all of them. Only a record of a trusted sender counts (the reader of the log knows); one
-that does not fit is an ordinary note. `seen` and `verified-fixed` are the machine's, the other kinds but
-`proposed` a person's. Entries of the older form, `verified-fixed: N clean re-runs in run R, T: title` without
-a body, are records too.
+that does not fit is an ordinary note. `seen`, `verified-fixed`, `proposed` and `needs-repro` are the
+machine's, the other kinds a person's. Entries of the older form, `verified-fixed: N clean re-runs in run R,
+T: title` without a body, are records too.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ RecordKind = Literal[
     "verified-fixed",
     "seen",
     "proposed",
+    "needs-repro",
 ]
 SOURCE = "qa-triage"
 REASON_BYTES = 1_000
@@ -76,6 +77,7 @@ _MACHINES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = MappingProxyTyp
         "verified-fixed": (frozenset({"runs", "who"}), frozenset({"reason"})),
         "seen": (frozenset({"runs", "days", "last"}), frozenset({"who"})),
         "proposed": (frozenset({"reason", "who"}), frozenset()),
+        "needs-repro": (frozenset({"reason", "who"}), frozenset()),
     }
 )
 """Fields of the other records beyond `at`: required, optional."""

@@ -94,9 +94,9 @@ def complaints(persona: Persona, stem: str, rules: Rules) -> Iterator[Complaint]
         yield from _trigger(trigger, ("triggers", index))
     yield from _budget(persona, rules)
     yield from _policy(persona.policy)
-    for key in ("probe", "explore") if persona.driver == "retest" else ():
+    for key in ("probe", "explore") if persona.driver in ("retest", "fix") else ():
         if getattr(persona, key):
-            yield Complaint((key,), "the driver retest asks no questions of its own", "remove it")
+            yield Complaint((key,), f"the driver {persona.driver} asks no questions of its own", "remove it")
     seen: set[str] = set()
     for index, probe in enumerate(persona.probe):
         if probe.id in seen:

@@ -53,6 +53,7 @@ EVENTS: dict[str, str] = {
     "sponsor-low": "the sponsor's balance fell below its mark; once until it recovers",
     "build-changed": "the document at the profile's `web.version`, or the site's own ETag, changed",
     "outage-over": "an outage that the fleet had noticed ended",
+    "item-confirmed": "an item became confirmed or came back, and a fix of it may be proposed",
 }
 """Events that `on` may name. Besides them: `file:<path>` and `hook:<name>`."""
 
@@ -126,7 +127,7 @@ class Persona(Section):
     tools: tuple[str, ...] = ()
     """The grant: a tool that is not listed is refused at every rung."""
     triggers: tuple[Trigger, ...] = ()
-    driver: Literal["auto", "playbook", "model", "replay", "triage", "retest"] = "auto"
+    driver: Literal["auto", "playbook", "model", "replay", "triage", "retest", "fix"] = "auto"
     budget: BudgetSection | None = None
     policy: PolicySection = PolicySection()
     explore: tuple[Literal["web", "agent", "chain", "pages", "timing", "programs", "api"], ...] = ()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from fleet.chain.facets import offered
 from fleet.chain.rpc import Rpc
 from fleet.config import Platform
 from fleet.errors import RpcError, Unreachable
-from fleet.jail.model import Image, Tier
+from fleet.jail.model import Image, Jail, Tier
 from fleet.jail.selfcheck import require
 from fleet.jail.toolcheck import try_programs
 from sandbox.program import Program
@@ -77,7 +76,7 @@ async def ask_node(url: str, deadline_s: float) -> str:
         return ""
 
 
-async def why_not_started(shown: Image, program: Program, spool: Path) -> str:
+async def why_not_started(shown: Image, program: Program, open_jail: Callable[[Image], Jail]) -> str:
     """Why the platform's compiler or loader cannot be started here; "" when they can, or there are none."""
-    tried = await try_programs(shown, program, spool=spool)
+    tried = await try_programs(shown, program, open_jail)
     return "; ".join(f"{one.name}: {one.seen}" for one in tried if one.ours)

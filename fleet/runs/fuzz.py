@@ -93,12 +93,12 @@ def target_image(target: FuzzTarget, file: Path) -> Image:
     return Image(mounts=tuple((path.resolve(), name) for path, name in mounts))
 
 
-async def works(target: FuzzTarget, image: Image, spool: Path) -> None:
+async def works(target: FuzzTarget, image: Image, open_jail: Callable[[Image], Jail]) -> None:
     """Try the programs on the target's sample; ConfigError or Unreachable with what was seen."""
     program = target.compiler.program
     if not (program.command or program.loader):
         raise ConfigError(f"{target.name}: it names no compiler", remedy="set [compiler] command")
-    for one in await try_programs(image, program, spool=spool):
+    for one in await try_programs(image, program, open_jail):
         if one.ours:
             raise Unreachable(
                 f"{target.name}: could not try its {one.name}: {one.seen}", remedy="fleet doctor"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -66,13 +67,18 @@ def _gone(name: str) -> LoadedPersona:
 
 
 async def fire(
-    world: FleetContext, persona: LoadedPersona, *, trigger: str = "manual", hand: DriverChoice | None = None
+    world: FleetContext,
+    persona: LoadedPersona,
+    *,
+    trigger: str = "manual",
+    hand: DriverChoice | None = None,
+    work: Callable[[str], Awaitable[str | None]] | None = None,
 ) -> RunReport:
     """Start one run of a persona and complete it; exactly one outcome is recorded in any case.
 
-    `hand` replaces the persona's own driver.
+    `hand` replaces the persona's own driver; `work`, given the run's id, all of its probes.
     """
-    hand = hand_of(world.model, persona, hand)
+    hand = hand if work else hand_of(world.model, persona, hand)
     run = new_run_id()
     budget = Budget.of(persona.persona.budget, file=persona.path)
     await world.source.trigger(
@@ -87,7 +93,8 @@ async def fire(
     )
     if not await world.source.begin(run):
         raise TryAgain(f"another daemon is running {persona.persona.name}", remedy="wait for its run")
-    report = await execute(world, run, persona, trigger=trigger, hand=hand)
+    own = partial(work, run) if work else None
+    report = await execute(world, run, persona, trigger=trigger, work=own, hand=hand)
     if report.settled:
         await world.source.done(run)
     return report

@@ -22,6 +22,8 @@ ROOM = 256
 """Most waiting runs of one persona: a flood of events must not become a flood of runs."""
 TRIAGE = "triage"
 """The driver of a run that reads the log instead of the platform."""
+FIX = "fix"
+"""The driver of a run that proposes a fix of an item."""
 
 
 class Enqueue(Protocol):
@@ -73,7 +75,7 @@ class Queue:
         self._enqueue_all: EnqueueAll = enqueue_all or journal.trigger_all
         self._personas, self._feed = personas, feed
         self._day = day
-        self._drivers = (*drivers, TRIAGE)
+        self._drivers = (*drivers, TRIAGE, FIX)
         self._ready: dict[str, _Ready] = {}
         self._work = (signals or Signals()).work
 
@@ -243,4 +245,4 @@ def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:
     return ("calls", *writes, *model)
 
 
-__all__ = ["EVERYONE", "ROOM", "TRIAGE", "Queue"]
+__all__ = ["EVERYONE", "FIX", "ROOM", "TRIAGE", "Queue"]

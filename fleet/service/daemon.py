@@ -26,6 +26,8 @@ from fleet.events.daemon_events import (
     Feed,
     RunUnsettled,
 )
+from fleet.fix.fix_pass import Fixing
+from fleet.fix.remains import clear_remains
 from fleet.gate.budget import day_limits
 from fleet.gate.dial import DIAL, read_dial, set_by
 from fleet.gate.stop import stopped
@@ -34,7 +36,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor
 from fleet.runs.janitor import Janitor
 from fleet.runs.lifecycle import SETTLE_S, execute, forget_unbegun
-from fleet.runs.queue import TRIAGE, Queue
+from fleet.runs.queue import FIX, TRIAGE, Queue
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
 from fleet.service.notices.receivers import receivers_of
@@ -48,8 +50,6 @@ from fleet.service.supervise import ENDING, handle_signals, side
 from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
 from fleet.store.tables.units import FLEET
-from fleet.triage.run import TriageMemory
-from fleet.triage.triage_pass import pass_in_words
 
 LEAVE_S = services.SETTLE_S + SETTLE_S
 """Maximum seconds that a run takes to end after its grace: its current call, then its settling.
@@ -90,6 +90,7 @@ class Daemon:
         """Serve until a signal. SideTaskDied if a part ends early, after every run is settled."""
         with anyio.open_signal_receiver(*ENDING, signal.SIGHUP) as received:
             await forget_unbegun(self.world)
+            await clear_remains(self.world.state)
             for run, why in (await take_back(self.world)).items():
                 self.feed.tell(RunUnsettled(run=run, persona="", reason=why))
             await self.triggers.start(list(self.personas.values()))
@@ -205,9 +206,9 @@ class Daemon:
         self.feed.tell(started)
 
 
-async def see_through(
-    world: FleetContext, memory: TriageMemory, row: RunRow, persona: LoadedPersona
-) -> object:
-    """Execute one claimed run; a triage run reads the log instead of the platform, from where it stopped."""
-    work = partial(pass_in_words, world, persona, memory) if persona.persona.driver == TRIAGE else None
+async def see_through(world: FleetContext, fixing: Fixing, row: RunRow, persona: LoadedPersona) -> object:
+    """Execute one claimed run; a triage run reads the log instead of the platform, from where it stopped, and
+    a run of the driver `fix` proposes a fix."""
+    works = {TRIAGE: partial(fixing.triage, persona), FIX: partial(fixing.fix, row.run_id)}
+    work = works.get(persona.persona.driver)
     return await execute(world, row.run_id, persona, trigger=row.trigger, work=work)

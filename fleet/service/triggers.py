@@ -19,7 +19,7 @@ from fleet.events.daemon_events import DaemonEvent, SubscriptionLost, Subscripti
 from fleet.personas.load import LoadedPersona
 from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.store.journal import Journal
-from fleet.store.rows import RunRow
+from fleet.store.rows import ItemRow, RunRow
 from fleet.triggers.build import BuildWatch
 from fleet.triggers.chain import KEY as CURSOR
 from fleet.triggers.chain import ChainWatch
@@ -28,6 +28,7 @@ from fleet.triggers.continuous import Continuous, Rounds
 from fleet.triggers.deliver import tell
 from fleet.triggers.files import KEY as FILES
 from fleet.triggers.files import FileWatch
+from fleet.triggers.items import ItemWatch, WhyWait
 from fleet.triggers.model import FireAll, FiringSink
 from fleet.triggers.outage_end import OutageEndWatch
 from fleet.triggers.schedule import Clockwork
@@ -64,6 +65,7 @@ class Triggers:
         emit: Callable[[DaemonEvent], None],
         fire_all: FireAll | None = None,
         hooks: Callable[[], Collection[str]] = tuple,
+        item_waits: WhyWait | None = None,
     ) -> None:
         self._sink, self._hooks = sink, hooks
         self._journal, self._clock = journal, clock
@@ -90,6 +92,8 @@ class Triggers:
         self._emit, self._ws = emit, platform.chain.ws
         self.builds = BuildWatch(platform, journal, sink, self.subscribers, clock=clock)
         self.outages = OutageEndWatch(platform.name, journal, sink, self.subscribers, clock=clock)
+        waits = item_waits or _never
+        self.items = ItemWatch(platform.name, journal, sink, self.subscribers, waits, clock=clock)
         self.files = FileWatch(base, journal, sink, self._files, clock=clock, key=FILES + here)
 
     @property
@@ -107,6 +111,7 @@ class Triggers:
             ("the file watcher", self.files.run),
             ("the build watcher", self.builds.run),
             ("the watcher of outages", self.outages.run),
+            ("the watcher of items", self.items.run),
         )
 
     def _subscription(self, trouble: str) -> None:
@@ -115,6 +120,7 @@ class Triggers:
     def ended(self, row: RunRow, *, found: bool) -> None:
         """Note that a run ended in this process; with several daemons, the journal counts instead."""
         self.outages.wake()
+        self.items.wake()
         if self._journal.shared:
             self._ended.set()
         else:
@@ -193,6 +199,11 @@ class Triggers:
     def _files(self) -> Mapping[str, Collection[str]]:
         found = {on.removeprefix(FILE): names for on, names in self._on.items() if on.startswith(FILE)}
         return {path: sorted(names) for path, names in found.items() if names}
+
+
+async def _never(item: ItemRow) -> str:
+    """Where nothing proposes fixes, every item waits."""
+    return "nothing here proposes fixes"
 
 
 def _here(base: Path) -> str:

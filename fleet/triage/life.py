@@ -7,9 +7,12 @@ below is one of new, confirmed, flaky and needs-repro, by how well the item is p
     reported or shown       open            proposed        regression   regression       regression
     three clean re-runs     verified-fixed  verified-fixed  verified-fixed  verified-fixed  verified-fixed
     a fix is proposed       proposed        proposed        fixed        verified-fixed   proposed
+    a build does not show it  needs-repro   proposed        fixed        verified-fixed   needs-repro
     a person: fixed         fixed           fixed           fixed        verified-fixed   fixed
     a person: reopen        open            open            open         open             open
     last looks unreached    unreachable     (each other state stays: "not reached" is never "fixed")
+
+After the last one `reported` makes it open again; `shown` does not: its repro is the same.
 
 A person's `dismiss` and `snooze` are shown instead (dismissed, snoozed) until they end, are undone or are
 followed by another decision; what happens meanwhile counts, is not shown, and never ends them. `fixed` and
@@ -176,12 +179,16 @@ class _Course:
 
     def _after(self, kind: EventKind) -> ItemState:
         """One row of the table above."""
+        if kind == "reported" and self.state == "needs-repro":
+            return self._open
         if kind in ("reported", "shown"):
             return "regression" if self.state in ("fixed", "verified-fixed") else self.state
         if kind == "clean":
             return "verified-fixed"
         if kind == "proposed":
             return self.state if self.state in ("fixed", "verified-fixed") else "proposed"
+        if kind == "needs-repro":
+            return self.state if self.state in ("proposed", "fixed", "verified-fixed") else "needs-repro"
         if kind == "fixed":
             return "verified-fixed" if self.state == "verified-fixed" else "fixed"
         return self._open if kind == "reopen" else self.state
@@ -195,7 +202,7 @@ def _stuck(
     until = course.hold.until if course.hold else ""
     match now.state:
         case "needs-repro":
-            return "needs a runnable repro"
+            return "needs a runnable repro" + (f": {course.reason}" if course.reason else "")
         case "unreachable":
             return _lost(known)
         case "dismissed" | "snoozed":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from fleet.triage.outputs.files import save
 from fleet.triage.rank import date_of
 from fleet.triage.suggest import Suggester, suggested, with_links
 from fleet.triage.unproven import UnprovenCandidate
-from fleet.triage.worklist import WorklistItem, digest
+from fleet.triage.worklist import ProposalLink, WorklistItem, digest
 from fleet.triggers.model import FactStore
 
 RESOLUTIONS = "triage.resolutions"
@@ -69,6 +69,7 @@ class TriageTask:
     left: Sequence[UnprovenCandidate] = ()
     audit: AuditRate = NO_AUDIT
     suggester: Suggester | None = None
+    proposals: Mapping[str, ProposalLink] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ async def triage(
         if task.suggester is not None:
             found = await suggested(fold.doubtful(), task.suggester, journal, task.platform)
             decided = replace(decided, items=tuple(with_links(item, found) for item in decided.items))
+        decided = replace(decided, items=tuple(_proposed(item, task.proposals) for item in decided.items))
         index = fold.index
     open_ = tuple(one for one in decided.items if one.rank)
     ends = date_of(index.last_at) if index.entries else ""
@@ -133,6 +135,13 @@ async def triage(
         decided.items[len(open_) :],
         decided.unread,
     )
+
+
+def _proposed(item: WorklistItem, proposals: Mapping[str, ProposalLink]) -> WorklistItem:
+    """The item with the proposal of a fix that is known by one of its names."""
+    names = (item.fingerprint, *item.names) if proposals else ()
+    found = next((proposals[name] for name in names if name in proposals), None)
+    return replace(item, proposal=found) if found else item
 
 
 async def mirrored(journal: TriageJournal, name: str) -> MirrorState:

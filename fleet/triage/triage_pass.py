@@ -25,6 +25,7 @@ from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.load import LoadedPersona
 from fleet.runs.outage.book import book_of
 from fleet.store.journal import Journal
+from fleet.store.proposal_rows import TRACKED
 from fleet.store.rows import QUEUED, DecisionRow
 from fleet.triage.decisions import record_of
 from fleet.triage.fold import PassInputs
@@ -33,7 +34,7 @@ from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTa
 from fleet.triage.run import earlier as earlier_items
 from fleet.triage.suggest import Suggester
 from fleet.triage.unproven import unproven
-from fleet.triage.worklist import WorklistItem
+from fleet.triage.worklist import ProposalLink, WorklistItem
 
 TRIAGE = "qa-triage"
 POSTING = "triage.posting"
@@ -124,7 +125,11 @@ async def pass_in_words(
     world: TriageWorld, persona: LoadedPersona, memory: TriageMemory | None = None
 ) -> str:
     """One pass; what came of it in a line for people."""
-    result = await pass_over(world, persona, memory)
+    return in_words(await pass_over(world, persona, memory))
+
+
+def in_words(result: TriageResult) -> str:
+    """What came of a pass, in a line for people."""
     unread = f", {result.unread} entries of strangers not read" if result.unread else ""
     return f"{len(result.items)} items" + ("" if result.changed else ", as before") + unread
 
@@ -143,21 +148,21 @@ async def rebuild(world: TriageWorld, persona: LoadedPersona) -> TriageResult:
 
 
 @asynccontextmanager
-async def posting(journal: Journal, clock: Clock) -> AsyncIterator[bool]:
-    """Whether it is this process's turn to post; given back at the end."""
-    before, now = await journal.get(POSTING), clock.now()
+async def posting(journal: Journal, clock: Clock, key: str = POSTING) -> AsyncIterator[bool]:
+    """Whether it is this process's turn to post (or to do what `key` names); given back at the end."""
+    before, now = await journal.get(key), clock.now()
     taken = before.partition(" ")[2] if before else ""
     mine = f"{secrets.token_hex(8)} {iso(now + TURN)}"
     if taken and datetime.fromisoformat(taken) > now:
         yield False
         return
-    if not await journal.swap(POSTING, before, mine):
+    if not await journal.swap(key, before, mine):
         yield False
         return
     try:
         yield True
     finally:
-        await journal.swap(POSTING, mine, "")
+        await journal.swap(key, mine, "")
 
 
 async def _suggester(world: TriageWorld, persona: LoadedPersona) -> Suggester | None:
@@ -214,4 +219,17 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
         left=unproven(await world.journal.findings(), decisions, known.now),
         audit=AuditRate(audited.sampled, audited.overturned),
         suggester=suggester,
+        proposals=await _proposals(world),
     )
+
+
+async def _proposals(world: TriageWorld) -> dict[str, ProposalLink]:
+    """The latest proposal of each item, or what a tracker says of one that has none."""
+    prefix = f"{TRACKED}{world.platform.name}."
+    tracked = await world.journal.facts(prefix)
+    found = {
+        key.removeprefix(prefix): ProposalLink("tracked", why=said) for key, said in tracked.items() if said
+    }
+    for row in await world.journal.proposals(world.platform.name):
+        found[row.item] = ProposalLink(row.state, row.ref, row.why, row.proposal_id)
+    return found

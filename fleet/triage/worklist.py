@@ -39,6 +39,19 @@ class ItemLink:
     suggested: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ProposalLink:
+    """The latest proposal of a fix: its state (fleet/store/proposal_rows.py), where it is, and why.
+
+    `tracked` is no proposal of ours: a tracker or a commit speaks of the item already; `why` says which.
+    """
+
+    state: str
+    ref: str = ""
+    why: str = ""
+    proposal: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorklistItem:
     """One cluster of findings and the reason for its rank.
@@ -86,6 +99,7 @@ class WorklistItem:
     stages: tuple[Stage, ...] = ()
     factors: tuple[RankFactor, ...] = ()
     links: tuple[ItemLink, ...] = ()
+    proposal: ProposalLink | None = None
 
 
 def digest(items: Sequence[WorklistItem]) -> str:

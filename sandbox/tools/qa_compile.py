@@ -125,6 +125,7 @@ SPEC = ToolSpec(
     points_at={},
     ends_in="outcome",
     judged_as=("program",),
+    in_build="compiler",
     example={"source": "fn frame(t: i32) -> i32 { t + 1 }"},
     expects="result.outcome == 'accepted' && result.has_entry",
     public=PUBLIC

@@ -236,6 +236,7 @@ SPEC = ToolSpec(
     asks=("{method} {url}", " from the origin {origin}"),
     ends_in="status",
     judged_as=("page",),
+    in_build="service",
     example={"url": "{site}/"},
     expects="result.status == 200 && result.headers.get('x-frame-options', '') != ''",
     public=PUBLIC

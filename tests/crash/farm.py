@@ -51,6 +51,7 @@ finding = "never seen: a name cannot be minted"
 +++
 You die often.
 """
+ZYGOTE = "tests.crash.zygote"
 STALLED_S = 2
 """How soon a daemon is taken for dead: the least that can be configured."""
 
@@ -79,10 +80,13 @@ class Home:
 class Zygote:
     """A process that has imported everything, and forks."""
 
-    def __init__(self) -> None:
-        script = Path(__file__).with_name("zygote.py")
+    def __init__(self, module: str = ZYGOTE) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
         )
 
     def live(self, life: dict[str, str]) -> tuple[int, list[str]]:
@@ -103,8 +107,8 @@ class Zygote:
 class Zygotes:
     """A few of them, for as many trials at a time."""
 
-    def __init__(self, count: int) -> None:
-        self._all = [Zygote() for _ in range(count)]
+    def __init__(self, count: int, module: str = ZYGOTE) -> None:
+        self._all = [Zygote(module) for _ in range(count)]
         self._idle = list(self._all)
         self._places = anyio.Semaphore(count)
 

@@ -18,9 +18,9 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
     return Farm(tmp_path, devnet, "hand", None, zygotes)
 
 
-async def test_a_run_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_run_survives(farm)
 
 
-async def test_a_recovery_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+async def test_a_recovery_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_recovery_survives(farm)

@@ -19,9 +19,9 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes, cluster: Cluster) -> 
     return Farm(tmp_path, devnet, "daemon", cluster, zygotes)
 
 
-async def test_a_run_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_run_survives(farm)
 
 
-async def test_a_recovery_survives_sigkill_after_every_journal_step(farm: Farm) -> None:
+async def test_a_recovery_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_recovery_survives(farm)

@@ -1,17 +1,7 @@
-"""Imports everything once, then forks one fleet per line of input, a JSON object of a `Life`.
-
-Each child is a real process with real signals, without a second of imports per trial, and leaves by
-`_exit`. Answers each line with the child's wait status and the names of the journal steps it took.
-"""
+"""Imports everything once, then forks one fleet per line of input; see forking.py."""
 
 from __future__ import annotations
 
-import gc
-import json
-import os
-import select
-import sys
-import traceback
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +23,7 @@ from fleet.runs.lifecycle import fire, recover
 from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.triggers.model import Firing
+from tests.crash.forking import serve
 
 LOOK_S = 0.05
 
@@ -95,47 +86,6 @@ def good(state: Path) -> dict[str, LoadedPersona]:
 WAYS = {"hand": by_hand, "daemon": as_daemon}
 
 
-def child(life: dict[str, str], steps: int) -> None:
-    state, way, crash_at = Path(life["state"]), life["way"], life["crash_at"]
-    with (state / "child.log").open("ab") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-    os.environ["CONFIGURATION_DIRECTORY"] = str(state / "config")
-    os.environ["QA_CRASH_COUNT"] = f"/proc/self/fd/{steps}"
-    os.environ |= {name: life[name] for name in ("QA_STOP_AT", "QA_STOP_TRACE") if life.get(name)}
-    if crash_at.startswith("b"):
-        os.environ["QA_CRASH_BEFORE"] = crash_at[1:]
-    elif crash_at:
-        os.environ["QA_CRASH_AT"] = crash_at
-    try:
-        anyio.run(WAYS[way], state)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
-    os._exit(0)
-
-
-def main() -> None:
-    check("true", (), "bool")  # its grammar is most of what a short life would compute
-    gc.freeze()
-    for line in sys.stdin:
-        life = json.loads(line)
-        reader, writer = os.pipe()  # what is in it outlives the child
-        pid = os.fork()
-        if pid == 0:
-            child(life, writer)
-        _, status = os.waitpid(pid, 0)
-        os.close(writer)
-        os.set_blocking(reader, False)
-        taken = os.read(reader, 1 << 16) if readable(reader) else b""
-        os.close(reader)
-        steps = [step.partition(" ")[2] for step in taken.decode().splitlines()]
-        print(json.dumps([os.waitstatus_to_exitcode(status), steps]), flush=True)
-
-
-def readable(reader: int) -> bool:
-    return bool(select.select([reader], [], [], 0)[0])
-
-
 if __name__ == "__main__":
-    main()
+    check("true", (), "bool")  # its grammar is most of what a short life would compute
+    serve(WAYS)

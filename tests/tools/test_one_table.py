@@ -143,6 +143,7 @@ def test_every_spec_says_what_the_fleet_asks_of_it(name: str) -> None:
     assert (spec.acts_on is not None) == (spec.effect is Effect.ACT)
     assert set(spec.judged_as) <= {word for one in ORACLES for word in one.judges}
     assert spec.reaches in ("", "node", "proxy")
+    assert spec.in_build in ("", "compiler", "service")
     assert not spec.modes or [mode.given for mode in spec.modes].index("") == len(spec.modes) - 1
     results = {field.name for field in fields(spec.result)}
     arguments = {field.name for field in fields(spec.args)}

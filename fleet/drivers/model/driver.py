@@ -110,8 +110,8 @@ class _Work:
         await self.desk.reserve(tokens=tokens(messages, offers) + self.section.max_tokens)
         exchange = ModelExchange(
             model=self.model,
-            parameters=ModelRequestParameters(function_tools=[_tool(one) for one in offers]),
-            settings=_settings(self.section),
+            parameters=ModelRequestParameters(function_tools=[offered(one) for one in offers]),
+            settings=settings(self.section),
             prices=self.section.prices,
             turn=turn,
             index=self.index,
@@ -140,7 +140,8 @@ def arguments(args: str | dict[str, Any] | None) -> dict[str, Any] | str:
     return found if isinstance(found, dict) else args
 
 
-def _tool(offer: Offer) -> ToolDefinition:
+def offered(offer: Offer) -> ToolDefinition:
+    """A tool as the SDK takes it."""
     return ToolDefinition(
         name=offer.name,
         description=offer.description,
@@ -149,8 +150,9 @@ def _tool(offer: Offer) -> ToolDefinition:
     )
 
 
-def _settings(section: ModelSection) -> ModelSettings:
-    settings = ModelSettings(max_tokens=section.max_tokens)
+def settings(section: ModelSection) -> ModelSettings:
+    """The limit of an answer; retries are ours alone."""
+    found = ModelSettings(max_tokens=section.max_tokens)
     if not section.name.startswith("google:"):  # its SDK does not retry by default
-        settings["max_retries"] = 0
-    return settings
+        found["max_retries"] = 0
+    return found

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pydantic_ai import exceptions as wrong
 from pydantic_ai.direct import model_request, model_request_stream
@@ -38,10 +39,10 @@ from tenacity import (
 )
 
 from fleet.config import PricesSection
-from fleet.drivers.desk import ProviderFailed, Turn
+from fleet.drivers.desk import ProviderFailed
 from fleet.drivers.model.refusal import is_invalid, named
 from fleet.drivers.model.usage import usage
-from fleet.events.model import Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted, TurnUsage
+from fleet.events.model import Event, Kind, MessageDelta, MessageDone, MessageSaid, MessageStarted, TurnUsage
 
 ATTEMPTS = 3
 _LOG = logging.getLogger("fleet.drivers.model")
@@ -74,6 +75,13 @@ class Undone(LostAnswer):
     """The answer contained calls, none was executed, and the model should learn why."""
 
 
+class ShowsEvents(Protocol):
+    """Where an answer is shown while it comes: a turn at the desk."""
+
+    def show(self, event: Event) -> None:
+        """Put a message event (started, delta, done, said) on the stream."""
+
+
 @dataclass(slots=True)
 class ModelExchange:
     """One request, all its attempts; `index` is the number of its first message."""
@@ -82,7 +90,7 @@ class ModelExchange:
     parameters: ModelRequestParameters
     settings: ModelSettings
     prices: PricesSection | None
-    turn: Turn
+    turn: ShowsEvents
     index: int
     key: str = field(repr=False)
     """Removed from the endpoint's words."""

@@ -20,8 +20,11 @@ EXTRA = "qa-fleet[model]"
 def model_key(config: FleetConfig, state: Path) -> str:
     """The endpoint's key, "" if it needs none; ConfigError for a missing, open or invalid file."""
     path = model_key_file(config, state)
-    if path is None:
-        return ""
+    return "" if path is None else read_key(path)
+
+
+def read_key(path: Path) -> str:
+    """A key of an endpoint; ConfigError for a missing, open or invalid file."""
     key = read_private(path).strip()
     if not 8 <= len(key) <= 4_096 or not key.isascii() or not key.decode().isprintable():
         raise ConfigError(f"{path}: not a key", remedy="one line of printable characters, at least 8")

@@ -79,7 +79,7 @@ def answer(spec: ToolSpec, outcome: Outcome) -> dict[str, Any]:
             "internal", f"the guest of {spec.name} ended with {how}: {''.join(tail)}"[:500], outcome
         )
     try:
-        return _result(spec, strict_json.loads(outcome.stdout, values=MAX_VALUES))
+        return result_of(spec, strict_json.loads(outcome.stdout, values=MAX_VALUES))
     except _GARBAGE as error:
         return _failure(
             "internal", f"the guest of {spec.name} returned garbage: {type(error).__name__}", outcome
@@ -96,7 +96,7 @@ def answers(spec: ToolSpec, outcome: Outcome) -> tuple[dict[int, dict[str, Any]]
     for text in outcome.stdout.split(b"\n")[:-1]:
         try:
             line = strict_json.loads(text, values=MAX_VALUES)
-            result, number = _result(spec, line), line["call"]
+            result, number = result_of(spec, line), line["call"]
             if type(number) is not int or number <= max(found, default=-1):
                 raise ValueError("out of order")
         except _GARBAGE:
@@ -105,7 +105,8 @@ def answers(spec: ToolSpec, outcome: Outcome) -> tuple[dict[int, dict[str, Any]]
     return found, whole and outcome.stdout.endswith(b"\n")
 
 
-def _result(spec: ToolSpec, line: Any) -> dict[str, Any]:
+def result_of(spec: ToolSpec, line: Any) -> dict[str, Any]:
+    """The checked result of one line of a guest; ValueError, KeyError or TypeError for anything else."""
     if line["v"] != PROTOCOL:
         raise ValueError("another protocol")
     result = _adapter(spec.result).validate_python(line["result"], strict=False)

@@ -100,16 +100,18 @@ async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
         if cause == "reverted" and _NOT_OFFERED.search(str(answer.result.get("error", ""))):
             why = f"{step.tool}: the diamond does not offer this function"
             return replace(seen, state="not_applicable", reason=why)
-    return _judged(session, probe, seen)
+    return judged(probe, seen, session.history(), session.facts())
 
 
-def _judged(session: Session, probe: Probe, seen: Attempt) -> Attempt:
-    """Judge by the expectation, if the control confirms that there is something to judge."""
+def judged(probe: Probe, seen: Attempt, figures: Mapping[str, float], facts: Mapping[str, Any]) -> Attempt:
+    """Judge answers by the expectation, if the control confirms that there is something to judge. Pure.
+
+    `figures` are those of earlier runs by metric, `facts` the platform's promises.
+    """
     blank = {name for result in seen.results for name in result.get("unjudged", ())}
     if missed := sorted(blank & set(mentioned(probe.expect))):
         return replace(seen, reason=f"could not tell {', '.join(missed)}: the page was too costly to judge")
-    figures = session.history()
-    values = Values(seen.results, figures, session.facts())
+    values = Values(seen.results, figures, facts)
     first = _first_look(probe, figures)
     try:
         if probe.control and not first and not holds(probe.control, values):

@@ -141,6 +141,11 @@ def _from_log(item: ItemRow, world: FleetContext, bundled: Mapping[str, str]) ->
         return calls
     if probe := _asked_by(calls, names, world):
         return ItemQuestion(item=item, probe=probe, unsure=_without_past(item))
+    return by_repro(item, calls)
+
+
+def by_repro(item: ItemRow, calls: Sequence[ReproCall]) -> ItemQuestion | str:
+    """The question that these calls are by themselves, judged by the oracles alone; or why there is none."""
     made = _made(item, calls)
     if isinstance(made, str):
         return made

@@ -81,7 +81,7 @@ async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = Fal
             times, found = times + 1, one
             if not every:
                 break
-        elif why := _unanswered(seen):
+        elif why := unanswered(seen):
             return Rerun("shown" if times else "unreached", why, times, found)
         calls = seen.calls
     if found is not None:
@@ -91,7 +91,7 @@ async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = Fal
     return Rerun("clean")
 
 
-def _unanswered(seen: Attempt) -> str:
+def unanswered(seen: Attempt) -> str:
     """Why an attempt that does not show the item does not speak against it; "" when it does."""
     if seen.state in UNJUDGED or seen.reason:
         return seen.reason or "it could not be judged"

@@ -86,6 +86,9 @@ def _section(item: WorklistItem) -> list[str]:
         f"- {one.kind}{' ?' if one.suggested else ''} {markdown_code(one.other)}: {markdown(one.why)}"
         for one in item.links
     ]
+    if one := item.proposal:
+        where = " ".join(filter(None, (one.proposal, one.ref, one.why)))
+        lines.append(f"- proposal: {markdown(one.state)} {markdown_code(where)}")
     if item.repro:
         lines.append(f"- repro: {markdown_code(item.repro)}")
     if item.evidence:

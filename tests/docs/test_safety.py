@@ -1,0 +1,45 @@
+"""`docs/safety.md`: its table is that of the battery, and what it names is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fleet.jail.obstacles import LOAD
+from tests.jail.probes.battery import ALL
+from tests.jail.scenarios import SCENARIOS
+from tests.jail.table import COLUMNS, FIRST, LAST, PAGE, WEAKER, meaning
+
+ROOT = Path(__file__).parents[2]
+TEXT = PAGE.read_text()
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in TEXT.partition(FIRST)[2].partition(LAST)[0].splitlines()
+    if line.startswith("|")
+]
+
+
+def test_every_probe_has_its_line_and_every_backend_its_word() -> None:
+    head, _, *rows = ROWS
+    assert head[2:] == list(COLUMNS.values())
+    assert [row[:2] for row in rows] == [[name, meaning(name)] for name in sorted([*ALL, *SCENARIOS])]
+    for name, _, *words in rows:
+        wanted = ["weaker" if name in WEAKER.get(column, {}) else "holds" for column in COLUMNS]
+        assert words == wanted, f"{name}: make safety-table"
+
+
+def test_what_is_weaker_has_its_reason() -> None:
+    for listed in WEAKER.values():
+        for probe, one in listed.items():
+            assert f"{probe}: {one['why']}." in TEXT
+
+
+def test_the_profile_is_loaded_by_the_command_that_a_refusal_names() -> None:
+    assert f"    {LOAD}\n" in TEXT
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:tests|config)/[\w./*-]+)`", TEXT))))
+def test_a_file_that_is_named_is_there(path: str) -> None:
+    assert list(ROOT.glob(path))
