@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from fleet.errors import ChainError
 from fleet.store.rows import LogRecord
@@ -82,7 +83,7 @@ class PageReader:
         while True:
             pages = self._pages(at, count)
             read = [partial(self.read, max(0, start - 1), end) for start, end in pages]
-            results = await _together(read, partial(write, begun, batch) if batch else None)
+            results = await together(read, partial(write, begun, batch) if batch else None)
             begun, batch, ended = at, [], not results
             for (start, end), result in zip(pages, results, strict=True):
                 if not isinstance(result, list):
@@ -139,7 +140,7 @@ def same(one: LogRecord, other: LogRecord) -> bool:
     )
 
 
-async def _together(
+async def together(
     reads: Sequence[Callable[[], Awaitable[list[LogRecord]]]], write: Callable[[], Awaitable[None]] | None
 ) -> list[list[LogRecord] | Exception]:
     """The outcome of each read; raises what the write raised."""
@@ -162,4 +163,5 @@ async def _together(
                 failed.append(error)
     if failed:
         raise failed[0]
+    await checkpoint_if_cancelled()  # a read that the deadline cut short has no outcome
     return [done[place] for place in range(len(reads))]

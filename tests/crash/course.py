@@ -31,9 +31,9 @@ LANES = 2
 
 
 async def a_run_survives(farm: Farm) -> None:
-    """Killed after each kind of its journal steps, and every third of them; on a server every sixth."""
+    """Killed after each kind of its journal steps, and every twelfth of them."""
     names = await unharmed(farm)
-    stride = 1 if FULL else 6 if farm.cluster else 3
+    stride = 1 if FULL else 12
     await tried(farm, one_after_another(names, stride, peers=farm.cluster is not None), f"stride {stride}")
 
 
@@ -41,7 +41,7 @@ async def a_recovery_survives(farm: Farm) -> None:
     """Killed after the steps of the recovery itself."""
     names = await unharmed(farm)
     kills = in_recovery(names) if FULL else in_recovery(names, ["finding.set"])
-    stride = 1 if FULL else 4
+    stride = 1 if FULL else 8
     for first in kills:
         home = await killed(farm, first)
         code, steps = await farm.live(home)

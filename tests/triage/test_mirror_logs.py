@@ -10,10 +10,10 @@ import pytest
 
 from fleet.errors import ChainError
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import LogEntry
+from fleet.store.rows import LogEntry, LogRecord
 from fleet.triage.mirror import MirrorState, follow
 from fleet.triage.mirror_check import compare
-from fleet.triage.mirror_pages import PassLimits
+from fleet.triage.mirror_pages import PassLimits, together
 from tests.triage.triage_log import FLEET, ScriptedLog
 
 pytestmark = pytest.mark.anyio
@@ -144,6 +144,20 @@ async def test_a_log_without_end_meets_the_deadline_and_what_was_read_stays(jour
         await follow(Endless(), journal, name=NAME, limits=PassLimits(seconds=3))
     assert (await journal.mirror_cursor())[1] > 0
     assert await journal.first_broken(0) is None
+
+
+async def test_a_deadline_while_the_journal_writes_cuts_the_reads_short_and_no_more() -> None:
+    async def never() -> list[LogRecord]:
+        await anyio.sleep_forever()
+        return []
+
+    async def written() -> None:
+        with anyio.CancelScope(shield=True):  # as a transaction is
+            await anyio.sleep(0.1)
+
+    with anyio.move_on_after(0.02) as scope:
+        await together([never], written)
+    assert scope.cancelled_caught
 
 
 async def test_a_log_without_end_meets_the_limit_of_bytes(journal: Journal) -> None:
