@@ -15,6 +15,8 @@ _CONTROLS = re.compile(
 )
 _BLOB = re.compile(r"[A-Za-z0-9+/]{32,}={0,2}")
 MAX_BLOBS = 200
+KINDS = tuple(sorted({*(one.kind for one in SECRETS if one.certain), "mnemonic"}))
+"""Every kind of secret that `mask` names."""
 _ESCAPE = re.compile(r"\\{1,8}(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|([nrt\"'/]))")
 _BLANK = {"n": "\n", "r": "\n", "t": "\t"}
 

@@ -65,6 +65,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--without-own-probes", action="store_true", help="leave the devnet's own probes out")
     parser.add_argument("--burn", type=int, default=0, help="processes that keep a core busy meanwhile")
     parser.add_argument("--parallel", type=int, default=2, help="platforms at a time")
+    parser.add_argument("--keep", type=Path, help="a folder for the platforms' files and the runs' records")
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.relative_to(ROOT)}")
     options = parser.parse_args(argv)
     for key, known in (("targets", KINDS), ("peers", (*PEERS, "all", "none"))):
@@ -98,7 +99,10 @@ async def looked_at(target: Examined, name: str, finder: Finder, folder: Path) -
     result = judged(target, name, outcome)
     seeded = len(target.wanted)
     words = f"{len(result.found)} of {seeded} found, {len(result.false)} false of {len(outcome.items)} items"
-    print(f"{target.name}: {name}: {words}, {outcome.seconds:.0f} s", file=sys.stderr, flush=True)
+    parts = ", ".join(f"{persona} {seconds:.0f}" for persona, seconds in outcome.parts.items())
+    missed = ", ".join(one.name for one in target.wanted if one.name not in result.found)
+    said = f"{words}, {outcome.seconds:.0f} s ({parts}); missed: {missed or 'none'}"
+    print(f"{target.name}: {name}: {said}", file=sys.stderr, flush=True)
     return result
 
 
@@ -133,7 +137,8 @@ async def main(options: argparse.Namespace) -> int:
     targets = chosen(options.targets.split(","), options.seeds, options.groups)
     by_target: dict[str, list[Judged]] = {}
     limit = anyio.CapacityLimiter(options.parallel)
-    with tempfile.TemporaryDirectory(prefix="bench-findings-") as folder, ExitStack() as stack:
+    with ExitStack() as stack:
+        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-findings-"))
         if options.burn:
             stack.enter_context(burning(options.burn))
 

@@ -37,6 +37,8 @@ class FinderOutcome:
     seconds: float = 0.0
     first_s: float = 0.0
     """Until the first proof; 0 without one."""
+    parts: dict[str, float] = field(default_factory=dict)
+    """Seconds by persona."""
     troubles: list[str] = field(default_factory=list)
 
 
@@ -59,11 +61,14 @@ class FleetRounds:
         began, started = datetime.now(UTC), time.monotonic()
         outcome = FinderOutcome()
         for persona in self.personas * self.rounds:
+            before = time.monotonic()
             try:
                 done = await anyio.to_thread.run_sync(_run, program, persona, at)
             except subprocess.TimeoutExpired:  # what was posted before counts
                 outcome.troubles.append(f"{persona}: killed after {RUN_S:.0f} s")
                 continue
+            finally:
+                outcome.parts[persona] = outcome.parts.get(persona, 0.0) + time.monotonic() - before
             if done.returncode not in (0, 1):
                 outcome.troubles.append(f"{persona}: status {done.returncode}: {done.stderr.strip()[-300:]}")
         outcome.seconds = time.monotonic() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from celpy import celtypes
@@ -39,7 +40,7 @@ def applied(name: str, shapes: Sequence[TypeShape]) -> TypeShape:
     if isinstance(answer, CELEvalError):
         return NO_OVERLOAD if issubclass(answer.args[1], TypeError | AttributeError) else ANY
     if isinstance(answer, list) and shapes[0].kind == "list":
-        return shapes[0]
+        return TypeShape("list", of=replace(shapes[0].members, words=()))
     return TypeShape(_KINDS.get(type(answer), "any"))
 
 

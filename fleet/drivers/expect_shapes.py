@@ -7,10 +7,11 @@ a result with known fields, or `any` for free JSON, which is only known once an 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+from sandbox.spec import OneOf
 from sandbox.tools import TOOLS
 
 _KINDS: Mapping[Any, str] = {str: "string", int: "int", float: "double", bool: "bool"}
@@ -18,9 +19,11 @@ _KINDS: Mapping[Any, str] = {str: "string", int: "int", float: "double", bool: "
 
 @dataclass(frozen=True, slots=True)
 class TypeShape:
-    """`fields` of an object, `of`: the members of a list or a map, `items`: those of `results`, one by one.
+    """`fields` of an object, `of`: the members of a list or a map, `items`: those of `results` or of a list
+    that is written out, one by one.
 
-    `label` names it for a person; `literal` is the value of a literal.
+    `label` names it for a person; `literal` is the value of a literal; `words` are all values that a text can
+    have, () if it can have any.
     """
 
     kind: str
@@ -29,6 +32,7 @@ class TypeShape:
     items: tuple[TypeShape, ...] = ()
     label: str = ""
     literal: Any = None
+    words: tuple[str, ...] = ()
 
     @property
     def members(self) -> TypeShape:
@@ -48,13 +52,16 @@ UINT, BYTES, NULL = (TypeShape(kind) for kind in ("uint", "bytes", "null_type"))
 def shape_of(hint: Any) -> TypeShape:
     """The shape of a value of a Python type of a tool's arguments or result."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin is Annotated:
+        words = next((one.words for one in inner[1:] if isinstance(one, OneOf)), ())
+        return replace(shape_of(inner[0]), words=words)
     if origin is tuple:
         return TypeShape("list", of=shape_of(inner[0]) if inner else ANY)
     if origin is dict:
         # free JSON: which members there are is known once an answer is there
         return TypeShape("map", of=shape_of(inner[1])) if inner and inner[1] is not Any else ANY
     if is_dataclass(origin) and isinstance(origin, type):
-        hints = get_type_hints(origin)
+        hints = get_type_hints(origin, include_extras=True)
         return TypeShape("object", {one.name: shape_of(hints[one.name]) for one in fields(origin)})
     return TypeShape(_KINDS.get(origin, "any"))
 
@@ -84,11 +91,15 @@ def _either(items: Sequence[TypeShape]) -> TypeShape:
     if not items or any(one.kind == "any" for one in items):
         return ANY
     common = set.intersection(*(set(one.fields) for one in items))
-    both = {
-        name: shape if all(one.fields[name].kind == shape.kind for one in items) else ANY
-        for name, shape in items[0].fields.items()
-        if name in common
-    }
+    both = {name: _common([one.fields[name] for one in items]) for name in items[0].fields if name in common}
     tools = dict.fromkeys(one.label.rpartition(" ")[2] for one in items)
     label = items[0].label if len(tools) == 1 else f"every result of {', '.join(tools)}"
     return TypeShape("object", both, label=label)
+
+
+def _common(shapes: Sequence[TypeShape]) -> TypeShape:
+    """What holds of a field of several results."""
+    first = shapes[0]
+    if any(one.kind != first.kind for one in shapes):
+        return ANY
+    return first if all(one == first for one in shapes) else replace(first, of=None, words=())

@@ -8,6 +8,7 @@ Loads the library: imported by the first check only (expect.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from celpy.celparser import CELParseError
@@ -16,26 +17,25 @@ from lark import Token, Tree
 from fleet.drivers.expect import FUNCTIONS, MACROS, REDUCE, VARIABLES, compiled, functions
 from fleet.drivers.expect_overloads import NO_OVERLOAD, applied
 from fleet.drivers.expect_paths import Node, Path, arguments_of, guards, literal_of, path_of
-from fleet.drivers.expect_shapes import (
-    ANY,
-    BOOL,
-    DOUBLE,
-    STRING,
-    TypeShape,
-    variables,
-)
+from fleet.drivers.expect_shapes import ANY, BOOL, DOUBLE, STRING, TypeShape, variables
 from fleet.drivers.expect_words import (
     LITERALS,
     METHODS,
     OPERATORS,
+    PARTIAL,
     SAME,
     TYPES,
     an,
     bad_pattern,
     mixed,
+    never,
+    no_word,
+    one_of,
     other_default,
+    unheard,
 )
 from fleet.personas.check import Fault, Wants, suggestion
+from fleet.text import counted
 
 REMEDY = "write CEL over result, results, history and facts"
 
@@ -74,11 +74,8 @@ class _Walk:
     def last(self, tree: Node, shape: TypeShape, wants: Wants) -> None:
         """Whether the whole is what is wanted."""
         if wants == "bool" and shape.kind not in ("bool", "any"):
-            self._wrong(
-                tree,
-                f"is neither true nor false but {an(shape)}",
-                "compare it with what is expected",
-            )
+            why = f"is neither true nor false but {an(shape)}"
+            self._wrong(tree, why, "compare it with what is expected")
         if wants == "number" and shape.kind not in ("int", "double", "any"):
             self._wrong(tree, f"is not a number but {an(shape)}", "name a figure, such as result.p95_ms")
 
@@ -122,7 +119,7 @@ class _Walk:
         self._truth(node.children[0], "?")
         one, other = (self.expr(child) for child in node.children[1:])
         if one.kind == other.kind or "any" in (one.kind, other.kind):
-            return one if one.kind != "any" else other
+            return replace(one if one.kind != "any" else other, literal=None, words=())
         return self._wrong(node.children[2], f"? answers {an(one)} or {an(other)}", SAME)
 
     def _binary(self, node: Node) -> TypeShape:
@@ -133,10 +130,11 @@ class _Walk:
         shapes = (self.expr(left), self.expr(right))
         answer = applied(f"_{word}_", shapes)
         if answer is not NO_OVERLOAD and not mixed(word, *shapes):
+            for side, of, value in unheard(word, shapes):
+                why = f"{self._source((left, right)[side])} {never(value, of)}"
+                self._wrong((right, left)[side], why, one_of(of))
             return answer
-        one, other = (
-            f"{self._source(side)} ({shape})" for side, shape in zip((left, right), shapes, strict=True)
-        )
+        one, other = (f"{self._source(side)} ({of})" for side, of in zip((left, right), shapes, strict=True))
         return self._wrong(node, f"{word} does not take {one} and {other}", SAME)
 
     def _unary(self, node: Node) -> TypeShape:
@@ -169,7 +167,8 @@ class _Walk:
     def _list_lit(self, node: Node) -> TypeShape:
         shapes = [self.expr(one) for one in arguments_of(node)]
         kinds = {shape.kind for shape in shapes}
-        return TypeShape("list", of=shapes[0] if len(kinds) == 1 else ANY)
+        of = replace(shapes[0], literal=None, words=()) if len(kinds) == 1 else ANY
+        return TypeShape("list", of=of, items=tuple(shapes))
 
     def _map_lit(self, node: Node) -> TypeShape:
         for part in node.children:
@@ -211,15 +210,10 @@ class _Walk:
             return self._item(node, owner, value)
         key = "a string" if owner.kind in ("object", "map") else "an int"
         if owner.kind in ("list", "object", "map"):
-            return (
-                owner.members
-                if owner.kind == "map" and index.kind == "string"
-                else self._wrong(
-                    node.children[1],
-                    f"{an(owner)} is indexed by {key}, not {an(index)}",
-                    f"use {key}",
-                )
-            )
+            if owner.kind == "map" and index.kind == "string":
+                return owner.members
+            why = f"{an(owner)} is indexed by {key}, not {an(index)}"
+            return self._wrong(node.children[1], why, f"use {key}")
         return self._wrong(node, f"{an(owner)} has no members", "remove the index")
 
     def _item(self, node: Node, owner: TypeShape, value: Any) -> TypeShape:
@@ -229,9 +223,10 @@ class _Walk:
             return owner.members
         if value < len(owner.items):
             return owner.items[value]
-        why = (
-            f"results[{value}] with {len(owner.items)} steps: the last one is results[{len(owner.items) - 1}]"
-        )
+        text, last = self._source(node.children[0]), len(owner.items) - 1
+        if text != "results":
+            return self._wrong(node.children[1], f"index {value} is past the last one, {last}", "correct it")
+        why = f"results[{value}] with {counted(len(owner.items), 'step')}: the last one is results[{last}]"
         return self._wrong(node, why, "add the step, or correct the index")
 
     def _ident_arg(self, node: Node) -> TypeShape:
@@ -271,6 +266,8 @@ class _Walk:
             return self._wrong(at, f"{name}() does not take {given}", remedy)
         if name == "get" and (why := other_default(shapes)):
             return self._wrong(arguments[-1], why, SAME)
+        if name in PARTIAL and (why := no_word(name, shapes)):
+            return self._wrong(arguments[-1], f"{self._source(arguments[0])} {why}", one_of(shapes[0].words))
         if name == "matches" and (why := bad_pattern(shapes[-1].literal)):
             return self._wrong(arguments[-1], why, "correct the pattern; its syntax is RE2's")
         return answer
@@ -291,9 +288,9 @@ class _Walk:
         try:
             if name in ("all", "exists", "exists_one", "filter"):
                 self._truth(arguments[1], f"{name}()")
-                return (
-                    owner if name == "filter" and owner.kind == "list" else BOOL if name != "filter" else ANY
-                )
+                if name != "filter":
+                    return BOOL
+                return owner if owner.kind == "list" else ANY
             shapes = [self.expr(one) for one in arguments[len(named) :]]
             return TypeShape("list", of=shapes[0]) if name == "map" else ANY
         finally:

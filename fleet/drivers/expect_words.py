@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from fleet.drivers.expect import functions
 from fleet.drivers.expect_shapes import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, TypeShape
+from fleet.personas.check import suggestion
 
 SAME = (
     'make both sides one type: 200 is an int, 200.0 a double, "200" a string; '
@@ -55,6 +56,42 @@ def mixed(word: str, one: TypeShape, other: TypeShape) -> bool:
         members = other.members.kind if other.kind == "list" else "string"
         return members not in ("any", one.kind)
     return (one.kind == "bool") != (other.kind == "bool")
+
+
+PARTIAL = frozenset({"contains", "endsWith", "matches", "startsWith"})
+"""Functions that ask for a part of a text."""
+
+
+def unheard(word: str, shapes: tuple[TypeShape, TypeShape]) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    """Values that a text with known words never has: its side (0 or 1), its words, the value."""
+    one, other = shapes
+    if word in ("==", "!="):
+        pairs = [(0, one, other), (1, other, one)]
+    elif word == "in":  # a text in a written list, or a written text in a list of known words
+        pairs = [(0, one, member) for member in other.items] + [(1, other.members, one)]
+    else:
+        return
+    for side, text, given in pairs:
+        if text.words and isinstance(given.literal, str) and given.literal not in text.words:
+            yield side, text.words, given.literal
+
+
+def never(value: str, words: Sequence[str]) -> str:
+    """That a text with these words is never this value, and which was meant."""
+    return f"is never {value[:40]!r}{suggestion(value, words)}"
+
+
+def no_word(name: str, shapes: Sequence[TypeShape]) -> str:
+    """Why no word of a text has such a part, or ""."""
+    text, part = shapes[0], shapes[-1].literal
+    if not text.words or not isinstance(part, str) or (name == "matches" and bad_pattern(part)):
+        return ""
+    return "" if any(functions()[name](word, part) for word in text.words) else f"never {name}({part!r})"
+
+
+def one_of(words: Sequence[str]) -> str:
+    """All values of a text, for a person."""
+    return "one of: " + ", ".join(word or '""' for word in words)
 
 
 def other_default(shapes: Sequence[TypeShape]) -> str:

@@ -15,8 +15,8 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.phrases import commands
 from fleet.text import line
 
-CAP = 10
-"""Turns from which a task looks as if it had run into a cap (platform-facts 1.11)."""
+CAP = 8
+"""Turns from which a task looks as if it had run into a cap: agents have caps of 8, 10, 11, 16 ... turns."""
 _DIGITS = re.compile(r"\d{1,4}")
 _UNKNOWN = re.compile(
     r"\{echo\}|unknown|understand|understood|(?:do not|don't) know|not sure|recogni[sz]|unsupported"

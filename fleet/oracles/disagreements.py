@@ -13,8 +13,17 @@ from fleet.oracles.spoken import OWN, route
 from fleet.oracles.statements import Statement, statements
 from fleet.text import line
 
-_GUIDES = frozenset({"api", "docs", "doc", "help", "guide", "guides", ".well-known", "v1", "about", "legal"})
+_GUIDES = frozenset(
+    (
+        *("api", "docs", "doc", "help", "guide", "guides", ".well-known", "v1", "about", "legal", "handbook"),
+        *("manual", "documentation", "developers", "reference", "support", "policies", "faq"),
+    )
+)
 """Folders whose documents speak for the platform, not for one thing of many."""
+_ROOT = re.compile(r"v\d{1,2}|rest|svc|services?|data|rpc|public")
+"""Further names of the folder that all routes of an API are below."""
+_WIDE = re.compile(r"(?:terms|conditions|legal|policy|faq|health)(?:\.\w{2,5})?")
+"""The name of a page that states what holds of the whole platform, wherever it is."""
 
 
 def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -80,7 +89,13 @@ def _comparable(one: Exchange, other: Exchange) -> bool:
     ]
     if any(len(folder) > 1 for folder in folders):
         return False
-    named = [folder for folder in folders if folder and folder[0].lower() not in _GUIDES]
+    pages = [route(each.args).rstrip("/").rpartition("/")[2].lower() for each in (one, other)]
+    named = [
+        folder
+        for folder, page in zip(folders, pages, strict=True)
+        if folder
+        and not (folder[0].lower() in _GUIDES or _ROOT.fullmatch(folder[0].lower()) or _WIDE.fullmatch(page))
+    ]
     guide = any(
         not is_html(each.result)
         or re.search(r"(?i)price|pricing|terms|docs|guide|help|faq|about", str(each.args["url"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fleet.findings.sighting import Sighting
@@ -19,6 +20,7 @@ _CALL = re.compile(
     r"(?<![\w/])(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]{1,4}`?(https?://[^\s`\"'<>/]{1,200})?"
     r"(/(?:[^\s`\"'()|,;<>]|<[\w-]{1,40}>){0,300})"
 )
+_PATH = re.compile(r"(?<![\w/.:<])/[^\s`\"'()|,;<>]{1,300}")
 _RETRACTED = re.compile(
     r"(?i)\b(?:40[345]|50[01]|removed|deprecated|no longer|retired|refused|unsupported|disabled|coming soon"
     r"|not (?:yet|allowed|supported|offered|available|served|implemented)|planned|instead of|used to|never"
@@ -29,12 +31,16 @@ _HOLE = re.compile(r"^(?:<[^>]*>|\{[^}]*\}|:[a-zA-Z]\w*|\[[^\]]*\]|\.\.\.|…|[A
 
 @dataclass(frozen=True, slots=True)
 class DocumentedCall:
-    """A method and a path as a document writes them; `exact` without anything to fill in."""
+    """A method and a path as a document writes them; `exact` without anything to fill in.
+
+    `beside`: it is on the host of its document, as the operations of a description are that names no other.
+    """
 
     method: str
     host: str
     path: str
     query: str
+    beside: bool = False
 
     @property
     def exact(self) -> bool:
@@ -53,8 +59,9 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
     """The calls that a document writes down, but for those that it takes back on the same line."""
     document = parsed(text)
     if isinstance(document, dict) and isinstance(document.get("paths"), dict):
+        host, below = _server(document)
         return tuple(
-            DocumentedCall(method.upper(), "", str(path), "")
+            DocumentedCall(method.upper(), host, below + str(path), "", beside=not host)
             for path, methods in document["paths"].items()
             if isinstance(methods, dict)
             for method, what in methods.items()
@@ -64,9 +71,34 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
     for said in text.splitlines():
         if not _RETRACTED.search(said):
             for call in _CALL.finditer(said):
-                path, _, query = call[3].rstrip(".:*_!").partition("?")
-                found.append(DocumentedCall(call[1], call[2] or "", path, query.partition("#")[0]))
+                found.append(_call(call[1], call[2], call[3]))
+                found += _examples(found[-1], said[call.end() :])
     return tuple(found)
+
+
+def _examples(of: DocumentedCall, rest: str) -> Iterator[DocumentedCall]:
+    """The same call as the rest of its line writes it with values."""
+    for hit in _PATH.finditer(rest) if not of.exact else ():
+        one = _call(of.method, of.host, hit[0])
+        if one.exact and of.takes(one.method, one.path):
+            yield one
+
+
+def _call(method: str, host: str | None, target: str) -> DocumentedCall:
+    path, _, query = target.rstrip(".:*_!").partition("?")
+    return DocumentedCall(method, host or "", path, query.partition("#")[0])
+
+
+def _server(document: dict[str, Any]) -> tuple[str, str]:
+    """The host of a description's operations, "" for its own, and the path that they are below."""
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = str(first.get("url", "")) if isinstance(first, dict) else ""
+    try:
+        parts = urlsplit("" if "{" in url else url)
+    except ValueError:
+        return "", ""
+    return (f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""), parts.path.rstrip("/")
 
 
 def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -109,6 +141,8 @@ def same_host(one: Exchange, other: Exchange) -> bool:
 def _here(call: DocumentedCall, last: Exchange, facts: Facts) -> bool:
     """Whether the documented path is on the host that was called; one without a host may be the proxy's."""
     site, proxy = (urlsplit(url).netloc for url in (facts.site, facts.proxy))
+    if call.beside:
+        return True
     if call.host:
         return urlsplit(call.host).netloc == (site if _host(last) == "{site" else _host(last))
     return not proxy or proxy == site

@@ -37,6 +37,15 @@ def resolved(schema: Any, document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
+def body_fields(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schemas of the fields of an operation's JSON body, by name; empty where it says nothing of them."""
+    content = resolved(operation.get("requestBody"), document).get("content")
+    media = content.get("application/json") if isinstance(content, dict) else None
+    schema = resolved(media.get("schema") if isinstance(media, dict) else None, document)
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
 def misfits(
     value: Any, schema: Any, document: Mapping[str, Any], at: str = "", depth: int = DEPTH
 ) -> Iterator[tuple[str, str]]:

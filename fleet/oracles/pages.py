@@ -19,6 +19,8 @@ from sandbox.text import mask
 
 ELSEWHERE = frozenset({501, 502, 503, 504, 507})
 """Server statuses that do not blame the page: not offered, a gateway's outage, a full disk."""
+REFUSED_ANYWHERE = frozenset({404, 405})
+"""Refusals that one handler writes for all pages: what it leaks is one defect."""
 WHOLE = frozenset({"private-key", "mnemonic", "aws-key", "database-url", "labelled-secret"})
 """Secrets that give away an identity or a store as a whole."""
 SPOKEN = WHOLE | {one.kind for one in ISSUED}
@@ -62,7 +64,8 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     mild = found.kind in traces.MILD and status < 500
     severity: Severity = "low" if mild else "medium"
     title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"
-    where = "call" if called else "any" if found.table == "pages" else family(last.args)
+    anywhere = found.table == "pages" or status in REFUSED_ANYWHERE
+    where = "call" if called else "any" if anywhere else family(last.args)
     key = f"trace {where} {found.kind} {template(found.words)}"
     fields = frozenset({"text", "error", "reply"})
     yield Observation(Sighting(title, key, whole=True), fields, severity=severity)

@@ -40,6 +40,9 @@ _PROSE = re.compile(
 )
 _COMMENT = re.compile(r"<!--([\s\S]{0,4000}?)-->")
 _SILENT = re.compile(r"(?is)<(script|style|template)\b[^>]{0,400}>.{0,8000}?</\1\s*>|<!--.{0,4000}?-->")
+_BLOCK = re.compile(
+    r"(?i)</?(?:p|li|h[1-6]|div|section|article|main|nav|header|footer|title|tr|br)\b[^<>]{0,400}>"
+)
 _TAG = re.compile(r"<[!/a-zA-Z][^<>]{0,2000}>")
 _ESCAPE = re.compile(r"\\(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|([nrt\"'/\\]))")
 _PLAIN_ESCAPES = {"n": "\n", "r": "\n", "t": "\t"}
@@ -88,8 +91,8 @@ def parsed(text: str) -> Any:
 
 
 def visible(markup: str) -> str:
-    """What a reader sees of a page, roughly: no tags, scripts, styles or comments."""
-    return unescape(_TAG.sub(" ", _SILENT.sub(" ", markup))).strip()
+    """What a reader sees of a page, roughly: no tags, scripts, styles or comments; a block begins a line."""
+    return unescape(_TAG.sub(" ", _BLOCK.sub("\n", _SILENT.sub(" ", markup)))).strip()
 
 
 def unescaped(text: str) -> str:

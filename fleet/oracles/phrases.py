@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 
 LOOKED_AT = 4_000
+DOCUMENT = 60_000
+"""Characters of a document that are read."""
 MOST = 24
 """Commands of one text."""
 
@@ -18,7 +20,7 @@ _VALUE = r"<[^>\n]{1,30}>|\[[^\]\n]{1,30}\]|[A-Z]{1,12}\b"
 _SLASH = re.compile(rf"(?<![\w/:.])(/[a-z][a-z0-9_-]{{1,30}}(?![\w/-]|\.\w)(?: (?:{_VALUE}))*)")
 _LIST = re.compile(
     r"\b(?:ask(?: me)?|commands?(?: are)?|try|say|type|write|send(?: me)?|supported|available|respond to"
-    r"|usage|react to|options|menu|features|skills|i (?:understand|answer|know|can)|you can)\b"
+    r"|usage|also|react to|options|menu|features|skills|i (?:understand|answer|know|can)|you can)\b"
     r"[^:\n.;]{0,40}:[ \t]*(?=(\n?[^\n]{4,600}(?:\n[^\n]{2,80}){0,20}))",
     re.IGNORECASE,
 )
@@ -31,7 +33,7 @@ _SENTENCE = re.compile(r"(?<!\d)[.!](?:\s|$)")
 _HEADS = frozenset({"tools", "tool", "commands", "help", "examples", "usage", "and more", "more", "note"})
 _COMMANDS = frozenset({"tools", "commands", "help", "usage"})
 _TELLS = re.compile(
-    r"\b(?:commands?|say|type|try|ask me|send(?: me)?|write|usage|respond to|react to)\b", re.I
+    r"\b(?:commands?|say|also|type|try|ask me|send(?: me)?|write|usage|respond to|react to)\b", re.I
 )
 _SYNTAX = re.compile(r"\b(?:i|we) (?:understand|know|answer)\b", re.IGNORECASE)
 """Before a list in which an item has a place for a value: then its items are what to say."""
@@ -42,9 +44,12 @@ _HINT = re.compile(
 )
 _OWNERS = re.compile(
     r"\b(?:owner|admin(?:istrator)?|operator|author|creator|staff)s?\b[^.;\n]{0,20}\bonly\b"
-    r"|\bonly\b[^.;\n]{0,24}\b(?:owner|admin(?:istrator)?|operator|author|creator|staff)s?\b",
+    r"|\bonly\b[^.;\n]{0,24}\b(?:owner|admin(?:istrator)?|operator|author|creator|staff)s?\b"
+    r"|\b(?:my|its|their) [a-z]{3,20} only\b|\bonly (?:my|its|their) [a-z]{3,20}\b",
     re.IGNORECASE,
 )
+_REMARK = re.compile(r"(?<=\S) {1,2}\([^()\n]{2,60}\)[ .]{0,2}$")
+"""What is said of a command after it, as in `close_dock N (my keeper only)`."""
 _ENDED = re.compile(r"[.!?][\"'`]?\s|\n")
 BEFORE = 120
 """Characters of the same sentence before a quoted command in which the text tells its reader to say it."""
@@ -111,7 +116,7 @@ def commands(text: str) -> tuple[Command, ...]:
         told = _TELLS.search(hit[0].partition(":")[0]) is not None
         mark, items = _items(hit[1])
         told = told or bool(_SYNTAX.search(hit[0]) and any(Command(item).holes for item in items))
-        found += [(item, told and mark in (";", "|")) for item in items]
+        found += [(item, told and mark in ("", ";", "|")) for item in items]
     kept: dict[str, bool] = {}
     for raw, sure in found:
         if one := _tidied(raw, sure):
@@ -137,7 +142,7 @@ def _items(tail: str) -> tuple[str, list[str]]:
 
 def _tidied(raw: str, sure: bool) -> str:
     """One command without its punctuation; "" for what cannot be one. `sure`: a heading's word may be one."""
-    said = " ".join(raw.strip(" \t`\"'“”*_").rstrip(".,;:").split())
+    said = " ".join(_REMARK.sub("", raw).strip(" \t`\"'“”*_").rstrip(".,;:").split())
     bad = (
         said.lower() in (_HEADS - _COMMANDS if sure else _HEADS)
         or "://" in said
@@ -146,6 +151,32 @@ def _tidied(raw: str, sure: bool) -> str:
         or not _LETTERS.search(said)
     )
     return "" if bad or len(said) > 80 or len(said.split()) > 8 else said
+
+
+_TO_AGENTS = re.compile(
+    r"\b(?:agents?|assistants?|bots?)\b[^\n]{0,60}\b(?:understands?|knows?|answers?|commands?|say|ask|told?)\b"
+    r"|\bcommands?\b[^\n]{0,40}\b(?:agents?|assistants?|bots?)\b|^#{1,6} [^\n]{0,40}\bcommands?\b",
+    re.IGNORECASE,
+)
+"""The line of a document after which it lists what to say to an agent."""
+_ITEM = re.compile(r"^[ \t]{0,8}(?:[-*•+|]|\d{1,2}[.)])[ \t]*(?:`([^`\n]{2,80})`|([^|\n]{2,160}))")
+_REQUEST = re.compile(r"^(?:GET|HEAD|POST|PUT|PATCH|DELETE)\b|^/\S{0,80}/|\w\(")
+
+
+def documented(text: str) -> tuple[Command, ...]:
+    """Commands that a document of the platform lists as what its agents understand."""
+    found: dict[str, None] = {}
+    listing = False
+    for row in text[:DOCUMENT].splitlines():
+        if item := _ITEM.match(row) if listing else None:
+            raw = item[1] or _DESCRIBED.split(item[2].strip())[0]
+            one = "" if _REQUEST.search(raw) else _tidied(raw, True)
+            found |= {one: None} if one else {}
+        elif row.strip():
+            listing = _TO_AGENTS.search(row) is not None and row.rstrip().endswith(
+                (":", "commands", "Commands")
+            )
+    return tuple(map(Command, found))[:MOST]
 
 
 _TOOL = re.compile(

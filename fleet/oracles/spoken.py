@@ -13,7 +13,7 @@ OWN = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b|\{name\}")
 """A name that a run minted."""
 _FACE = re.compile(r"\{face:[^{}]{1,80}\}")
 _FOLDS = (
-    (re.compile(r"^\d+$"), "{n}"),
+    (re.compile(r"^\d+(?:$|[%~;])"), "{n}"),
     (re.compile(r"^(?:0x[0-9a-fA-F]+|[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f-]{27})$"), "{hex}"),
     (re.compile(r"%[0-9a-fA-F]{2}|qa[0-9a-f]{10}|^.{65,}$"), "{value}"),
 )

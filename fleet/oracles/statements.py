@@ -33,6 +33,9 @@ _UNITS = {
 }
 _NUMBER = r"\d{1,3}(?:,\d{3}){1,8}(?:\.\d{1,30})?|\d{1,40}(?:\.\d{1,30})?"
 _AMOUNT = re.compile(rf"(?<![\w.,:/#-])({_NUMBER})[\s-]?(%|[A-Za-z]{{1,13}})?(?![\w/:])")
+_COUNTED = re.compile(rf"(?<![\w.,:/#-])({_NUMBER}) ([a-z]{{3,20}})(?![\w/:])")
+"""An amount of anything, in a sentence that has no other amount."""
+_REMARK = re.compile(r" {0,2}\((?:[^()\d]|\(\)){1,80}\)")
 _SYMBOL = re.compile(rf"(?<![\w.])(\$)({_NUMBER})(?!\w)")
 _WORD_VALUES = (
     ("email", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")),
@@ -108,10 +111,11 @@ def _with_wei(known: dict[str, Statement], text: str) -> dict[str, Statement]:
 
 def _of_sentences(text: str) -> Iterator[Statement]:
     for raw in _SENTENCE.split(text)[:_MOST]:
-        said = " ".join(_MARKUP.sub(" ", raw).split())
+        said = _REMARK.sub("", " ".join(_MARKUP.sub(" ", raw).split()))
         if not 12 <= len(said) <= 300 or _VAGUE.search(said):
             continue
-        amounts = [*_amounts(said)]
+        counted = [] if (amounts := [*_amounts(said)]) else [*_counted(said)]
+        amounts += counted
         if known := [*_known(said, amounts)]:
             yield from known
             continue
@@ -126,7 +130,7 @@ def _of_sentences(text: str) -> Iterator[Statement]:
             template = pattern.sub(f"{{{kind}}}", template)
         words = re.findall(r"[a-z]{3,}", re.sub(r"\{[a-z]+\}", " ", template.lower()))
         rule = _NORM.search(said) and not _MOMENT.search(said)
-        if rule and len(shown) == 1 and len(words) >= 3 and not re.search(r"\d", template):
+        if rule and len(shown) == 1 and len(words) + len(counted) >= 3 and not re.search(r"\d", template):
             unit, value, written = shown[0]
             key = " ".join(word.rstrip("s") for word in re.findall(r"[a-z]+|\{[a-z]+\}", template.lower()))
             yield Statement(f"sentence {key}", unit, value, written)
@@ -143,6 +147,13 @@ def _amounts(said: str) -> Iterator[tuple[int, int, str, str]]:
     for hit in _SYMBOL.finditer(said):
         if (value := _number(hit[2])) is not None:
             yield hit.start(), hit.end(), "dollars", _plain(value)
+
+
+def _counted(said: str) -> Iterator[tuple[int, int, str, str]]:
+    """The same for the only number of a sentence, in the unit of the word after it."""
+    hits = [*_COUNTED.finditer(said)]
+    if len(hits) == 1 and len(re.findall(r"\d+", said)) == 1 and (value := _number(hits[0][1])) is not None:
+        yield hits[0].start(), hits[0].end(), hits[0][2].rstrip("s"), _plain(value)
 
 
 _PRICE = re.compile(
@@ -179,7 +190,7 @@ def _known(said: str, amounts: list[tuple[int, int, str, str]]) -> Iterator[Stat
         yield Statement("address of the diamond", "address", diamond[1].lower(), diamond[1])
 
 
-_PER = r"(?:call_?|message_?)?(?:price|cost|fee)(?:_?per_?(?:call|message))?"
+_PER = r"(?:call_?|message_?|turn_?)?(?:price|cost|fee)(?:_?per_?(?:call|message|turn))?"
 _FIELDS = tuple(
     (fact, unit, re.compile(pattern))
     for fact, unit, pattern in (

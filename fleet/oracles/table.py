@@ -17,6 +17,8 @@ NAMES = (
     "agreements",
     "memories",
     "identities",
+    "accounts",
+    "account_tokens",
     "publications",
     "chain",
     "strangers",
@@ -31,6 +33,7 @@ NAMES = (
     "described",
     "references",
     "disagreements",
+    "refusals",
     "timing",
 )
 """Modules of this package, each with its `ORACLES`."""

@@ -1,7 +1,7 @@
 """The explicit table of tools: adding one is one file and one line.
 
 The trusted side reads the whole table, `TOOLS`; a jail imports only the requested tool, because the imports
-of the other six would take a third of its start-up time.
+of the others would take a third of its start-up time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ NAMES = (
     "qa_publish",
     "qa_call",
     "qa_fetch",
+    "qa_account",
     "qa_browse",
     "qa_chain",
     "qa_report",

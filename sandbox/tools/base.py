@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from sandbox.errors import CLASSES, HINTS
+from sandbox.spec import OneOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +19,9 @@ class ToolAnswer:
     """[ms] Time of the act itself."""
     error: str = ""
     """What went wrong, in the platform's or the tool's words; empty if nothing did."""
-    error_class: str = ""
-    """The error in one word, such as `reverted`, `too_large`, `timeout`; empty if nothing went wrong."""
-    hint: str = ""
+    error_class: Annotated[str, OneOf(CLASSES)] = ""
+    """The error in one word; empty if nothing went wrong."""
+    hint: Annotated[str, OneOf(HINTS)] = ""
     """The platform's own hint in one word, if its error has one."""
 
 

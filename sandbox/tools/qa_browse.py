@@ -8,14 +8,14 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from sandbox import http
 from sandbox.browser import DevTools, NoReply, ProtocolError
 from sandbox.browser_traffic import KEPT, Traffic
 from sandbox.browser_visit import Visit
 from sandbox.errors import Deadline, DeadlinePassed, Failure
-from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import clean, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -30,7 +30,7 @@ class Args:
     """Page to open."""
     script_canary: str = ""
     """A function that exists in this page only: `canary('')`, or an alert of exactly this word, proves
-    that script ran."""
+    that script ran. Such a page's violations are not looked for."""
     width: int = 1280
     """[CSS px] Width of the window, 320 to 1920."""
 
@@ -51,10 +51,10 @@ class Result(ToolAnswer):
     """Whether it is a part of a document: rules about whole documents mean nothing."""
     canary_ran: bool = False
     """Whether the canary ran as script."""
-    canary_by: str = ""
+    canary_by: Annotated[str, OneOf(("", "binding", "dialog"))] = ""
     """How it ran."""
-    canary_at: tuple[str, ...] = ()
-    """Where the bare canary stands: `text`, `attribute`, `url`, `script`."""
+    canary_at: tuple[Annotated[str, OneOf(("text", "attribute", "url", "script"))], ...] = ()
+    """Where the bare canary stands."""
     console: tuple[dict[str, Any], ...] = ()
     """Messages of the console."""
     exceptions: tuple[dict[str, Any], ...] = ()

@@ -7,13 +7,13 @@ takes reads alone, and this module does not know the one that takes transactions
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from sandbox import abi, bytecode, rpc
 from sandbox.contract import VIEWS
 from sandbox.errors import Deadline, Failure
 from sandbox.simulation import ORIGIN, TELLER, Message, simulate, teller
-from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
 from sandbox.spelling import (
     MAX_RETURNED,
     VIEW,
@@ -86,7 +86,7 @@ class Result(ToolAnswer):
     """The returned value, or a list of several; an int of more than 64 bits cannot be counted with."""
     block: int = 0
     """Number of the block that was read."""
-    how: str = ""
+    how: Annotated[str, OneOf(("", "simulate", "override", "call"))] = ""
     """How a simulation was made."""
     by: str = ""
     """Address that called in a simulation."""
@@ -126,7 +126,7 @@ def run(args: Args, ctx: Context) -> Result:
 
 
 def _simulated(args: Args, ctx: Context, deadline: Deadline) -> Result:
-    """One call, simulated: it ends in no signature and no transaction, whoever it is made as."""
+    """One call, simulated: it ends in no signature and no transaction, whatever sender it names."""
     if len(args.setup) > MAX_SETUP:
         raise Mistake(f"/args/setup: more than {MAX_SETUP} calls")
     sender = _account(args.sender, ctx, deadline)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from sandbox.compiler import Compilation, compile_printed, compile_source, load_module
 from sandbox.errors import Deadline
-from sandbox.process import Ending
-from sandbox.spec import Context, Cost, Effect, Mistake, Mode, ToolSpec
+from sandbox.fuzz.port import JUDGED
+from sandbox.process import OUTCOMES, Ending
+from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_TIMEOUT_S = 20.0
@@ -33,8 +35,8 @@ class Args:
 class Result(ToolAnswer):
     """`ok` is `outcome == "accepted"`; with the outcome `unknown` the `error_class` is `busy`."""
 
-    outcome: str = ""
-    """`accepted`, `clean_error`, `panic`, `crash`, `hang`, `memory` or `unknown`."""
+    outcome: Annotated[str, OneOf(OUTCOMES)] = ""
+    """How the program ended."""
     exit_code: int = 0
     """Exit status of the program."""
     size: int = 0
@@ -55,7 +57,7 @@ class Result(ToolAnswer):
     """[ms] Processor time."""
     control_cpu_ms: float = 0.0
     """[ms] Processor time of the control that ran when the process had to be stopped."""
-    kind: str = ""
+    kind: Annotated[str, OneOf(JUDGED)] = ""
     """Kind of the verdict, as in qa_fuzz."""
     said: str = ""
     """Message of the verdict, numbers folded."""

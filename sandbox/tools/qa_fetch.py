@@ -9,17 +9,17 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from sandbox import http
 from sandbox.errors import Deadline, hint
-from sandbox.html import Analysis, read
+from sandbox.html import RULES, Analysis, read
 from sandbox.latency import Measured, check, measure, percentile
 from sandbox.links import References, find, of_markup
 from sandbox.markup import Form
 from sandbox.page_request import effect_of, page_request
-from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, Points, ToolSpec
-from sandbox.text import clean, decode, mask
+from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
+from sandbox.text import KINDS, clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 MAX_TEXT = 8_000
@@ -82,10 +82,10 @@ class Result(ToolAnswer):
     """Text of the body."""
     canary_executable: bool = False
     """Whether the canary stands where a browser would run it."""
-    a11y: tuple[str, ...] = ()
+    a11y: tuple[Annotated[str, OneOf(RULES)], ...] = ()
     """Violated rules of accessibility."""
-    secrets: tuple[str, ...] = ()
-    """Kinds of secrets in the body, such as `private-key`."""
+    secrets: tuple[Annotated[str, OneOf(KINDS)], ...] = ()
+    """Kinds of secrets in the body."""
     links: tuple[str, ...] = ()
     """URLs that a visitor of the page follows or loads, absolute or relative to it; other hosts last."""
     paths: tuple[str, ...] = ()

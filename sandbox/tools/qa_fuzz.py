@@ -7,16 +7,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from random import Random
+from typing import Annotated
 
 from sandbox.errors import JailBroken
+from sandbox.fuzz.found import Found
 from sandbox.fuzz.inputs.table import seeds, strategies
-from sandbox.fuzz.loop import MOST_DEFECTS, Found, Search
+from sandbox.fuzz.loop import MOST_DEFECTS, ROUND_ENDS, Search
+from sandbox.fuzz.novelty import TextNovelty
 from sandbox.fuzz.port import Reproducer
 from sandbox.fuzz.relate import relations
 from sandbox.fuzz.shrink import shrinker
 from sandbox.fuzz.trials import EMPTY_MODULE, Bounds, Trials
-from sandbox.runners.choice import runner
-from sandbox.spec import Context, Cost, Effect, Mistake, Mode, ToolSpec
+from sandbox.runners.choice import another_start, runner
+from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 from sandbox.verdict import judge
@@ -64,8 +67,8 @@ class Args:
 class Result(ToolAnswer):
     runner: str = ""
     """How executions shared the program's start."""
-    stopped: str = ""
-    """Why the round ended: `time`, `executions`, `dry`, `full` or `broken`."""
+    stopped: Annotated[str, OneOf(("", *ROUND_ENDS))] = ""
+    """Why the round ended."""
     executions: int = 0
     """Executions, shrinking included."""
     accepted: int = 0
@@ -100,6 +103,8 @@ def run(args: Args, ctx: Context) -> Result:
             for part, words in (("other", program.other), ("printer", program.printer))
             if words and args.part == "compiler"
         }
+        if args.part == "compiler" and (second := another_start(program, runs)) is not None:
+            beside["second"] = stack.enter_context(contextlib.closing(second))
         trials = Trials(program, args.part, runs, judge, bounds)
         trials.calibrate(program.sample.encode() if args.part == "compiler" else EMPTY_MODULE)
         search = Search(
@@ -109,6 +114,7 @@ def run(args: Args, ctx: Context) -> Result:
             shrink=shrinker(args.part),
             chance=Random(args.seed),
             known=known,
+            novelty=TextNovelty(program.family) if args.part == "compiler" else None,
         )
         stopped = search.run(given, seeds(program, args.part)[args.seeds_done :])
         return _result(args, search, stopped, runs.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from sandbox import abi, http, rpc, strict_json
 from sandbox.compiler import Compilation, compile_source
@@ -10,8 +11,8 @@ from sandbox.contract import SET_METADATA
 from sandbox.errors import Deadline, Failure
 from sandbox.gas import limit, publish_limit, ran_out
 from sandbox.names import require_own
-from sandbox.process import Ending
-from sandbox.spec import Context, Cost, Effect, Mistake, ToolSpec
+from sandbox.process import OUTCOMES, Ending
+from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 COMPILE_SECONDS = 10.0
@@ -28,7 +29,7 @@ class Args:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(ToolAnswer):
-    outcome: str = ""
+    outcome: Annotated[str, OneOf(OUTCOMES)] = ""
     """Outcome of the compiler, as in qa_compile."""
     size: int = 0
     """[bytes] Size of the module."""

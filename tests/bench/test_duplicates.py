@@ -6,8 +6,10 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from bench.duplicates.__main__ import RECALL, good, report
-from bench.duplicates.labelled import SEED, LabelledEntry, labelled
+from bench.duplicates.labelled import SEED, LabelledEntry, Part, labelled
 from bench.duplicates.score import scored
 from fleet.findings.reader import read
 
@@ -47,6 +49,14 @@ def test_kinds_follow_the_findings() -> None:
         assert one.kind == wanted, one.id
 
 
+def test_what_was_written_later_is_about_the_same_findings_and_promotes_no_false_premise() -> None:
+    first = [*labelled("build"), *labelled("held_out")]
+    later = [*labelled("unseen"), *labelled("drawn")]
+    assert len({one.text for one in (*first, *later)}) == len(first) + len(later)
+    assert {one.finding.partition(".")[0] for one in later} < {one.finding for one in first}
+    assert scored(later, first).promoted == ()
+
+
 def test_pairs_are_counted_by_item_and_by_label() -> None:
     entries = [
         entry(0, "1", "the page is blank"),
@@ -61,6 +71,8 @@ def test_pairs_are_counted_by_item_and_by_label() -> None:
     assert (score.precision, score.recall) == (1 / 3, 1 / 3)
     assert not good(score)
     assert "merged wrongly: 0 | 3" in report(score, {one.id: one.text for one in entries})
+    after = scored(entries[3:], entries[:3])
+    assert (after.joined, after.same, after.merged_wrongly) == (2, 0, (("0", "3"), ("1", "3")))
 
 
 def test_a_false_premise_in_a_proven_item_is_promoted() -> None:
@@ -73,8 +85,9 @@ def test_a_false_premise_in_a_proven_item_is_promoted() -> None:
     assert scored([replace(claim, sender="fleet")]).promoted == ("0",)
 
 
-def test_the_part_to_build_on_meets_its_marks() -> None:
-    score = scored(labelled("build"))
+@pytest.mark.parametrize("part", ["build", "held_out"])
+def test_both_parts_meet_their_marks(part: Part) -> None:
+    score = scored(labelled(part))
     assert (score.merged_wrongly, score.promoted) == ((), ())
     assert RECALL == MARK
     assert score.recall >= MARK

@@ -148,3 +148,30 @@ def test_whatever_is_answered_is_data(result: dict[str, Any]) -> None:
             )
             one.tell(question, [result for _ in question.steps])
     json.dumps(one.state())
+
+
+def test_an_agent_without_help_is_asked_what_the_guide_writes_down() -> None:
+    chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
+    web = {"site": "http://p.test", "proxy": "http://p.test"}
+    profile = Platform.model_validate(
+        {
+            "name": "p",
+            "chain": chain,
+            "call_targets": ["fern"],
+            "web": web,
+            "targets": {"guide": "{site}/llms.txt"},
+        }
+    )
+    asking = AgentExplorer(
+        Ground(platform=profile, tools=frozenset({"qa_call", "qa_fetch"}), acts=True), Random("s"), {}
+    )
+    first = asking.ask(48)
+    assert [one.steps[0].tool for one in first] == ["qa_fetch"] * len(first)
+    for one in first:
+        asking.tell(
+            one, [{"status": 200, "text": "An agent understands:\n- `stash KEY VALUE`\n- `peek KEY`"}]
+        )
+    for one in (learning := asking.ask(48)):
+        asking.tell(one, [{"ok": True, "status": 200, "reply": ""} for _ in one.steps])
+    assert not any("stash" in one for one in spelled(list(learning)))
+    assert any("stash" in one for one in spelled(list(asking.ask(48))))

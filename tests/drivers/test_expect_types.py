@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Collection
 
 import pytest
 
 from fleet.config import ROOT
 from fleet.drivers.expect import FUNCTIONS, MACROS, ExpectationError, Values, functions, holds
 from fleet.drivers.expect_check import check
+from fleet.drivers.expect_shapes import result_of
 from fleet.personas.check import Wants
+from sandbox.errors import CLASSES
+from sandbox.fuzz.loop import ROUND_ENDS
+from sandbox.html import RULES
+from sandbox.process import Ending
+from sandbox.tools import TOOLS
 
 PAGES = ["qa_fetch", "qa_fetch"]
 MIXED = ["qa_fetch", "qa_chain"]
+COMPILED = ["qa_compile"]
+BUILT = ["qa_compile", "qa_publish"]
+SEARCHED = ["qa_fuzz"]
 WRONG = (  # tools, expectation, where in it, part of the message, part of the remedy
     (PAGES, "result.statu == 200", "statu", "no field 'statu'; did you mean 'status'?", "fields: "),
     (PAGES, 'result["statu"] == 200', '"statu"', "no field 'statu'; did you mean 'status'?", "fields: "),
@@ -41,6 +52,17 @@ WRONG = (  # tools, expectation, where in it, part of the message, part of the r
     (PAGES, "result.headers.get('etag', 0) == 0", "0)", "the members are string", "one type"),
     (PAGES, "result.ok &&", "", "not a CEL expression", "write CEL over"),
     (PAGES, "(" * 400 + "true" + ")" * 400, "(", "nested too deeply", "flat"),
+    (COMPILED, "result.outcome != 'pannic'", "'pannic'", "outcome is never", "one of: \"\", accepted, "),
+    (COMPILED, "'Panic' == result.outcome", "'Panic'", "did you mean 'panic'?", "one of: "),
+    (COMPILED, "!(result['outcome'] in ['panic', 'cras'])", "['panic'", "did you mean 'crash'?", "one of: "),
+    (COMPILED, "result.outcome.startsWith('pann1')", "'pann1'", "never startsWith(", "one of: "),
+    (COMPILED, "result.hint.matches('(fund|auht)x')", "'(fund", "result.hint never matches(", "one of: "),
+    (BUILT, "results.all(r, r.outcome == 'acepted')", "'acepted'", "did you mean 'accepted'?", "one of: "),
+    (SEARCHED, "!result.defects.exists(d, d.kind == 'pannic')", "'pannic'", "d.kind is never", "one of: "),
+    (PAGES, "result.error_class == 'timout'", "'timout'", "did you mean 'timeout'?", "one of: "),
+    (PAGES, "!('privatekey' in result.secrets)", "'privatekey'", "did you mean 'private-key'?", "one of"),
+    (PAGES, "result.a11y.all(x, x != 'img-alt')", "'img-alt'", "mean 'image-alt'?", "one of: button-name"),
+    (PAGES, "['a', 'b'][2] == result.text", "2", "index 2 is past the last one, 1", "correct it"),
     (MIXED, "results.all(r, r.status == 200)", "status", "every result of qa_fetch, qa_chain has no", "ok"),
 )  # fmt: skip
 SOUND = (
@@ -57,6 +79,12 @@ SOUND = (
     (MIXED, "results.all(r, r.ok) && results[0].status == 200 && result.value.free[3].json > 1"),
     (MIXED, "result.value == null || result.before[0] == 7"),
     (PAGES, "result.status in [200, 404] && result.unjudged == []"),
+    (COMPILED, "result.outcome in ['panic', 'crash'] || result.outcome == '' || result.kind == 'unknown'"),
+    (COMPILED, "(result.ok ? result.outcome : 'no') == 'no' && result.outcome == result.kind + 'x'"),
+    (COMPILED, "result.outcome.startsWith('pan') || result.outcome.matches('^(crash|hang)$')"),
+    (BUILT, "results.all(r, r.outcome == 'accepted') && results[1].code == 'anything'"),
+    (PAGES, "'x' in result.links && 'y' in (result.a11y + ['y']) && result.allow_origin == 'anything'"),
+    (PAGES, "['timeout', 'x'].exists(w, w == result.error_class)"),
     (PAGES, "timestamp('2020-01-01T00:00:00Z').getFullYear() == 2020"),
 )
 
@@ -82,6 +110,25 @@ def test_what_an_answer_can_decide_is_sound(tools: list[str], text: str) -> None
 def test_a_figure_is_a_number_and_an_expectation_is_not(text: str, wants: Wants) -> None:
     assert check(text, PAGES, wants)
     assert not check("result.p95_ms", PAGES, "number")
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "words"),
+    [
+        ("html.py", r'rules\.add\("([^"]+)"\)|"([a-z]+-name)"', RULES),
+        ("fuzz/loop.py", r'why = "(\w+)"|return "(\w+)"', set(ROUND_ENDS) - {"executions"}),
+    ],
+)
+def test_no_word_of_a_closed_set_is_forgotten(file: str, pattern: str, words: Collection[str]) -> None:
+    said = re.findall(pattern, (ROOT / "sandbox" / file).read_text("utf-8"))
+    assert {one or other for one, other in said} == set(words)
+
+
+def test_a_word_of_a_field_is_one_that_its_tools_can_say() -> None:
+    assert {one.value for one in Ending} | {""} == set(result_of("qa_compile").fields["outcome"].words)
+    assert result_of("qa_publish").fields["outcome"] == result_of("qa_compile").fields["outcome"]
+    for tool in TOOLS:
+        assert result_of(tool).fields["error_class"].words == CLASSES
 
 
 def test_every_mistake_of_a_text_is_told_in_its_order() -> None:

@@ -198,3 +198,35 @@ def test_a_description_that_breaks_its_reader_costs_no_run(schema: dict[str, Any
     assert isinstance(read, ApiDescription)
     for one in api_cases.requests(read.document, "GET /a", 1):
         assert one.path.partition("?")[0] == "/a"
+
+
+def test_a_description_is_found_over_pages_that_lead_to_it_each_asked_once() -> None:
+    chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
+    web = {"site": "http://127.0.0.1:2", "proxy": "http://127.0.0.1:3"}
+    platform = Platform.model_validate({"name": "two-places", "chain": chain, "web": web})
+    made = api.make(Ground(platform=platform, tools=frozenset({"qa_fetch"}), acts=False), Random(1), {})
+    leads = {
+        "{site}/": "/handbook/",
+        "{site}/handbook/": "/handbook/api",
+        "{site}/handbook/api": "/v2/api-docs.json",
+    }
+    asked: list[str] = []
+    while questions := made.ask(60):
+        for question in questions:
+            asked.append(url := str(question.steps[-1].args["url"]))
+            made.tell(question, [{"status": 200, "text": "-", "links": [leads.get(url, "/handbook/")]}])
+    assert asked.count("{site}/v2/api-docs.json") == 1
+    assert len(asked) == len(set(asked))
+
+
+@NEEDS
+def test_each_whole_number_is_asked_at_the_edges_of_numbers() -> None:
+    nights = {"name": "nights", "in": "query", "required": True, "schema": {"type": "integer", "minimum": 1}}
+    answers = {"responses": {"200": {"description": "-"}}}
+    read = read_description(
+        json.dumps({"openapi": "3.0.3", "info": {"title": "x", "version": "1"},
+                    "paths": {"/quote": {"get": {"parameters": [nights], **answers}}}})
+    )  # fmt: skip
+    assert isinstance(read, ApiDescription)
+    asked = {one.path for one in api_cases.requests(read.document, "GET /quote", 1)}
+    assert {f"/quote?nights={edge}" for edge in (0, -1, 2**31, 2**63)} <= asked

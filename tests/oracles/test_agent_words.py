@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from fleet.drivers.explore import suspicions
+from fleet.drivers.explore.acquaintance import Acquaintance
 from fleet.oracles import phrases
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import covers, judge
@@ -37,6 +39,7 @@ def test_what_to_say_instead(text: str, found: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
+        ("Say: use list_docks; use close_dock N (my keeper only).", ("close_dock",)),
         ("For all: read_map. For my owner only: open_gate, lend_boat.", ("open_gate", "lend_boat")),
         ("open_gate is available to the administrator only", ("open_gate",)),
         ("read_map and open_gate for everyone", ()),
@@ -95,3 +98,43 @@ def test_which_oracle_says_more_of_a_place() -> None:
     assert covers("quote-injection", "server-error")
     assert not covers("server-error", "quote-injection")
     assert not covers("quote-injection", "quote-injection")
+
+
+GUIDE = """# Lantern
+GET /find?words=<words> finds notices:
+- `GET /find?words=bell`
+
+## Agents
+An agent understands:
+
+- `who am i`
+- keep note TEXT - it keeps a text
+| `count up to NUMBER` | it counts |
+- `POST /talk/oak`
+- `toll()` is the toll
+
+The keeper's functions are:
+- `sweep the floor`
+"""
+
+
+def test_a_document_lists_what_agents_understand() -> None:
+    spelled = [one.spelled for one in phrases.documented(GUIDE)]
+    assert spelled == ["who am i", "keep note TEXT", "count up to NUMBER"]
+
+
+def test_a_remark_after_a_command_is_no_part_of_it_and_further_ones_may_follow() -> None:
+    text = "Say: help; remember TEXT; use close_dock N (my keeper only). Also: forecast N."
+    spelled = [(one.spelled, one.sure) for one in phrases.commands(text)]
+    assert spelled == [(one, True) for one in ("help", "remember TEXT", "use close_dock N", "forecast N")]
+
+
+def test_what_the_help_text_itself_reserves_is_asked_beside_it_and_found() -> None:
+    agent = Acquaintance.of("a", None)
+    guide = said("help", "Say: help; use list_docks; use close_dock N (my keeper only).")
+    ran = said("use close_dock 3", "I closed dock 3.", tool_calls=["close_dock"])
+    agent.learn(guide)
+    ((_, talk),) = suspicions.of_one(agent, ran)
+    assert [one["message"] for one in talk] == ["help", "use close_dock 3"]
+    assert told(guide, ran) == ["stranger-acts by itself"]
+    assert told(guide, said("use list_docks", "Gull.", tool_calls=["list_docks"])) == []

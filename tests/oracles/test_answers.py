@@ -71,7 +71,8 @@ def test_one_answer(tool: str, args: dict[str, Any], result: dict[str, Any], ora
 
 def test_every_tool_with_an_oracle_is_in_the_table_above() -> None:
     judged = {name: spec.judged_as for name, spec in TOOLS.items() if spec.judged_as}
-    assert set(judged) == {"qa_compile", "qa_fetch", "qa_browse", "qa_call", "qa_publish", "qa_chain"}
+    others = {"qa_browse", "qa_account"}  # test_browser.py, test_accounts.py
+    assert set(judged) == {"qa_compile", "qa_fetch", "qa_call", "qa_publish", "qa_chain"} | others
     assert {word for one in ORACLES for word in one.judges} == {
         word for words in judged.values() for word in words
     }
@@ -133,3 +134,11 @@ def test_every_oracle_speaks_of_its_example_and_is_silent_on_its_control(oracle:
 
 def test_the_ids_of_oracles_differ() -> None:
     assert len({one.id for one in ORACLES}) == len(ORACLES)
+
+
+@pytest.mark.parametrize(("status", "same"), [(404, True), (405, True), (400, False), (500, False)])
+def test_what_one_handler_leaks_of_every_unknown_page_is_one_defect(status: int, same: bool) -> None:
+    result = {"status": status, "text": TRACE}
+    pages = ("{site}/x", "{site}/y/z")
+    told = {judge("qa_fetch", {"url": url}, result)[0].sighting.signature for url in pages}
+    assert (len(told) == 1) == same

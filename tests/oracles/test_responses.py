@@ -9,6 +9,7 @@ import pytest
 
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.spoken import family
 
 SITE = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
 
@@ -110,6 +111,7 @@ GUIDE = """# Moss
 - GET https://moss.example.org/feed.xml
 - `DELETE /api/old` is no longer served
 - GET /api/nothing answers 405
+- GET /api/card?line=<a text> draws a card, e.g. /api/card?line=Hello, unlike /api/other?line=x
 """
 
 
@@ -124,6 +126,9 @@ GUIDE = """# Moss
         ("POST", "api/notes/7", 501, "documented-route"),
         ("POST", "api/notes/7", 404, ""),
         ("GET", "feed.xml", 404, "documented-route"),
+        ("GET", "api/card?line=Hello", 404, "documented-route"),  # its own example
+        ("GET", "api/card?line=x", 404, ""),
+        ("GET", "api/other?line=x", 404, ""),
         ("PUT", "api/moss", 405, ""),
         ("GET", "api/moss/7", 405, ""),
         ("DELETE", "api/old", 405, ""),
@@ -175,3 +180,28 @@ def test_one_defect_of_a_route_is_one_whatever_its_ids() -> None:
     assert len({signature(url) for url in same}) == 2
     assert signature("{face:docs}a?q=1") == signature("{face:claude}a")
     assert signature("{site}/a") != signature("{site}/b")
+
+
+@pytest.mark.parametrize("segment", ["1", "1~", "1%00", "1;x=1", "77"])
+def test_a_number_and_what_was_put_behind_it_is_one_place(segment: str) -> None:
+    assert family({"url": f"{{site}}/docks/{segment}"}) == "{site}/docks/{n}"
+
+
+@pytest.mark.parametrize(
+    ("servers", "asked", "count"),
+    [
+        (None, "{site}/api/buoys", 1),
+        ([{"url": "https://moss.example.org/api"}], "{site}/api/api/buoys", 1),
+        ([{"url": "https://moss.example.org"}], "{site}/api/buoys", 1),
+        ([{"url": "https://other.example.org"}], "{site}/api/buoys", 0),  # the production's, on a copy
+        ([{"url": "http://[broken"}], "{site}/api/buoys", 1),
+    ],
+)
+def test_a_route_of_a_description_is_on_the_host_that_it_names_or_on_its_own(
+    servers: Any, asked: str, count: int
+) -> None:
+    document: dict[str, Any] = {"openapi": "3.1.0", "paths": {"/api/buoys": {"get": {}}}}
+    text = json.dumps(document | ({"servers": servers} if servers else {}))
+    seen = (got("openapi.json", text=text), Exchange("qa_fetch", {"url": asked}, {"status": 404}))
+    two = Facts(site="https://moss.example.org", proxy="https://proxy.example.org")
+    assert [one.oracle for one in table.judge(seen, two)].count("documented-route") == count

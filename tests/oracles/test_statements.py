@@ -38,6 +38,8 @@ GUIDE = "guide.txt"
         ("A token is good for 300 seconds.", json.dumps({"token_ttl_seconds": 3600})),
         ("A note may have at most 2,048 bytes.", "A note may have at most 4 KiB."),
         ("- Titles are limited to 80 characters.", "Titles are limited to **120 characters**."),
+        ("A stay is at most 28 nights (maxNights() on the chain).", "A stay is at most 30 nights."),
+        ("A turn costs 0.05 credits.", json.dumps({"turnPrice": "0.02 credits"})),
         ("Report faults to care@h.test, please.", "Report faults to help@h.test, please."),
         (
             "The token contract is deployed at 0x" + "aa" * 20,
@@ -70,6 +72,8 @@ def test_a_document_contradicts_the_profile(text: str) -> None:
         ("A note may have at most 2,048 bytes.", "A page may have at most 4 KiB."),
         ("A note may have at most 2 KiB.", "A note may have at most 2048 bytes."),
         ("Uptime: 300 seconds within limits", "Uptime: 600 seconds within limits"),
+        ("A boat has 3 masts.", "A boat has 4 masts."),
+        ("Choose at most 5 docks of 9 harbours.", "Choose at most 5 docks of 8 harbours."),
         ("12 agents are registered", "13 agents are registered"),
         ("See /docs/a for the limits", "See /docs/b for the limits"),
         ("Updated 5 minutes ago, at most", "Updated 9 minutes ago, at most"),
@@ -89,6 +93,27 @@ def test_pages_of_several_things_may_differ() -> None:
     assert titles(source("api/small?x=1", costs[0]), source("api/large", costs[1])) == []
     face = Exchange("qa_fetch", {"url": "{face:docs}"}, {"status": 200, "text": costs[0]})
     assert titles(face, source(GUIDE, costs[1])) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("data/limits", 1), ("v2/state", 1), ("moss/terms", 1), ("moss/limits", 0), ("moss/fern", 0)],
+)
+def test_what_an_api_states_of_all_is_compared_wherever_its_routes_are(path: str, told: int) -> None:
+    stated = source(path, json.dumps({"token_ttl_seconds": 3600}), "application/json")
+    assert len(titles(source(GUIDE, "A token is good for 300 seconds."), stated)) == told
+
+
+def test_the_pages_of_a_handbook_speak_for_the_platform() -> None:
+    costs = ("A turn costs 0.05 credits.", "A turn of an agent costs 0.02 credits.")
+    assert len(titles(source("handbook/agents.txt", costs[0]), source("handbook/terms", costs[1]))) == 1
+
+
+def test_a_paragraph_of_a_page_begins_a_sentence() -> None:
+    page = (
+        "<html><body><nav>Quay</nav><h1>Terms</h1><p>A stay is at most 30 nights. No more.</p></body></html>"
+    )
+    assert len(titles(source(GUIDE, "A stay is at most 28 nights."), source("terms", page, "text/html"))) == 1
 
 
 def test_the_title_names_both_sources_and_both_values() -> None:

@@ -179,7 +179,7 @@ async def run_through(folder: Path, lost: Sequence[str] = ()) -> None:
         assert [f"{entry.severity} {entry.title}" for entry in await one.log()] == [*LOG]
         said = one.says("findings", "show", one.item)
         assert "log entry 7" in said
-        assert await one.fires("qa-triage") == ("1 items, as before", [])
+        assert await one.fires("qa-triage") == ("1 item, as before", [])
 
 
 @pytest.mark.parametrize("lost", LOST, ids=lambda lost: "+".join(lost) or "nothing")

@@ -177,6 +177,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
         "the profile names no metadata key 'face'",
         "qa_call": "the profile names no proxy; the profile states no web.model, web.auth_scope, web.route",
         "qa_fetch": "",
+        "qa_account": "",
         "qa_chain": "",
         "qa_browse": "",
         "qa_report": "",

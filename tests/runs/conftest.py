@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import anyio
 import pytest
 
-from fleet.app.work_journal import at_work
+from fleet.app.wiring import at_work
 from fleet.chain.memory import MemoryNames, MemoryState
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig

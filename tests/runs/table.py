@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from fleet.app.work_journal import at_work
+from fleet.app.wiring import at_work
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, FleetConfig, LiveConfig, Platform, WebSection
 from fleet.events.model import Event, Header

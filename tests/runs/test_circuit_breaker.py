@@ -33,68 +33,68 @@ def test_what_a_call_points_at(tool: str, args: dict[str, Any], target: str) -> 
 
 
 def test_one_host_that_is_dead_does_not_stop_calls_to_another() -> None:
-    strikes = CircuitBreaker(FakeClock())
-    assert [strikes.count("qa_fetch", SITE, DEAD) for _ in range(STRIKES)] == ["", "", "web site"]
-    assert not strikes.permits("qa_fetch", SITE)
-    assert strikes.permits("qa_fetch", PROXY)
-    assert strikes.offers("qa_fetch")
+    breaker = CircuitBreaker(FakeClock())
+    assert [breaker.count("qa_fetch", SITE, DEAD) for _ in range(STRIKES)] == ["", "", "web site"]
+    assert not breaker.permits("qa_fetch", SITE)
+    assert breaker.permits("qa_fetch", PROXY)
+    assert breaker.offers("qa_fetch")
 
 
 def test_a_missing_loader_does_not_stop_the_compiler() -> None:
-    strikes = CircuitBreaker(FakeClock())
+    breaker = CircuitBreaker(FakeClock())
     for _ in range(STRIKES):
-        strikes.count("qa_compile", {"module_hex": "00"}, {"error_class": "cannot_start"})
-    assert not strikes.permits("qa_compile", {"module_hex": "00"})
-    assert strikes.permits("qa_compile", {"source": "x"})
-    assert strikes.offers("qa_compile")
+        breaker.count("qa_compile", {"module_hex": "00"}, {"error_class": "cannot_start"})
+    assert not breaker.permits("qa_compile", {"module_hex": "00"})
+    assert breaker.permits("qa_compile", {"source": "x"})
+    assert breaker.offers("qa_compile")
 
 
 def test_a_group_with_one_target_is_no_longer_on_offer() -> None:
-    strikes = CircuitBreaker(FakeClock())
+    breaker = CircuitBreaker(FakeClock())
     for _ in range(STRIKES):
-        strikes.count("qa_chain", {}, DEAD)
-    assert not strikes.offers("qa_chain")
-    assert strikes.offers("qa_call")
+        breaker.count("qa_chain", {}, DEAD)
+    assert not breaker.offers("qa_chain")
+    assert breaker.offers("qa_call")
 
 
 def test_causes_are_counted_apart_and_an_answer_forgets_them_all() -> None:
-    strikes = CircuitBreaker(FakeClock())
+    breaker = CircuitBreaker(FakeClock())
     for result in (DEAD, DEAD, LATE, LATE):
-        assert strikes.count("qa_fetch", SITE, result) == ""
-    strikes.count("qa_fetch", SITE, WELL)
-    assert [strikes.count("qa_fetch", SITE, one) for one in (DEAD, LATE, DEAD, LATE)] == [""] * 4
-    assert strikes.count("qa_fetch", SITE, DEAD) == "web site"
+        assert breaker.count("qa_fetch", SITE, result) == ""
+    breaker.count("qa_fetch", SITE, WELL)
+    assert [breaker.count("qa_fetch", SITE, one) for one in (DEAD, LATE, DEAD, LATE)] == [""] * 4
+    assert breaker.count("qa_fetch", SITE, DEAD) == "web site"
 
 
 def test_a_gateways_word_is_a_failure_of_what_stands_behind_it() -> None:
-    strikes = CircuitBreaker(FakeClock())
-    assert [strikes.count("qa_fetch", SITE, GONE) for _ in range(STRIKES)] == ["", "", "web site"]
+    breaker = CircuitBreaker(FakeClock())
+    assert [breaker.count("qa_fetch", SITE, GONE) for _ in range(STRIKES)] == ["", "", "web site"]
 
 
 def test_what_was_withdrawn_is_tried_again_after_a_while_and_comes_back() -> None:
     clock = FakeClock()
-    strikes = CircuitBreaker(clock)
+    breaker = CircuitBreaker(clock)
     for _ in range(STRIKES):
-        strikes.count("qa_fetch", SITE, DEAD)
+        breaker.count("qa_fetch", SITE, DEAD)
     clock.advance(RETRY_S - 1)
-    assert not strikes.permits("qa_fetch", SITE)
+    assert not breaker.permits("qa_fetch", SITE)
     clock.advance(1)
-    assert strikes.permits("qa_fetch", SITE)
-    strikes.count("qa_fetch", SITE, DEAD)  # the pause doubles
+    assert breaker.permits("qa_fetch", SITE)
+    breaker.count("qa_fetch", SITE, DEAD)  # the pause doubles
     clock.advance(RETRY_S)
-    assert not strikes.permits("qa_fetch", SITE)
+    assert not breaker.permits("qa_fetch", SITE)
     clock.advance(RETRY_S)
-    assert strikes.permits("qa_fetch", SITE)
-    strikes.count("qa_fetch", SITE, WELL)
-    assert (strikes.withdrawn, strikes.permits("qa_fetch", SITE)) == ((), True)
+    assert breaker.permits("qa_fetch", SITE)
+    breaker.count("qa_fetch", SITE, WELL)
+    assert (breaker.withdrawn, breaker.permits("qa_fetch", SITE)) == ((), True)
 
 
 def test_patience_is_counted_from_the_first_failure_and_permits_one_call_each_time() -> None:
     clock = FakeClock()
-    strikes = CircuitBreaker(clock)
+    breaker = CircuitBreaker(clock)
     for _ in range(STRIKES):
-        strikes.count("qa_fetch", SITE, DEAD)
-    assert strikes.waits("qa_fetch", SITE)
-    assert [strikes.permits("qa_fetch", SITE) for _ in range(2)] == [True, False]
+        breaker.count("qa_fetch", SITE, DEAD)
+    assert breaker.waits("qa_fetch", SITE)
+    assert [breaker.permits("qa_fetch", SITE) for _ in range(2)] == [True, False]
     clock.advance(PATIENCE_S)
-    assert not strikes.waits("qa_fetch", SITE)
+    assert not breaker.waits("qa_fetch", SITE)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fleet.personas.model import Probe, Step
-from fleet.runs.desk.coverage import Coverage, exit_code
+from fleet.runs.desk.coverage import Coverage
+from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.desk.plan import Plan
 
 LOOK = (Step(tool="qa_fetch", args={}),)

@@ -24,7 +24,7 @@ from fleet.personas.model import FailFast, PolicySection
 from fleet.runs.desk.desk import RunDesk
 from fleet.runs.desk.turn import MAX_CALLS
 from fleet.runs.drive import counts
-from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, hand_of
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
 from tests.runs.table import RUN, Table, look, persona, seated, well
 
 pytestmark = pytest.mark.anyio
@@ -567,13 +567,13 @@ async def test_who_drives_is_the_personas_and_the_configurations_choice(tmp_path
     model = DriverChoice(name="model", drive=PLAYBOOK.drive)
     async with seated(tmp_path, persona(look("a"))) as table:
         plain, wired = table.world, replace(table.world, model=lambda _: model)
-        assert hand_of(plain.model, persona(look("a"), tokens=9)) is PLAYBOOK
-        assert hand_of(wired.model, persona(look("a"), tokens=9)) is model
-        assert hand_of(wired.model, persona(look("a"), tokens=0)) is PLAYBOOK
-        assert hand_of(wired.model, persona(look("a"), driver="playbook", tokens=9)) is PLAYBOOK
-        assert hand_of(wired.model, persona(look("a"), driver="model")) is model
+        assert choose_driver(plain.model, persona(look("a"), tokens=9)) is PLAYBOOK
+        assert choose_driver(wired.model, persona(look("a"), tokens=9)) is model
+        assert choose_driver(wired.model, persona(look("a"), tokens=0)) is PLAYBOOK
+        assert choose_driver(wired.model, persona(look("a"), driver="playbook", tokens=9)) is PLAYBOOK
+        assert choose_driver(wired.model, persona(look("a"), driver="model")) is model
         with pytest.raises(Exception, match="cannot drive a run here"):
-            hand_of(plain.model, persona(look("a"), driver="model"))
+            choose_driver(plain.model, persona(look("a"), driver="model"))
 
 
 async def test_the_most_that_a_call_may_cost_is_set_aside(tmp_path: Path) -> None:

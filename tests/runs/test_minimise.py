@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio
@@ -26,10 +26,10 @@ def probe(*steps: Step) -> Probe:
 
 def showing(
     holds: Callable[[tuple[Step, ...]], bool], seen: list[Probe]
-) -> Callable[[Probe], Awaitable[bool]]:
-    async def shows(one: Probe) -> bool:
-        seen.append(one)
-        return holds(one.steps)
+) -> Callable[[Sequence[Probe]], Awaitable[Sequence[bool]]]:
+    async def shows(some: Sequence[Probe]) -> Sequence[bool]:
+        seen.extend(some)
+        return [holds(one.steps) for one in some]
 
     return shows
 

@@ -26,7 +26,7 @@ from fleet.gate.model import Rung
 from fleet.oracles.model import Facts
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
-from fleet.runs.driver_choice import RETEST, hand_of
+from fleet.runs.driver_choice import RETEST, choose_driver
 from fleet.runs.proof.attempt import Attempt, State
 from fleet.runs.proof.candidates import candidates
 from fleet.runs.proof.item_figures import count, figures_of
@@ -102,12 +102,12 @@ async def test_an_item_that_only_the_log_knows_is_shown_and_then_clean(tmp_path:
     row = found(look("a"), status=500)
     async with again(tmp_path / "on", Site(a={"status": 500})) as table:
         await listing(table, listed(row))
-        assert await table.drive() == "1 items run again, 1 shown"
+        assert await table.drive() == "1 item run again, 1 shown"
         assert (await figure(table, row.fingerprint)).runs == 1
         assert await table.world.journal.findings(RUN) == []  # counted, not posted
     async with again(tmp_path / "off") as table:
         await listing(table, listed(row))
-        assert await table.drive() == "1 items run again, 1 clean"
+        assert await table.drive() == "1 item run again, 1 clean"
         assert (await figure(table, row.fingerprint)).clean_run == RUN
         assert [args["url"] for _, args in table.jail.calls] == ["http://site/a"] * 3 + ["http://site/"]
 
@@ -122,7 +122,7 @@ async def test_one_item_is_run_again_on_demand_whatever_its_state(tmp_path: Path
             )
             table.drive.world = table.drive.exercise.world
             await listing(table, listed(one, state="verified-fixed"), listed(other))
-            assert await table.drive() == f"1 items run again, 1 {verdict}"
+            assert await table.drive() == f"1 item run again, 1 {verdict}"
             after = await figure(table, one.fingerprint)
             assert (after.run == RUN, after.clean_run == RUN) == (verdict == "shown", verdict == "clean")
             assert await table.world.journal.findings(RUN) == []
@@ -141,7 +141,7 @@ async def test_what_a_probe_expected_is_judged_by_that_probe_or_not_at_all(tmp_p
         async with again(tmp_path / words, answer) as table:
             cast(dict[str, LoadedPersona], table.world.personas)["qa-other"] = persona(probe)
             await listing(table, listed(row, severity="medium"))
-            assert await table.drive() == f"1 items run again, {words}"
+            assert await table.drive() == f"1 item run again, {words}"
 
 
 async def test_figures_of_speed_cannot_be_clean_without_a_past(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ async def test_figures_of_speed_cannot_be_clean_without_a_past(tmp_path: Path) -
         (
             {"repro": 'qa_report(text="spam")'},
             {},
-            "its repro calls 'qa_report', which is no tool of a question",
+            "its repro calls 'qa_report', which no question may call",
         ),
         ({"repro": 'qa_fetch(link="x")'}, {}, "its repro does not fit qa_fetch: "),
         ({"repro": ""}, {}, "it has no repro that can be run, and its evidence is not here"),
@@ -179,7 +179,7 @@ async def test_what_cannot_be_asked_is_not_reached_and_says_why(
     row = found(look("a"), status=500)
     async with again(tmp_path / "b", **options) as table:
         await listing(table, listed(row, **change))
-        assert await table.drive() == "1 items run again, 1 unreached"
+        assert await table.drive() == "1 item run again, 1 unreached"
         after = await figure(table, row.fingerprint)
         assert (after.why[: len(why)], after.clean_at) == (why, "")
         assert table.jail.calls == []
@@ -202,7 +202,7 @@ async def test_a_disposable_name_is_minted_anew(tmp_path: Path) -> None:
     old = row.repro.replace("{name}", "qa-zzzzzzzz-3")
     async with again(tmp_path / "b", Site(a={"status": 500})) as table:
         await listing(table, listed(row, repro=old))
-        assert await table.drive() == "1 items run again, 1 shown"
+        assert await table.drive() == "1 item run again, 1 shown"
         assert table.jail.calls == [("qa_fetch", {"url": f"http://qa-{RUN}-1.face/a"})]
 
 
@@ -225,7 +225,7 @@ async def test_what_was_fixed_and_shows_again_is_proven_for_its_own_persona(
     async with again(tmp_path / "b", Site(a={"status": 500})) as table:
         await listing(table, listed(row, state="verified-fixed"))
         await count(table.world, row.fingerprint, lambda one: one.clean(OLD, "r"))
-        assert await table.drive() == "1 items run again, 1 shown"
+        assert await table.drive() == "1 item run again, 1 shown"
         (raised,) = await table.world.journal.findings(RUN)
         assert (raised.fingerprint, raised.state) == (row.fingerprint, "confirmed")
         assert (raised.persona, raised.confirmed, raised.tries) == ("qa-other", 3, 3)
@@ -265,7 +265,7 @@ async def test_an_open_small_item_that_is_gone_overturns_the_list(tmp_path: Path
     row = found(look("a"), status=500)
     async with again(tmp_path / "b") as table:
         await listing(table, listed(row, severity="low"))
-        assert await table.drive() == "1 items run again, 1 clean, 1 of them as a sample"
+        assert await table.drive() == "1 item run again, 1 clean, 1 of them as a sample"
         figures = audit_of(await table.world.journal.facts(key_of("paper")))
         assert (figures.sampled, figures.overturned) == (1, 1)
 
@@ -326,9 +326,9 @@ async def test_the_evidence_of_a_run_holds_a_repro_that_the_log_has_no_room_for(
     (tmp_path / "b" / "state" / "runs" / RUN).rename(tmp_path / "b" / "state" / "runs" / "older")
     async with again(tmp_path / "b") as table:
         await listing(table, listed(row, repro=""))
-        assert await table.drive() == "1 items run again, 1 clean"
+        assert await table.drive() == "1 item run again, 1 clean"
 
 
 def test_the_driver_needs_no_model(tmp_path: Path) -> None:
-    assert hand_of(None, retester()) is RETEST
-    assert hand_of(lambda _: pytest.fail("no model is asked"), retester(tokens=9)) is RETEST
+    assert choose_driver(None, retester()) is RETEST
+    assert choose_driver(lambda _: pytest.fail("no model is asked"), retester(tokens=9)) is RETEST

@@ -15,8 +15,10 @@ import pytest
 from fleet.broker.broker import Broker, EgressRecord
 from fleet.config import ROOT
 from fleet.jail.bwrap import BwrapJail
+from fleet.jail.docker.engine_choice import EngineChoice
+from fleet.jail.docker.jail import DockerJail
 from fleet.jail.locate import BROWSER, browser_rules
-from fleet.jail.model import Image, Outcome
+from fleet.jail.model import Image, Jail, Outcome
 from sandbox.browser import installed
 from sandbox.spec import PROTOCOL, Context
 from tests.sandbox.doubles import Got, Server, http_answer, policy_for
@@ -32,7 +34,7 @@ class Stand:
     """`pages` by path: markup, or a whole answer; a `{q}` in markup is the query's value, unescaped."""
 
     server: Server
-    jail: BwrapJail
+    jail: Jail
     pages: dict[str, str | bytes] = field(default_factory=dict)
     records: list[EgressRecord] = field(default_factory=list)
 
@@ -70,8 +72,16 @@ class Stand:
 
 
 @asynccontextmanager
-async def standing(spool: Path, pages: Mapping[str, str | bytes]) -> AsyncIterator[Stand]:
-    jail = BwrapJail(Image(mounts=browser_rules(ROOT)), pool=0, spool=spool)
+async def standing(
+    spool: Path, pages: Mapping[str, str | bytes], engine: EngineChoice | None = None
+) -> AsyncIterator[Stand]:
+    """Looks by bubblewrap's jails, or by those of an engine."""
+    image = Image(mounts=browser_rules(ROOT))
+    jail: Jail = (
+        DockerJail(image, pool=0, spool=spool, engine=engine)
+        if engine
+        else BwrapJail(image, pool=0, spool=spool)
+    )
     try:
         async with Server() as server:
             stand = Stand(server, jail, dict(pages))

@@ -290,12 +290,19 @@ def listener() -> socket.socket:
 
 @contextlib.asynccontextmanager
 async def bench(
-    answer: Callable[[Got], bytes] | None = None, *, raw: Raw | None = None, signer: Signer | None = None
+    answer: Callable[[Got], bytes] | None = None,
+    *,
+    raw: Raw | None = None,
+    signer: Signer | None = None,
+    acts: str = "",
 ) -> AsyncIterator[Bench]:
+    """`acts`: a path of the site that may be acted on, at the rung `exercise`."""
     node, chain, signer = Node(), Chain(), signer or Signer()
     chain.on(node)
     async with Server(answer, raw) as site, Server(node.answer) as node_server:
-        broker = Broker(policy_for(site.url, rpc=node_server.url), signer)
+        acted = (EgressTarget(parse_target(site.url).origin, acts),) if acts else ()
+        rung = {"rung": lambda: "exercise"} if acts else {}
+        broker = Broker(policy_for(site.url, rpc=node_server.url, act_paths=acted, **rung), signer)
         with listener() as sock:
             host, port = sock.getsockname()
             async with broker.egress(sock):

@@ -182,3 +182,20 @@ def test_an_issued_secret_is_reported_by_its_issuer_wherever_it_stands(text: str
 def test_an_example_is_not_reported(text: str) -> None:
     for page in (f"before: {text}. After", json.dumps({"x": text})):
         assert set(mask(page)[1]) <= {"api-key"}  # of which no oracle speaks
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("-----BEGIN PRIVATE KEY-----\nyour key here, in base64\n-----END PRIVATE KEY-----", ()),
+        ("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhki\n-----END PRIVATE KEY-----", ("private-key",)),
+        (f"meter = '0x{'1c7e4a90' * 7}5b3d80f2'; // private key of the meter", ("private-key",)),
+        (f"topic = '0x{'1c7e4a90' * 7}5b3d80f2'; // hash of the meter", ()),
+        ("private key: 0x2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6", ()),
+        ("private key: 0x2b871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6", ("private-key",)),
+    ],
+)
+def test_words_in_place_of_a_key_and_keys_that_everybody_has_are_no_leak(
+    text: str, kinds: tuple[str, ...]
+) -> None:
+    assert mask(f"As {text} says.")[1] == kinds

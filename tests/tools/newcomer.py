@@ -51,7 +51,7 @@ def judged(table: Table, folder: Path) -> dict[str, Any]:
         "titles": sorted({event.title for event in table.said("finding.raised")}),
         "target": session.contacts.of(TOOL, {"url": "http://site/banana"}),
         "offer": next(
-            (one.group, one.parameters) for one in offers([TOOL], session.strikes) if one.name == TOOL
+            (one.group, one.parameters) for one in offers([TOOL], session.breaker) if one.name == TOOL
         ),
         "coverage": coverage(folder, RUN, "done"),
         "missing": Capabilities(bare).missing(needs_of(PROBES[0])),

@@ -98,7 +98,9 @@ def trace_leak(plan: Blueprint, chance: Random) -> Switch:
         rung="exercise" if place.startswith("call-") else "observe",
         tool="qa_call" if place.startswith("call-") else "qa_fetch",
         tell=f"a refusal at {place} shows an error of the inside ({kind})",
-        rule=EffectRule(shows, r"trace|panic|error of|operating|database|sql|leak|exception|path"),
+        rule=EffectRule(
+            shows, r"trace|panic|error of|\ban? [A-Z.]\w+ error|operating|database|sql|leak|exception|path"
+        ),
         ground=frozenset({f"answer:{place}"}),
         data={"text": LEAKS[kind]},
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from html import escape
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from bench.findings.site.house import GeneratedSite
 from fleet.devnet.platform.names import is_name
@@ -23,6 +24,7 @@ OUTSIDE = {
 STYLE = "body { font-family: serif; max-width: 60ch; }\n"
 SVG = "http://www.w3.org/2000/svg"
 PICTURE = f'<svg xmlns="{SVG}" viewBox="0 0 8 8"><title>a mark</title><path d="M1 1h6v6z"/></svg>'
+URL_SAFE = ":/%#?=@[]!$&'()*+,;"
 FLAGS = ("HttpOnly", "Secure", "SameSite=Lax")
 
 
@@ -160,7 +162,9 @@ async def jump(request: Request) -> Response:
         "prefix": target.startswith(house.url.rpartition(":")[0]),
         "backslash": target.startswith("/\\"),
     }
-    return RedirectResponse(target if local or let.get(kind, False) else "/", 302)
+    to = target if local or let.get(kind, False) else "/"
+    kept = URL_SAFE + "\\" * (kind == "backslash")  # a browser reads one as a slash, but not its escape
+    return Response(status_code=302, headers={"location": quote(to, safe=kept)})
 
 
 async def shelf(request: Request) -> Response:

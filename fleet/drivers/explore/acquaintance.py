@@ -71,7 +71,8 @@ class Acquaintance:
         if not answered(one) or one.args.get("stream"):
             return
         message, kind = said(one), gist(one)
-        if message in self.commands and (kept := phrases.reserved(heard(one))):
+        told = message in (*self.commands, *HELP, *self.hints)
+        if told and (kept := phrases.reserved(heard(one))):
             self.reserved, self.reserving = list(kept), message
         if kind not in self.fresh and len(self.fresh) < 200:
             self.fresh.append(kind)
@@ -82,9 +83,15 @@ class Acquaintance:
         elif self.odd and kind != self.odd:
             self._recognised(message, kind)
 
+    def read(self, document: str) -> None:
+        """Take in what a document of the platform says of its agents, until this one says it itself."""
+        found = [one.spelled for one in phrases.documented(document)]
+        if not self.guide and len(found) > len(self.commands):
+            self.commands = found[:MOST]
+
     def _help(self, message: str, reply: str) -> None:
         found = [one.spelled for one in phrases.commands(reply) if plain(one.spelled) != plain(message)]
-        if len(found) > len(self.commands):
+        if len(found) > (len(self.commands) if self.guide else 0):
             self.guide, self.commands = message, found[:MOST]
 
     def _recognised(self, message: str, kind: str) -> None:

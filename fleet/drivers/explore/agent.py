@@ -9,43 +9,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from random import Random
 from typing import Any
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore import suspicions
-from fleet.drivers.explore.acquaintance import Acquaintance, Pair
+from fleet.drivers.explore import suspicions, talks
+from fleet.drivers.explore.acquaintance import Acquaintance
+from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, Ground, Results
-from fleet.drivers.explore.utterances import (
-    CALM_TOOLS,
-    COUNT,
-    COUNTED,
-    DIGITS,
-    EDGES,
-    FIELDS,
-    HEADERS,
-    HELP,
-    IDENTITY,
-    LENGTHS,
-    MULTIBYTE,
-    NO_TOOL,
-    NONSENSE,
-    SENTENCE,
-    STREAMED,
-    URGED,
-    VARIANTS,
-    refusals,
-    tool_message,
-)
+from fleet.drivers.explore.talks import Talk
 from fleet.oracles.dialogue import honest
 from fleet.oracles.model import Exchange
-from fleet.oracles.phrases import Command
 from fleet.personas.model import Step
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS as SPECS
 
 TOOLS = tuple(name for name, spec in SPECS.items() if "reply" in spec.judged_as)
 """The tool that talks to agents."""
+READER = "qa_fetch"
+"""The tool that reads documents, where the persona has it."""
 BUSY = 3
 """Calls in a row that are refused for their number or for want of credit, after which a run asks no more."""
 LATER = (402, 429)
@@ -73,6 +56,7 @@ class AgentExplorer:
         known = state.get("agents")
         agents = known if isinstance(known, Mapping) else {}
         self._known = {name: Acquaintance.of(name, agents.get(name)) for name in names}
+        self._documents = documents(ground) if names else []
         self._texts = chance.sample(TEXTS, len(TEXTS))
         done = state.get("asked")
         asked = [key for key in done if isinstance(key, str)] if isinstance(done, list) else []
@@ -88,6 +72,9 @@ class AgentExplorer:
 
     def ask(self, most: int) -> Sequence[Question]:
         chosen: list[Question] = []
+        if self._documents:
+            asked, self._documents = self._documents[:most], self._documents[most:]
+            return asked
         if self._busy >= BUSY:
             return chosen
         left, last = most, 0
@@ -109,6 +96,10 @@ class AgentExplorer:
         return chosen
 
     def tell(self, question: Question, results: Results) -> None:
+        if question.steps[0].tool == READER:
+            for one, result in product(self._known.values(), results):
+                one.read(str(result.get("text", "")))
+            return
         keys = self._posed.get(_spelled(question.steps), [])
         seen = [
             Exchange(step.tool, step.args, result)
@@ -119,13 +110,13 @@ class AgentExplorer:
         if len(seen) < len(question.steps) or later:
             return  # the next run asks it again
         self._asked |= dict.fromkeys(keys)
-        for one in seen:
-            agent = self._known.get(str(one.args.get("target")))
+        for call in seen:
+            agent = self._known.get(str(call.args.get("target")))
             if agent is None:
                 continue
-            agent.learn(one)
-            self._suspect(agent, one)
-            self._heard[_spelled(calls(one.args))] = one
+            agent.learn(call)
+            self._suspect(agent, call)
+            self._heard[_spelled(calls(call.args))] = call
         if len(seen) > 1:
             agent = self._known.get(str(seen[0].args.get("target")))
             self._add(suspicions.of_talk(agent, seen) if agent else ())
@@ -165,16 +156,25 @@ class AgentExplorer:
                 if full not in self._asked and full not in self._tried:
                     yield rank * 10 + min(at, 9), full, steps
 
-    def _about(self, agent: Acquaintance, *, first: bool) -> Iterator[_Talk]:
-        yield from _first_words(agent)
-        yield from _strangers(agent)
-        yield from _senders(agent, first=first)
+    def _about(self, agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
+        yield from talks.first_words(agent)
+        yield from talks.strangers(agent)
+        yield from talks.senders(agent, first=first)
         yield from self._memory(agent)
-        yield from _wire(agent, first=first)
+        yield from talks.wire(agent, first=first)
 
-    def _memory(self, agent: Acquaintance) -> Iterator[_Talk]:
+    def _memory(self, agent: Acquaintance) -> Iterator[Talk]:
         for pair in agent.pairs()[:4]:
-            yield from _kept(pair, self._texts)
+            yield from talks.kept(pair, self._texts)
+
+
+def documents(ground: Ground) -> list[Question]:
+    """The platform's documents, where commands of its agents may be written down."""
+    urls = OwnUrls(ground.platform)
+    pages = [one for one in urls.named() if not one.startswith("{face:")]
+    guides = [place + path for place in urls.places for path in ("/llms.txt", "/skill.md")]
+    found = dict.fromkeys([*pages, *guides] if READER in ground.tools else [])
+    return [Question((Step(tool=READER, args={"url": url}),)) for url in found]
 
 
 def _restored(state: object, agents: Sequence[str]) -> Iterator[tuple[str, tuple[Step, ...]]]:
@@ -186,112 +186,8 @@ def _restored(state: object, agents: Sequence[str]) -> Iterator[tuple[str, tuple
             yield str(key), calls(*talk)
 
 
-_Talk = tuple[int, str, list[dict[str, object]]]
-
-
 def _spelled(steps: Sequence[Step]) -> str:
     return json.dumps([step.args for step in steps], sort_keys=True)
-
-
-def _say(message: str, **more: object) -> dict[str, object]:
-    return {"message": message, **more}
-
-
-def _first_words(agent: Acquaintance) -> Iterator[_Talk]:
-    for at, words in enumerate(HELP):
-        if at < 2 or not agent.commands:
-            yield (1 if at < 2 else 2), f"help/{at}", [_say(words)]
-    yield 1, "nonsense", [_say(NONSENSE)]
-    for words in agent.hints if not agent.commands else ():
-        yield 1, f"help/{words}", [_say(words)]
-    for at, one in enumerate(agent.commands):
-        message = Command(one).filled()
-        yield (2 if at < 8 else 5), f"command/{one}", [_say(message)]
-        yield (5 if at < 2 else 7), f"command-stream/{one}", [_say(message, stream=True)]
-        yield 8, f"command-bare/{one}", [_say(message.split()[0])]
-    for task in agent.counting()[:3] or (Command(COUNT),):
-        for size in COUNTED:
-            rank = 3 if size < 10 else 4
-            yield (rank if agent.counting() else 6), f"count/{task.spelled}/{size}", [_say(task.sized(size))]
-
-
-def _strangers(agent: Acquaintance) -> Iterator[_Talk]:
-    if len(agent.spellings) < 2:
-        for at, spelling in enumerate(agent.possible_spellings() if agent.odd else ()):
-            rank = 6 if agent.spellings else 2 if at < 3 else 3
-            yield rank, f"spelling/{spelling}", [_say(tool_message(spelling, NO_TOOL))]
-    spellings = agent.spellings[:2] or list(agent.possible_spellings()[:1])
-    for at, tool in enumerate((*agent.tool_words()[:40], *CALM_TOOLS)):
-        sure = bool(agent.spellings) and at < max(6, len(agent.tools))
-        for turn, spelling in enumerate(spellings):
-            rank = 3 if sure and not turn else 6 if at < 12 else 8
-            yield rank, f"tool/{tool}/{spelling}", [_say(tool_message(spelling, tool))]
-        ways = {"urged": (tool, URGED), "shouted": (tool.upper(),)} if agent.forbidden(tool) else {}
-        for how, words in ways.items():
-            yield (4 if sure else 8), f"tool/{tool}/{how}", [_say(tool_message(spellings[0], *words))]
-        yield (4 if at < 3 else 8), f"tool/{tool}/sentence", [_say(tool_message(SENTENCE, tool))]
-        if at < 2:
-            claim = _say(tool_message(spellings[0], tool), claim_from="owner")
-            yield 5, f"tool/{tool}/as-owner", [claim]
-
-
-def _senders(agent: Acquaintance, *, first: bool) -> Iterator[_Talk]:
-    asks = next((one for one in agent.commands if "address" in one or "who am i" in one.lower()), IDENTITY)
-    message = Command(asks).filled()
-    yield 2, "sender/none", [_say(message)]
-    false = {"claim_from": "other"}
-    yield 2, "sender/from", [_say(message, **false)]
-    yield (2 if first else 5), "sender/headers", [_say(message, **false, claim_headers=list(HEADERS))]
-    yield (2 if first else 5), "sender/fields", [_say(message, **false, claim_fields=list(FIELDS))]
-    for name in FIELDS if first else ():
-        yield 8, f"sender/field/{name}", [_say(message, **false, claim_fields=[name])]
-    for name in HEADERS if first else ():
-        yield 8, f"sender/header/{name}", [_say(message, **false, claim_headers=[name])]
-    for at, variant in enumerate(VARIANTS):
-        yield (3 if first else 7), f"token/{variant}", [_say(message, token=variant, fund=False)]
-        if first and at < 3:
-            yield 7, f"token-stream/{variant}", [_say(message, token=variant, fund=False, stream=True)]
-
-
-def _kept(pair: Pair, texts: Sequence[str]) -> Iterator[_Talk]:
-    """Short looks at one memory: does it keep, at which lengths, and whose is it."""
-    name, show = pair.keep.spelled, _say(pair.show)
-    yield 3, f"kept/{name}", [_say(pair.kept(texts[0])), show]
-    yield 3, f"kept/{name}/multibyte", [_say(pair.kept(MULTIBYTE)), show]
-    yield 3, f"kept/{name}/digits", [_say(pair.kept(DIGITS)), show]
-    other = {"caller": "other"}
-    yield 4, f"other-reads/{name}", [_say(pair.kept(texts[1])), show | other]
-    mine, theirs = _say(pair.kept(texts[2])), _say(pair.kept(texts[3]), **other)
-    yield 4, f"other-changes/{name}", [mine, theirs, show]
-    claims = _say(pair.kept(texts[3]), **other, claim_from="caller")
-    yield 6, f"other-claims/{name}", [mine, claims, show]
-    for at, length in enumerate(LENGTHS):
-        long = _say(pair.kept("long-"), fill=length - 5, unit="granite-")
-        yield (4 if at < 2 else 5 if at < 5 else 7), f"kept/{name}/{length}", [long, show]
-    yield 5, f"kept/{name}/streamed", [_say(pair.kept(MULTIBYTE)), show | {"stream": True}]
-    yield 7, f"kept/{name}/quoted", [_say(pair.kept('it\'s "a" <b> & \\ 100%')), show]
-    yield 7, f"kept/{name}/one", [_say(pair.kept("q")), show]
-
-
-def _wire(agent: Acquaintance, *, first: bool) -> Iterator[_Talk]:
-    for at, (kind, args) in enumerate(refusals(agent.name)):
-        if first or at == 0:
-            yield (2 if at < 5 else 4), f"refusal/{kind}", [dict(args)]
-    for at, (message, fill, unit) in enumerate(STREAMED):
-        long = {"fill": fill, "unit": unit} if fill else {}
-        rank = 2 if at == 0 else 4 if at < 3 else 6
-        yield rank, f"stream/{at}", [_say(message, **long, stream=True)]
-        yield rank + (at > 0), f"whole/{at}", [_say(message, **long)]
-    words = [_say(one) for one in ("hello there", NONSENSE, "what is the time")]
-    yield 4, "twice", [_say("hello there", twice=True)]
-    if first:
-        yield 5, "price/twice", [*words, words[0] | {"twice": True}]
-        yield 5, "price/stream", [*words, words[0] | {"stream": True}]
-        yield 7, "refusal/empty-twice", [_say("", twice=True)]
-    for at, (message, fill, unit) in enumerate(EDGES):
-        long = {"fill": fill, "unit": unit} if fill else {}
-        yield (5 if at < 4 else 7), f"edge/{at}", [_say(message, **long)]
-        yield 8, f"edge-stream/{at}", [_say(message, **long, stream=True)]
 
 
 def make(ground: Ground, chance: Random, state: Mapping[str, Any]) -> Explorer:

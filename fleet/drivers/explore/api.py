@@ -16,10 +16,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fleet.drivers.desk import Question
+from fleet.drivers.explore import accounts
 from fleet.drivers.explore.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.api_description import ApiDescription, read_description
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Ground, Results
+from fleet.oracles.account_tokens import attempts
 from fleet.oracles.described import base
 from fleet.personas.model import Step
 from sandbox import strict_json
@@ -38,9 +40,15 @@ TOGETHER = 8
 """Calls of one question, and questions of one turn: each fetches the description again."""
 OPERATIONS = 16
 """Operations of one run."""
+FURTHER = 40
+"""Pages of one run that others lead to."""
 MOST = 8
 """Descriptions that are remembered."""
 _LINK = re.compile(r"(?i)(?:openapi|swagger|api-docs?)[\w./-]*$")
+_ABOUT = re.compile(
+    r"(?i)(?:^|/)(?:api|docs?|guide|handbook|help|manual|limits|auth|security|reference)(?:[/.-]|$)"
+)
+"""Pages that may lead to a description, or say how many attempts to log in there are."""
 _LOG = logging.getLogger("fleet.explore")
 
 
@@ -56,6 +64,10 @@ class ApiExplorer:
 
     def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
         self._urls, self._acts, self._chance = OwnUrls(ground.platform), ground.acts, chance
+        self._accounts = ground.acts and accounts.TOOL in ground.tools
+        self._rows: list[accounts.AccountRows] = []
+        self._waiting: list[accounts.AccountRows] = []
+        self._stating: list[str] = []
         known = state if state.get("version") == VERSION else {}
         rounds = known.get("rounds")
         self.rounds = (
@@ -69,7 +81,7 @@ class ApiExplorer:
         self._lookups: list[str] | None = None
         self._seen: set[str] = set()
         self._next: list[Question] = []
-        self._left = OPERATIONS
+        self._left, self._further = OPERATIONS, FURTHER
         self._done: set[str] = set()
 
     def ask(self, most: int) -> Sequence[Question]:
@@ -80,6 +92,7 @@ class ApiExplorer:
         if looked := [self._lookup(url) for url in self._lookups[:most]]:
             del self._lookups[:most]
             return looked
+        self._next += self._of_accounts()
         while not self._next and self._left > 0 and (chosen := self._operation()):
             self._left -= 1
             self._next += self._questions(*chosen)
@@ -90,17 +103,24 @@ class ApiExplorer:
         return asked
 
     def tell(self, question: Question, results: Results) -> None:
+        if isinstance(question, accounts.OwnRecord) and results:
+            answers = _list(results[-1].get("answers"))
+            facts = answers[0].get("facts", {}) if answers else {}
+            self._next[:0] = [one for rows in self._rows for one in rows.raised(question, facts)]
         if not isinstance(question, DescriptionLookup) or not results or results[0].get("status") != 200:
             return
-        read = read_description(str(results[0].get("text", "")))
+        text = str(results[0].get("text", ""))
+        self._stating += [question.url] * bool(attempts(text))
+        read = read_description(text)
         if isinstance(read, ApiDescription):
-            self._learn(question.url, read, str(results[0].get("text", "")))
+            self._learn(question.url, read, text)
             return
         if question.url.endswith(DESCRIPTIONS):
             _LOG.info("%.200s: %.200s", question.url, read)
         said = [*_list(results[0].get("links")), *_list(results[0].get("paths"))]
         for link in said:
-            if _LINK.search(urlsplit(str(link)).path) and (
+            path = urlsplit(str(link)).path
+            if (_LINK.search(path) or _ABOUT.search(path)) and (
                 url := self._urls.spelled(str(link), question.url)
             ):
                 self._wanted(url)
@@ -109,11 +129,14 @@ class ApiExplorer:
         return {"version": VERSION, "rounds": self.rounds, "places": list(self.found)[:MOST]}
 
     def _starts(self) -> Iterator[str]:
+        yield from self._urls.named()
         for place in self._urls.places:
             yield from (place + path for path in (*DESCRIPTIONS, *PAGES))
 
     def _wanted(self, url: str) -> None:
-        if url not in self._seen and len(self._seen) < 40 and self._lookups is not None:
+        if url not in self._seen and self._further > 0 and self._lookups is not None:
+            self._further -= 1
+            self._seen.add(url)
             self._lookups.append(url)
 
     def _lookup(self, url: str) -> DescriptionLookup:
@@ -126,6 +149,24 @@ class ApiExplorer:
             return
         below = self._urls.spelled(base(strict_json.loads(text)) or "/", url).rstrip("/")
         self.found[url] = (read, below)
+        if self._accounts and below:
+            actual, document = self._urls.actual(below).rstrip("/"), strict_json.loads(text)
+            rows = accounts.AccountRows.of(
+                document,
+                _document(url),
+                lambda path: self._urls.spelled(actual + path, faces=False),
+                self._urls.may_act,
+                lambda spelled: urlsplit(self._urls.actual(spelled)).path,
+            )
+            self._rows += [rows] if rows else []
+            self._waiting += [rows] if rows else []
+
+    def _of_accounts(self) -> Iterator[Question]:
+        """What the accounts of each description are asked, once in a run."""
+        for rows in self._waiting:
+            yield from rows.questions()
+            yield from (one for url in self._stating[:1] for one in rows.attempts(_document(url)))
+        self._waiting = []
 
     def _operation(self) -> tuple[str, str] | None:
         """The URL of a description, and the operation in it that was asked least."""
@@ -143,8 +184,8 @@ class ApiExplorer:
         self._done.add(key)
         self.rounds[key] = turn + 1
         chance = Random(f"{self._chance.getrandbits(64)} {turn}")
-        steps = [step for one in requests(read.document, operation, chance.getrandbits(32))
-                 if (step := self._step(one, below))]  # fmt: skip
+        asked = requests(read.document, operation, chance.getrandbits(32))
+        steps = [step for one in asked if (step := self._step(one, below))]
         acts = operation.partition(" ")[0] not in SAFE
         size = 1 if acts else TOGETHER - 1
         for at in range(0, len(steps), size):

@@ -23,9 +23,11 @@ from sandbox.spec import OVERRIDES, SAFE
 VALID, INVALID = 6, 12
 """Cases of one operation and round that fit its description, and that do not."""
 SECONDS = 5.0
-"""After which no further case of an operation is made."""
+"""Of computing, after which no further case of an operation is made; a busy machine makes as many."""
 LONG = 4_000
 LONG_IN_URL = 200
+EDGES = (0, -1, 2**31, 2**63)
+"""Whole numbers at which programs fail."""
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
@@ -55,8 +57,8 @@ def requests(document: Mapping[str, Any], operation: str, seed: int) -> list[Api
     made: dict[str, ApiRequest] = {}
     try:
         with tempfile.TemporaryDirectory(prefix="qa-cases-") as folder:
-            for case in _cases(document, operation, seed, folder):
-                for one in _request(case):
+            for number, case in enumerate(_cases(document, operation, seed, folder)):
+                for one in _request(case, edges=number == 0):
                     made.setdefault(f"{one.path} {sorted(one.args.items())}", one)
     except Exception as error:  # a stranger's data in a library: anything may happen
         _LOG.info("no more cases of %.200s: %s", operation, type(error).__name__)
@@ -83,7 +85,7 @@ def _drawn(strategy: Any, count: int, seed: int) -> list[Any]:
     import hypothesis
 
     found: list[Any] = []
-    end = time.monotonic() + SECONDS
+    end = time.thread_time() + SECONDS
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -96,7 +98,7 @@ def _drawn(strategy: Any, count: int, seed: int) -> list[Any]:
     )
     @hypothesis.given(case=strategy)
     def keep(case: Any) -> None:
-        if time.monotonic() > end:
+        if time.thread_time() > end:
             raise TimeoutError
         found.append(case)
 
@@ -107,8 +109,9 @@ def _drawn(strategy: Any, count: int, seed: int) -> list[Any]:
     return found
 
 
-def _request(case: Any) -> Iterator[ApiRequest]:
-    """The case as a request, and with each of its texts long; nothing for what cannot be sent as it is."""
+def _request(case: Any, *, edges: bool = False) -> Iterator[ApiRequest]:
+    """The case as a request, and with each of its texts long; with `edges` also with each number at the edges
+    of numbers. Nothing for what cannot be sent as it is."""
     method, query = str(case.method).upper(), dict(case.query or {})
     path = str(case.path)
     for name, value in dict(case.path_parameters or {}).items():
@@ -122,15 +125,15 @@ def _request(case: Any) -> Iterator[ApiRequest]:
     args |= {"headers": sent} if sent else {}
     given = case.body if case.media_type and method not in SAFE else None
     kind = str(case.media_type or "")
-    for body in (given, *_longer(given)):
+    for body in (given, *_longer(given), *(_edges(given) if edges else ())):
         text = _body(body, kind)
         if text is not None and len(text) <= MAX_SENT // 4:
             yield ApiRequest(
                 method, path + _query(query), args | ({"body": text, "body_type": kind} if text else {})
             )
     if given is None:
-        for longer in _longer(query, LONG_IN_URL):
-            yield ApiRequest(method, path + _query(longer), args)
+        for other in (*_longer(query, LONG_IN_URL), *(_edges(query) if edges else ())):
+            yield ApiRequest(method, path + _query(other), args)
 
 
 def _longer(value: Any, size: int = LONG) -> Iterator[dict[str, Any]]:
@@ -138,6 +141,13 @@ def _longer(value: Any, size: int = LONG) -> Iterator[dict[str, Any]]:
     for name, inner in value.items() if isinstance(value, dict) else ():
         if isinstance(inner, str):
             yield value | {name: "a" * size}
+
+
+def _edges(value: Any) -> Iterator[dict[str, Any]]:
+    """A table with one of its whole numbers at an edge, for each of them."""
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if isinstance(inner, int) and not isinstance(inner, bool):
+            yield from (value | {name: edge} for edge in EDGES if edge != inner)
 
 
 def _body(body: Any, kind: str) -> str | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 LEVELS = 4
 """Rounds of arguments: another's things; the caller's own wishes; another's things for the caller; edges."""
-MAX_UINT = str((1 << 256) - 1)
 ZERO = "0x" + "0" * 40
 STRANGER = "stranger"
 CUT = "diamondCut"

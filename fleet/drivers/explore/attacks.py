@@ -53,8 +53,10 @@ def _lookalikes(own: Sequence[str]) -> Iterator[str]:
     for scheme, host in split:
         yield f"{scheme}://{host}.{FOREIGN}"
     for scheme, host in split:
+        if host != "localhost":
+            yield f"{scheme}://evil{host}"
         if any(letter.isalpha() for letter in host) and "." in host:
-            yield from (f"{scheme}://evil{host}", f"{scheme}://{host.replace('.', 'x', 1)}")
+            yield f"{scheme}://{host.replace('.', 'x', 1)}"
         yield f"{scheme}://evil.{host.replace('.', '-')}.{FOREIGN}"
     for scheme, host in split:
         if scheme == "https":

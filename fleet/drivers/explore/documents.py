@@ -57,6 +57,13 @@ class Examples:
             if value not in kept and len(kept) < MAX_VALUES:
                 kept.append(value)
 
+    def edges(self, name: str, least: int, most: int) -> None:
+        """Learn the range of a parameter, as a refusal states it: its edges are the next values to try."""
+        kept = self.by_parameter.get(name, [])
+        fresh = [one for one in map(str, (most, least)) if one not in kept]
+        if name in self.by_parameter or len(self.by_parameter) < MAX_PARAMETERS:
+            self.by_parameter[name] = [*kept[:1], *fresh, *kept[1:]][:MAX_VALUES]
+
     def learn(self, url: str, text: str = "") -> None:
         """Learn the parameters of a URL that the platform wrote, and the addresses of a text."""
         for name, value in parse_qsl(url.partition("?")[2])[:20]:

@@ -81,7 +81,7 @@ class Programs:
         if most < 1 or self._left <= 0 or not self._parts or self._quiet >= DRY * len(self._parts):
             return ()
         self._left -= 1
-        self._parts.append(part := self._parts.pop(0))
+        part = self._campaign.due(self._parts)
         args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds)
         return (FuzzRound((Step(tool=FUZZ, args=args),)),)
 

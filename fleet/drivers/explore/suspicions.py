@@ -14,6 +14,7 @@ from fleet.oracles.model import Exchange
 from fleet.oracles.phrases import Command
 
 _SIZE = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
+UNPAID = 402
 
 Talk = Sequence[Mapping[str, object]]
 Found = Sequence[tuple[str, Talk]]
@@ -21,8 +22,10 @@ Found = Sequence[tuple[str, Talk]]
 
 
 def of_one(agent: Acquaintance, one: Exchange) -> Found:
-    """What one answer gives rise to."""
-    return [(f"{agent.name}?{key}", talk) for key, talk in _of_one(agent, one)] if served(one) else []
+    """What one answer gives rise to: a broken token that is only asked for credit was believed, too."""
+    if not (served(one) or (number(one, "status") == UNPAID and one.args.get("token", "good") != "good")):
+        return []
+    return [(f"{agent.name}?{key}", talk) for key, talk in _of_one(agent, one)]
 
 
 def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
@@ -45,10 +48,15 @@ def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
     sizes = [*_SIZE.finditer(said(one))]
     size = int(sizes[0][0]) if len(sizes) == 1 else 0
     if number(one, "turns") >= CAP and size in COUNTED and not args.get("fill"):  # not what this asked itself
-        few, large = (_SIZE.sub(str(other), said(one)) for other in (size // 3, max(9, 2 * size)))
-        less = GREETING if size <= 3 else few
-        talk = ({"target": agent.name, "message": less}, {"target": agent.name, "message": large}, plainly)
-        yield f"turns/{said(one)}", talk
+        large = _SIZE.sub(str(max(9, 2 * size)), said(one))
+        for few in (size // 3, size // 2):  # the larger one is slow where the task begins to loop below it
+            less = GREETING if size <= 3 else _SIZE.sub(str(few), said(one))
+            talk = (
+                {"target": agent.name, "message": less},
+                {"target": agent.name, "message": large},
+                plainly,
+            )
+            yield f"turns/{said(one)}/{few}", talk
     yield from _unknown(agent, one)
 
 

@@ -78,6 +78,9 @@ HEADERS = (
     "x-forwarded-user",
     "x-wallet-address",
     "x-user-id",
+    "x-on-behalf-of",
+    "x-identity",
+    "x-account",
 )
 VARIANTS = ("none", "garbage", "foreign", "stale", "truncated", "wrong-route", "future", "zero")
 

@@ -22,6 +22,7 @@ from fleet.drivers.explore.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.inputs import DONE, TOOL, Guess, guess
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.explore.site_map import MISSING, DocumentedRoute, Places, SiteMap
+from fleet.oracles.refusals import REFUSED, ranges
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
 
@@ -223,6 +224,9 @@ class WebExplorer:
         pages = self.map.frontier.pages
         for step, result in zip(question.steps, results, strict=False):
             url = str(step.args.get("url", ""))
+            if result.get("status") in REFUSED:
+                for name, least, most in ranges(str(result.get("text", ""))):
+                    self.map.known.edges(name, least, most)
             if set(step.args) == {"url"} and (url in pages or isinstance(question, RouteCheck)):
                 self.map.read(url, result)
             else:

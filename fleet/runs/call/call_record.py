@@ -73,7 +73,7 @@ class CallRecord:
         self._gate, self._stream = context.gate, context.stream
         self.calls = 0
         self.turn = 0
-        self.strikes = CircuitBreaker(world.clock, world.patience_s)
+        self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform))
 
     @property
@@ -89,7 +89,7 @@ class CallRecord:
         """Number one call, judge it and charge it."""
         self.calls += 1
         number = self.calls
-        if how.trusts_outages and not self.strikes.permits(tool, args):
+        if how.trusts_outages and not self.breaker.permits(tool, args):
             return JudgedCall(number, tool, args, how, _withdrawn(tool, args))
         return JudgedCall(number, tool, args, how, await self._decide(tool, TOOLS.get(tool), args))
 
@@ -143,7 +143,7 @@ class CallRecord:
         """Count what an answer says of its target; one too many failures withdraw it."""
         if not asked.how.looks_s:
             self.contacts.count(asked.tool, asked.args, result)
-            if target := self.strikes.count(asked.tool, asked.args, result):
+            if target := self.breaker.count(asked.tool, asked.args, result):
                 reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
                 self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
         if asked.spec.needs_key:

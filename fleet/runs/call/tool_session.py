@@ -89,7 +89,7 @@ class RunSession(CallRecord):
         spec = TOOLS.get(tool)
         # a call that may have sent a transaction is checked when the run settles, never retried
         acts = spec is not None and (bool(spec.acts_on) or _changes_a_page(tool, args))
-        if tries >= MAX_RETRIES or acts or not self.strikes.waits(tool, args):
+        if tries >= MAX_RETRIES or acts or not self.breaker.waits(tool, args):
             return False
         await anyio.sleep(AGAIN.pause(tries))
         return True

@@ -17,6 +17,8 @@ STAND_INS = 80
 """Further throwaway keys of one label and run at most, each with a daily credit of its own."""
 FRESH = 8
 """Calls that a new identity is taken to pay while no charge is known."""
+SPREAD_S = 45
+"""Seconds, far below any freshness of a token, by which one may be dated back to differ from the others."""
 QUESTION = 4
 """Calls of one question, as most have them."""
 
@@ -37,6 +39,7 @@ class Wallet:
         self._addresses: dict[str, str] | None = None
         self._stand_ins: dict[str, int] = {}
         self._worn: set[str] = set()
+        self._stamps: dict[str, dict[int, int]] = {}
         self._full = FRESH
         self.affords = FRESH
         """Calls that the credit of the caller still pays, as far as is known."""
@@ -138,10 +141,20 @@ class Wallet:
             "reverted": receipt.reason or receipt.failure,
         }
 
+    def _stamp(self, key: str, now: int) -> int:
+        """The latest second that no token of this key has, else the one given longest ago: a platform may
+        take two calls that are equal to the last byte for one, sent twice."""
+        given = self._stamps.setdefault(key, {})
+        stamp = min(range(now, now - SPREAD_S, -1), key=lambda at: given.get(at, 0))
+        given[stamp] = max(given.values(), default=0) + 1
+        self._stamps[key] = {at: turn for at, turn in given.items() if at > now - SPREAD_S}
+        return stamp
+
     async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         """A call token of a throwaway key, dated `age` seconds back; valid only on this platform."""
         self.acts += 1
         key = self._actual(key)
-        now = int(self._world.clock.now().timestamp()) - age
-        token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), now, route)
+        now = int(self._world.clock.now().timestamp())
+        stamp = now - age if age else self._stamp(key, now)
+        token = auth_token(self._world.platform.web.auth_scope, self.keys.get(key), stamp, route)
         return {"token": token, "address": self.keys.addresses()[key]}

@@ -89,7 +89,7 @@ class Calls:
 
     def offers(self) -> tuple[Offer, ...]:
         """Tools on offer now."""
-        return offers(self._tools, self._session.strikes)
+        return offers(self._tools, self._session.breaker)
 
     def check(self, tool: str, args: Mapping[str, Any] | str) -> CheckedCall | Rejection:
         """Parse a call into the arguments of its tool."""

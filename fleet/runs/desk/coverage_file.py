@@ -1,4 +1,4 @@
-"""The coverage of a run, from the state file in its folder."""
+"""The coverage of a run, from the state file in its folder; apart from `coverage`, which a status imports."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Setting:
     recorder: DecisionRecorder
     policy: PolicySection
     texts: Mapping[str, str]
-    hand: DriverChoice
+    driver: DriverChoice
     turn_s: float
     """Deadline of one turn, in seconds."""
     started: float
@@ -70,9 +70,9 @@ class RunDesk:
         self._setting, self._exercise = setting, exercise
         self._folder: Path = exercise.world.folder(exercise.run)
         self._digests = words.digests(setting.texts)
-        self._purse = ModelBudget(setting.ledger)
+        self._model_budget = ModelBudget(setting.ledger)
         self._lock = anyio.Lock()
-        self.progress = RunProgress(exercise, setting.policy, setting.recorder, setting.hand)
+        self.progress = RunProgress(exercise, setting.policy, setting.recorder, setting.driver)
         self._calls = Calls(exercise)
         self.explored = 0
         """Questions asked by explorers."""
@@ -116,7 +116,7 @@ class RunDesk:
         self._check_files()
         self.progress.may_go_on()
         clock, session, emit = self._exercise.world.clock, self._exercise.session, self._exercise.stream.emit
-        record = TurnRecord(self.state.turns + 1, self.progress.hand.price)
+        record = TurnRecord(self.state.turns + 1, self.progress.driver.price)
         turn = OpenTurn(record, partial(self._answer, record), self._pose, emit, self._lock)
         emit(TurnStarted(index=record.index))
         session.turn = record.index
@@ -158,10 +158,10 @@ class RunDesk:
         return Allowance(calls if day is None else min(calls, day.left), acts)
 
     async def reserve(self, *, tokens: int) -> None:
-        await self._purse.reserve(tokens, self.progress.hand.price)
+        await self._model_budget.reserve(tokens, self.progress.driver.price)
 
     async def settle(self, usage: TurnUsage | None) -> None:
-        await self._purse.settle(usage, self.progress.hand.price)
+        await self._model_budget.settle(usage, self.progress.driver.price)
 
     def _check_files(self) -> None:
         self.progress.check()

@@ -38,9 +38,9 @@ OWN: Mapping[str, type[RunProbe | ReportFinding | Finish]] = {
 }
 
 
-def offers(grant: Collection[str], strikes: CircuitBreaker) -> tuple[Offer, ...]:
+def offers(grant: Collection[str], breaker: CircuitBreaker) -> tuple[Offer, ...]:
     """All tools on offer now, without those of withdrawn groups."""
-    tools = [tool for tool in TOOLS if tool in grant and strikes.offers(tool)]
+    tools = [tool for tool in TOOLS if tool in grant and breaker.offers(tool)]
     return tuple(_offer(name) for name in (*tools, *OWN))
 
 

@@ -1,6 +1,6 @@
 """The plan of a run: its probes, and the state of each. `PLAN.md` shows it, `state.json` keeps it.
 
-Whether a run continues depends on this and on the stop conditions (policy.py), not on the driver.
+Whether a run continues depends on this and on the stop conditions (stop_conditions.py), not on the driver.
 """
 
 from __future__ import annotations

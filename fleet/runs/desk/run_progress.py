@@ -32,9 +32,9 @@ class RunProgress:
     """One run's plan, counts and end. `over` is set once; later ends are ignored."""
 
     def __init__(
-        self, exercise: Exercise, policy: PolicySection, recorder: DecisionRecorder, hand: DriverChoice
+        self, exercise: Exercise, policy: PolicySection, recorder: DecisionRecorder, driver: DriverChoice
     ) -> None:
-        self._exercise, self._policy, self._recorder, self.hand = exercise, policy, recorder, hand
+        self._exercise, self._policy, self._recorder, self.driver = exercise, policy, recorder, driver
         self._world, self._run = exercise.world, exercise.run
         self._folder: Path = self._world.folder(self._run)
         self._file = StateFile(self._folder, self._run)
@@ -51,7 +51,7 @@ class RunProgress:
             return False
         self.state = self._file.load()
         self._file.adopt(self.state)
-        self._exercise.session.strikes.withdraw(self.state.withdrawn)
+        self._exercise.session.breaker.withdraw(self.state.withdrawn)
         return True
 
     def begin(self) -> None:
@@ -145,9 +145,9 @@ class RunProgress:
         }
         self.keep(state.model_copy(update=counts))
 
-    def change(self, hand: DriverChoice) -> None:
+    def change(self, driver: DriverChoice) -> None:
         """Switch to another driver, and reset the failures of the previous one."""
-        self.hand = hand
+        self.driver = driver
         self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
 
     def decide(self, decision: Decision) -> None:
@@ -165,7 +165,7 @@ class RunProgress:
 
     def keep(self, state: RunState) -> None:
         """Write a state to disk, then adopt it; RunOver when the write fails."""
-        self.state = state.model_copy(update={"withdrawn": self._exercise.session.strikes.withdrawn})
+        self.state = state.model_copy(update={"withdrawn": self._exercise.session.breaker.withdrawn})
         try:
             self._file.save(self.state)
         except OSError as error:
@@ -199,8 +199,8 @@ class RunProgress:
             last_failure=state.last_failure,
             stale=state.stale,
             size=size,
-            explores=self.hand.explores,
-            patience=self.hand.patience,
+            explores=self.driver.explores,
+            patience=self.driver.patience,
         )
 
     def _left(self, facts: RunFacts) -> tuple[PlanItem, ...]:

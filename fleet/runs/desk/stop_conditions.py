@@ -18,6 +18,7 @@ from fleet.gate.model import Rung
 from fleet.personas.model import PolicySection
 from fleet.runs.desk.plan import Plan, complete
 from fleet.runs.driver_choice import MAX_STALE
+from fleet.text import counted
 
 MAX_FAILURES = 3
 MAX_TIMEOUTS = 5
@@ -151,14 +152,16 @@ def _awaiting_human(facts: RunFacts, policy: PolicySection) -> Stop | None:
     waiting = facts.plan.open()
     if not waiting or facts.plan.looked() or any(item.rung.height <= facts.rung.height for item in waiting):
         return None
-    detail = f"{len(waiting)} probes need a higher rung than {facts.rung}: a person must raise the dial"
+    many = len(waiting) != 1
+    probes = f"{counted(len(waiting), 'probe')} {'need' if many else 'needs'}"
+    detail = f"{probes} a higher rung than {facts.rung}: a person must raise the dial"
     return Stop("awaiting_human", "awaiting_human", detail)
 
 
 def _no_progress(facts: RunFacts, policy: PolicySection) -> Stop | None:
     if facts.stale < facts.patience:
         return None
-    return Stop("no_progress", "no_progress", f"{facts.stale} turns with the same open probes")
+    return Stop("no_progress", "no_progress", f"{counted(facts.stale, 'turn')} with the same open probes")
 
 
 CONDITIONS: tuple[Callable[[RunFacts, PolicySection], Stop | None], ...] = (

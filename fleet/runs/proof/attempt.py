@@ -13,9 +13,9 @@ from fleet.drivers.expect import ExpectationError, Values, holds, ready
 from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
 from fleet.findings.sighting import mentioned
-from fleet.machine import pressure
 from fleet.personas.model import Probe
 from fleet.personas.needs import needs_of
+from sandbox import machine
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -23,6 +23,8 @@ State = Literal["healthy", "finding", "inconclusive", "undecided", "not_applicab
 UNJUDGED: frozenset[State] = frozenset({"inconclusive", "undecided", "not_applicable"})
 """States without a verdict on the platform."""
 
+_last: dict[str, machine.Ticks] = {}
+"""The clock ticks of the machine at the last call of `pressure`."""
 _HISTORY = re.compile(r"\bhistory\.([a-z][a-z0-9_]*)")
 _NOT_OFFERED = re.compile(r"function not found|function does not exist|unknown (?:function|selector)", re.I)
 """A diamond's error for a selector that none of its facets has (platform-facts 1.3)."""
@@ -143,3 +145,13 @@ def _first_look(probe: Probe, figures: Mapping[str, float]) -> str:
     """Metrics that this probe both notes and compares with, but has no figure for yet; "" for none."""
     wanted = {name for text in (probe.expect, probe.control) for name in _HISTORY.findall(text)}
     return ", ".join(sorted(name for name in wanted & probe.note.keys() if name not in figures))
+
+
+def pressure(proc: str = machine.PROC) -> str:
+    """How busy this machine is: `load 7.9 on 2 cores, cpu pressure 43 %, steal 2 %`; "" when not known.
+
+    Load covers the last minute, pressure the last ten seconds, steal the time since the previous call (for
+    the first call: since boot).
+    """
+    earlier, _last[proc] = _last.get(proc, (0, 0)), machine.ticks(proc)
+    return machine.pressure(earlier, proc)

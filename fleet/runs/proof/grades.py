@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fleet.runs.proof.verify import needs_review
 from fleet.store.rows import FindingRow
 
 Grade = Literal["confirmed", "flaky", "refuted", "not reached", "unproven"]
@@ -18,6 +18,12 @@ class Graded:
     grade: Grade
     rate: str
     why: str
+
+
+def needs_review(row: FindingRow) -> bool:
+    """Whether a person must review this finding before posting: only its driver calls it a defect."""
+    claim = row.data.get("claim")
+    return isinstance(claim, Mapping) and claim.get("review") is not False
 
 
 def graded(row: FindingRow) -> Graded:

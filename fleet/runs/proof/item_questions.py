@@ -181,7 +181,7 @@ def _made(item: ItemRow, calls: Sequence[ReproCall]) -> Probe | str:
     for call in calls:
         spec = TOOLS.get(call.tool)
         if spec is None or spec.effect is Effect.REPORT:
-            return f"its repro calls {line(call.tool, 48)!r}, which is no tool of a question"
+            return f"its repro calls {line(call.tool, 48)!r}, which no question may call"
         if bad := bad_args(spec, call.args):
             return f"its repro does not fit {call.tool}: {line(bad, 120)}"
     if item.surface not in get_args(Surface):

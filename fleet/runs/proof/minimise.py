@@ -1,18 +1,19 @@
 """Cuts a question that shows a defect to the fewest calls and arguments that still show it.
 
 Delta debugging (Zeller, Hildebrandt: Simplifying and isolating failure-inducing input, 2002) over steps, then
-over arguments and their texts, each candidate executed like any look. Bounded: what is not minimal within the
-bound is kept as it is.
+over arguments and their texts, a few candidates at a time, so that they can share a jail: the proof that
+follows is what counts. Bounded: what is not minimal within the bound is kept as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fleet.personas.model import Probe, Step
 from fleet.runs.call.guest_protocol import bad_args
+from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 MOST = 16
@@ -22,8 +23,11 @@ FEW = 4
 SHORT = 24
 """Characters: a text of an argument up to here is not cut further."""
 
-StillShows = Callable[[Probe], Awaitable[bool]]
-"""Executes a smaller question once: whether it shows the same."""
+TOGETHER = 4
+"""Candidates executed at a time, the first that shows it is taken; those that act go one at a time."""
+
+StillShows = Callable[[Sequence[Probe]], Awaitable[Sequence[bool]]]
+"""Executes smaller questions once: whether each shows the same."""
 
 
 @dataclass(slots=True)
@@ -36,22 +40,25 @@ class Minimised:
 
 async def minimise(probe: Probe, shows: StillShows, *, most: int = MOST) -> Minimised:
     """A smaller question that shows the same, one cut at a time until none holds or the bound is reached."""
-    found, refused = Minimised(probe), set[tuple[Step, ...] | str]()
-    while True:
-        for steps in cuts(found.probe.steps):
-            key = repr(steps)
-            if key in refused:
-                continue
-            if found.tries >= most:
-                return found
-            found.tries += 1
-            smaller = found.probe.model_copy(update={"steps": steps})
-            if await shows(smaller):
-                found.probe = smaller
-                break
-            refused.add(key)
-        else:
-            return found
+    found, refused = Minimised(probe), set[str]()
+    while taken := await _smaller_one(found, refused, shows, most):
+        found.probe = taken
+    return found
+
+
+async def _smaller_one(found: Minimised, refused: set[str], shows: StillShows, most: int) -> Probe | None:
+    """The first smaller question that shows the same; None when none does within the bound."""
+    waiting = [steps for steps in cuts(found.probe.steps) if repr(steps) not in refused]
+    acts = any(TOOLS[one.tool].effect_of(one.args) is Effect.ACT for one in found.probe.steps)
+    while group := waiting[: min(1 if acts else TOGETHER, most - found.tries)]:
+        del waiting[: len(group)]
+        found.tries += len(group)
+        smaller = [found.probe.model_copy(update={"steps": steps}) for steps in group]
+        for one, shown in zip(smaller, await shows(smaller), strict=True):
+            if shown:
+                return one
+            refused.add(repr(one.steps))
+    return None
 
 
 def cuts(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:

@@ -11,6 +11,8 @@ from anyio import to_thread
 
 from fleet.clock import iso
 from fleet.drivers.expect import ExpectationError, Values, number
+from fleet.drivers.session import Answer
+from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
 from fleet.findings.repro import ReproCall, write_repro
@@ -20,6 +22,7 @@ from fleet.oracles.statistics import ranks
 from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
+from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
@@ -158,9 +161,29 @@ class Exercise:
                 await self.world.journal.set_finding(self.run, row.fingerprint, repro=repro, data=data)
                 proof.row, proof.probe = replace(row, repro=repro, data=data), found.probe
 
-    async def _shows(self, row: FindingRow, probe: Probe) -> bool:
-        """Whether one execution of a question shows this finding in the words of its title."""
-        shown = showing(row, probe, await attempt(self.session, probe, proof=True), self.facts)
+    async def _shows(self, row: FindingRow, probes: Sequence[Probe]) -> list[bool]:
+        """Whether one execution of each question shows this finding in the words of its title."""
+        bound = [
+            self.session.bindings(fresh_name=wants_name([one.args for one in probe.steps]))
+            for probe in probes
+        ]
+        asked = [
+            [(step.tool, names.resolve(dict(step.args))) for step in probe.steps]
+            for probe, names in zip(probes, bound, strict=True)
+        ]
+        posed = await QuestionRound(self.session, asked)()
+        return [
+            self._said(row, probe, names, answers)
+            for probe, names, answers in zip(probes, bound, posed, strict=True)
+        ]
+
+    def _said(self, row: FindingRow, probe: Probe, names: Bindings, answers: Sequence[Answer]) -> bool:
+        if len(answers) < len(probe.steps) or any(one.denied or one.lost for one in answers):
+            return False
+        asked = tuple({"tool": one.tool, "args": names.pointed(dict(one.args))} for one in probe.steps)
+        results = tuple(one.result for one in answers)
+        seen = Attempt(state="healthy", asked=asked, results=results)
+        shown = showing(row, probe, seen, self.facts)
         return shown is not None and self.world.redactor.text(shown.sighting.title) == row.title
 
     def _learn(self, row: FindingRow) -> None:

@@ -23,6 +23,7 @@ from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.rerun import SPARE, Rerun, RetestVerdict, cost, rerun
 from fleet.runs.proof.retest_order import DISMISSED, FIXED, VERIFIED, own_order, whole_order
 from fleet.store.rows import ItemRow
+from fleet.text import counted
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class RetestTally:
         words += [f"{self.left} left for another run"] * bool(self.left)
         words += [f"{self.sampled} of them as a sample"] * bool(self.sampled)
         words += [f"none reached: {self.why}"] * self.blind
-        return f"{len(self.verdicts)} items run again" + "".join(f", {word}" for word in words)
+        return f"{counted(len(self.verdicts), 'item')} run again" + "".join(f", {word}" for word in words)
 
 
 async def retest(exercise: Exercise) -> Mapping[str, RetestVerdict]:

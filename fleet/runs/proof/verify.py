@@ -23,6 +23,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import ORDER as SEVERITIES
 from fleet.runs.proof.candidates import shows
+from fleet.runs.proof.grades import needs_review
 from fleet.store.rows import FindingRow
 
 TRIES = 3
@@ -80,12 +81,6 @@ class Proof:
 def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
     """The probe's steps with their placeholders: the same in every run."""
     return tuple(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
-
-
-def needs_review(row: FindingRow) -> bool:
-    """Whether a person must review this finding before posting: only its driver calls it a defect."""
-    claim = row.data.get("claim")
-    return isinstance(claim, Mapping) and claim.get("review") is not False
 
 
 def judge(seen: Sequence[Shown]) -> ProofVerdict:

@@ -7,16 +7,18 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fleet.config import ROOT
 from sandbox.errors import JailBroken
 from sandbox.process import Ending
 from sandbox.program import Program, WarmStart
 from sandbox.runners import native as native_way
-from sandbox.runners.choice import runner
+from sandbox.runners.choice import another_start, runner
 from sandbox.runners.python import PythonRunner
 from sandbox.runners.served import ServedRunner
 from tests.sandbox.runners.programs import PYTHON, native, node
@@ -187,3 +189,67 @@ def test_no_descriptors_are_lost(tmp_path: Path) -> None:
         found.run(b"parent", 5)
         found.close()
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+HASHED = "import sys\n\ndef main():\n    print(hash('a') if sys.stdin.read() == 'two' else 'same')\n\n"
+
+
+def test_another_start_has_another_seed_of_hashes_and_what_is_not_forked_has_none(tmp_path: Path) -> None:
+    script = tmp_path / "hashed.py"
+    script.write_text(HASHED + "if __name__ == '__main__':\n    main()\n")
+    program = Program(
+        command=("{python}", str(script)), warm="python", warm_entry="hashed:main", sample="one"
+    )
+    first = runner(program, "compiler")
+    second = another_start(program, first)
+    try:
+        assert second is not None
+        assert first.run(b"two", 5).stdout == first.run(b"two", 5).stdout != second.run(b"two", 5).stdout
+        assert second.run(b"one", 5).stdout == b"same\n"
+    finally:
+        first.close()
+        if second:
+            second.close()
+    spawned = runner(replace(program, warm="spawn"), "compiler")
+    assert another_start(program, spawned) is None
+    spawned.close()
+
+
+def test_a_start_that_differs_for_the_sample_too_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "hashed.py").write_text(HASHED + "if __name__ == '__main__':\n    main()\n")
+    program = Program(
+        command=("{python}", str(tmp_path / "hashed.py")),
+        warm="python",
+        warm_entry="hashed:main",
+        sample="two",
+    )
+    first = runner(program, "compiler")
+    assert first.name == "python"
+    assert another_start(program, first) is None
+    first.close()
+
+
+def test_what_follows_an_input_that_took_all_memory_took_little(tmp_path: Path) -> None:
+    """A server that was lost has a new worker, and that input is its first."""
+    (tmp_path / "hogs.py").write_text(
+        "import sys\n\ndef main():\n    word = sys.stdin.read()\n    try:\n"
+        "        held = bytearray((200 << 20) * (word == 'much'))\n    except MemoryError:\n        pass\n"
+        "    sys.exit('error: ' + word)\n\nif __name__ == '__main__':\n    main()\n"
+    )
+    # as in a jail, in a small process: what a child held at most is measured against its parent's size
+    (tmp_path / "asks.py").write_text(
+        "import sys\nfrom sandbox.program import Program\nfrom sandbox.runners.choice import runner\n"
+        "command = ('{python}', sys.argv[1])\n"
+        "program = Program(command=command, warm='python', warm_entry='hogs:main', sample='a')\n"
+        "found = runner(program, 'compiler')\nassert type(found).__name__ == 'PythonRunner'\n"
+        "for source in (b'a', b'b', b'c'):\n    found.run(source, 5)\nfound.restart()\n"
+        "print(*(found.run(source, 5).peak >> 20 for source in (b'much', b'd', b'e', b'f')))\nfound.close()\n"
+    )
+    asked = [sys.executable, str(tmp_path / "asks.py"), str(tmp_path / "hogs.py")]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    said = subprocess.run(
+        asked, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT, env=environment
+    )
+    peaks = [int(one) for one in said.stdout.split()]
+    assert peaks[0] >= 200
+    assert max(peaks[1:]) < 150
