@@ -117,7 +117,8 @@ class Visit:
     def look(self, tools: DevTools, deadline: Deadline, *, html: bool) -> None:
         """Read the settled page; each part that it does not let us read is unjudged.
 
-        The last part runs scripts of the page again, by keys and clicks, so it is last.
+        The last part runs scripts of the page again, by keys and clicks, so it is last. What a page with a
+        canary breaks is not judged, and costs most of a visit's time.
         """
         parts: dict[str, Callable[[], object]] = {
             "facts": lambda: self._facts(tools),
@@ -125,6 +126,9 @@ class Visit:
             "violations": lambda: self._axe(tools, min(AXE_S, deadline.left() * 0.5)) if html else None,
             "keyboard": lambda: self._keys(tools, deadline),
         }
+        if self.canary:
+            del parts["violations"]
+            self.unjudged.append("violations")
         stuck = False
         for name, work in parts.items():
             try:

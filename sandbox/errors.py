@@ -32,6 +32,9 @@ CLASSES = (
 )
 """Every word that `error_class` of a result can hold."""
 
+HINTS = ("", "funding", "auth", "rate")
+"""Every word of `hint`."""
+
 OUR_FAILURES = frozenset(
     {
         "refused",

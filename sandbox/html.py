@@ -21,6 +21,18 @@ CPU_S = 1.0
 
 _UNLABELLED_TYPES = ("hidden", "submit", "reset", "button", "image")
 _NAMED = {"button": "button-name", "a": "link-name"}
+RULES = (
+    "button-name",
+    "frame-title",
+    "html-lang",
+    "image-alt",
+    "input-image-alt",
+    "label",
+    "link-name",
+    "meta-viewport",
+    "title",
+)
+"""Every rule of accessibility that is judged here."""
 _URL_ATTRS = ("href", "src", "action", "formaction", "data")
 
 

@@ -26,7 +26,6 @@ programs uses."""
 STDOUT = 4 << 20
 STDERR = 64 << 10
 EXIT_DIAGNOSTIC = 1
-EXIT_PANIC = 101
 
 _LOOK_S = 0.02
 """Seconds between two looks at the processor time of a child that is near its limit."""
@@ -45,6 +44,10 @@ class Ending(StrEnum):
     HANG = "hang"  # still there at a limit; its process group was killed
     MEMORY = "memory"  # ended badly with its memory at the limit, or killed by the kernel
     UNKNOWN = "unknown"  # still there at a limit, and nothing shows that it was not for a busy machine
+
+
+OUTCOMES = ("", *(one.value for one in Ending))
+"""Words for how a compiler ended; "" where none was started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,12 @@ bounded number of characters.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class SecretPattern:
         """Whether the match may be reported."""
         value = found[found.lastindex or 0]
         if self.certain is None or self.certain.fullmatch(value) is None:
+            return False
+        if value.lower().removeprefix("0x") in _PUBLISHED:
             return False
         return looks_drawn(value) if self.drawn else not _PLACEHOLDER.fullmatch(value)
 
@@ -51,6 +55,8 @@ _PLACEHOLDER = re.compile(
     r"|(?:deadbeef){8}|(?:cafebabe){8}|0{56}[0-9a-f]{8})"
 )
 """Keys that stand for a key in documents and tests."""
+_PUBLISHED = frozenset(json.loads(Path(__file__).with_name("published_keys.json").read_text("utf-8")))
+"""Keys of the development mnemonic that Hardhat, Anvil and their documents print: everybody has them."""
 _EXAMPLE = re.compile(
     r"(?i)example|sample|placehold|your|x{4}|test|dummy|fake|change.?me|redacted|hidden|secret|passw|token|insert"
     r"|\.\.\.|foo|bar|mock|[<>{}$%]"
@@ -70,7 +76,8 @@ def looks_drawn(value: str) -> bool:
 
 _ANY = re.compile(r"[\s\S]+")
 _PEM_LABEL = "[A-Z ]{0,40}"
-_PEM = rf"-----BEGIN {_PEM_LABEL}PRIVATE KEY-----(?:[^-]|-(?!----)){{0,16384}}(?:-----END {_PEM_LABEL}-----)?"
+_PEM_HEAD = f"-----BEGIN {_PEM_LABEL}PRIVATE KEY-----"
+_PEM = rf"{_PEM_HEAD}(?:[^-]|-(?!----)){{0,16384}}(?:-----END {_PEM_LABEL}-----)?"
 _HEX64 = r"((?:0x)?[0-9a-f]{64})\b"
 _OWNER = (
     r"(?:private|secret|signing|signer|sponsor|fee[_ -]?payer|payer|deployer|wallet|master)[_ -]?(?:private)?"
@@ -149,7 +156,14 @@ ISSUED: tuple[SecretPattern, ...] = tuple(
 
 SECRETS: tuple[SecretPattern, ...] = (
     *ISSUED,
-    SecretPattern("private-key", re.compile(_PEM), re.compile(rf"[\s\S]+-----END {_PEM_LABEL}-----")),
+    SecretPattern(
+        "private-key",
+        re.compile(_PEM),
+        # words in place of the key, as in a document, are none
+        re.compile(
+            rf"{_PEM_HEAD}(?![^-]{{0,200}}\b[a-z]{{2,12}},? [a-z]{{2,12}}\b)[\s\S]+-----END {_PEM_LABEL}-----"
+        ),
+    ),
     # 64 hex digits are a key only where the words before them say so: a hash looks the same
     SecretPattern(
         "private-key",
@@ -162,6 +176,11 @@ SECRETS: tuple[SecretPattern, ...] = (
             r"(?i)\b(?:priv[_-]?key|privkey|fee[_ -]?payer|sponsor)"
             rf"[\"'`]?\s{{0,4}}[:=]\s{{0,4}}[\"'`]?{_HEX64}"
         ),
+        _ANY,
+    ),
+    SecretPattern(
+        "private-key",
+        re.compile(rf"(?i){_HEX64}[\"'`]?[;,)]?[ \t]{{0,4}}(?://|#|/\*|<!--)[^\n]{{0,40}}?private[ _-]key"),
         _ANY,
     ),
     SecretPattern("call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}")),

@@ -73,6 +73,16 @@ class Context:
     lacks: tuple[str, ...] = ()  # functions of contract.py that this diamond is known not to offer
 
 
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Every value of a text of a result, in the field's annotation: `Annotated[str, OneOf(("", "x"))]`.
+
+    An expectation about any other value is refused before a run.
+    """
+
+    words: tuple[str, ...]
+
+
 class Points(StrEnum):
     """What a tool's argument may point at; the gate refuses a call that points elsewhere."""
 

@@ -38,7 +38,7 @@ _PYTHON_SAYS = re.compile(
 
 
 def not_started(argv: Sequence[str], code: int, stderr: bytes) -> str:
-    """Why this program never began, for a person; "" when it did. `code` is as in `Ended`."""
+    """Why this program never began, for a person; "" when it did. `code` is as in `ProcessEnd`."""
     if code == 0:
         return ""
     said = _sign(argv, code, stderr)

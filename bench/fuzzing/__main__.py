@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -37,6 +38,10 @@ RESULTS = ROOT / "bench" / "results" / "fuzzing.json"
 ORDINARY = (SAMPLE.encode(), *(case.source for case in CASES))
 
 
+def processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
 def arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.fuzzing",
@@ -46,6 +51,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=numbers, default=[1, 2, 3], help="such as 1-3 or 4,7 (default 1-3)")
     parser.add_argument("--defects", type=int, default=12, help="in each compiler")
     parser.add_argument("--minutes", type=float, default=5.0, help="of each search, as qa-fuzz has")
+    parser.add_argument(
+        "--jobs", type=int, default=processors(), help="jails at once (default: a jail for each processor)"
+    )
     parser.add_argument("--clean", type=int, default=0, help="copies without a defect")
     parser.add_argument("--clean-only", action="store_true", help="no copy with defects")
     parser.add_argument("--burn", type=int, default=0, help="processes that keep a core busy meanwhile")
@@ -58,7 +66,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 def searched(seed: int, folder: Path, options: argparse.Namespace) -> RecallScore:
     """One compiler with defects, and what was found in it."""
     made = generated(seed, options.defects, folder / "tc", ORDINARY)
-    outcome = campaign(folder / "search", made.copy, made.all_on, seed, options.minutes)
+    outcome = campaign(folder / "search", made.copy, made.all_on, seed, options.minutes, jobs=options.jobs)
     with ReferenceStand(made.copy) as stand:
         score = scored(seed, made.faults, outcome, stand)
     found, false = len(score.found), len(score.false)
@@ -69,7 +77,7 @@ def searched(seed: int, folder: Path, options: argparse.Namespace) -> RecallScor
 def silent(seed: int, folder: Path, options: argparse.Namespace) -> CampaignOutcome:
     """The same copy with every defect off."""
     made = generated(seed, options.defects, folder / "tc", ORDINARY)
-    outcome = campaign(folder / "search", made.copy, "", seed, options.minutes)
+    outcome = campaign(folder / "search", made.copy, "", seed, options.minutes, jobs=options.jobs)
     _say(f"clean {seed}: {len(outcome.defects)} found", outcome)
     return outcome
 

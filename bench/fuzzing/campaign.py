@@ -78,16 +78,24 @@ def target_file(folder: Path, compiler: Path, faults: str, corpus: Path | None) 
 
 
 def campaign(
-    folder: Path, compiler: Path, faults: str, seed: int, minutes: float, corpus: Path | None = None
+    folder: Path,
+    compiler: Path,
+    faults: str,
+    seed: int,
+    minutes: float,
+    corpus: Path | None = None,
+    jobs: int = 1,
 ) -> CampaignOutcome:
     """Search the copy for this long, with files in `folder` only; `corpus` are sources to start from."""
     folder.mkdir(parents=True, exist_ok=True)
-    return search(target_file(folder, compiler, faults, corpus), folder, seed, minutes)
+    return search(target_file(folder, compiler, faults, corpus), folder, seed, minutes, jobs=jobs)
 
 
-def search(target: Path, folder: Path, seed: int, minutes: float, pin: Sequence[str] = ()) -> CampaignOutcome:
-    """`fleet fuzz` on a target's file, behind the words of `pin`."""
-    argv = [*pin, sys.executable, "-m", "fleet.cli", "fuzz", str(target)]
+def search(
+    target: Path, folder: Path, seed: int, minutes: float, pin: Sequence[str] = (), jobs: int = 1
+) -> CampaignOutcome:
+    """`fleet fuzz` on a target's file in `jobs` jails, behind the words of `pin`."""
+    argv = [*pin, sys.executable, "-m", "fleet.cli", "fuzz", str(target), "--jobs", str(jobs)]
     argv += ["--minutes", str(minutes), "--seed", str(seed), "--state", str(folder / "state"), "--json"]
     outcome = CampaignOutcome()
     began = time.monotonic()

@@ -61,6 +61,10 @@ class ReferenceStand:
         """The defects whose place this accepted program, or its module, has."""
         return list(self._ask({"hits": source.hex()}))
 
+    def does(self, module: bytes) -> Any:
+        """What a module's functions give for a few arguments."""
+        return self._ask({"module": module.hex()})
+
     def _ask(self, request: dict[str, Any], process: int = 0) -> Any:
         if process not in self._processes:
             driver = (HERE / "driver.py.txt").read_text("utf-8")
@@ -129,5 +133,10 @@ KINDS = {
 
 
 def reachable(stand: ReferenceStand, fault: PlantedFault) -> bool:
-    """Whether the defect's witness fails as its class does, with it alone."""
-    return stand.shows(fault.witness, fault.part, [fault.id]) in KINDS[fault.klass]
+    """Whether the defect's witness fails as its class does, with it alone. Wrong code must be seen where it
+    runs: what stands behind a `return` is in the module, and nothing in the world can show it."""
+    way = stand.shows(fault.witness, fault.part, [fault.id])
+    if way not in KINDS[fault.klass] or way != "wrong-code":
+        return way in KINDS[fault.klass]
+    wrong, right = (stand.once(fault.witness, fault.part, on).output for on in ([fault.id], []))
+    return bool(stand.does(wrong) != stand.does(right))

@@ -6,7 +6,7 @@ becomes one only when single calls in fresh jails show it to the oracles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from random import Random
 from typing import Any
@@ -22,6 +22,10 @@ SENT_CHARS = 90_000
 """Of all inputs of a round: less than qa_fuzz takes, with MOST_ROUGH of a loader."""
 MOST_ROUGH = 1
 """Defects whose shrink was cut short that a round is sent, besides, to go on."""
+SLOW, SMALL = frozenset({"hang", "memory"}), 64
+"""Kinds of defects of which each step of a shrink takes long, and bytes from which on no round takes more."""
+MOST_DRY = 3
+"""Dry rounds in a row that count against a part's turn."""
 REPLAY = 0.25
 """The share of a round that its corpus may take: every input of it is executed first."""
 
@@ -71,6 +75,8 @@ class Campaign:
     def __init__(self) -> None:
         self.rounds = 0
         """Rounds begun, those without an answer included: the number of the next one."""
+        self.asked: dict[str, int] = dict.fromkeys(PARTS, 0)
+        """Rounds begun of each part since the campaign was read."""
         self.of_part: dict[str, PartStatistics] = {part: PartStatistics() for part in PARTS}
         self._inputs: dict[str, KeptInputs] = {part: KeptInputs() for part in PARTS}
         self._suspects: dict[tuple[str, str], Suspect] = {}
@@ -95,19 +101,25 @@ class Campaign:
         """What rounds of a part start from."""
         return self._inputs[part]
 
+    def due(self, parts: Sequence[str]) -> str:
+        """The part that the next round should be of: in turns, one that dried up every few only."""
+        return min(parts, key=lambda part: self.asked[part] * (1 + min(self.of_part[part].dry, MOST_DRY)))
+
     def begin_round(self, part: str, *, seed: int, seconds: float, grammar: str = "") -> dict[str, Any]:
         """Arguments of the next call of qa_fuzz; `seed` is the search's own."""
         number = seed + self.rounds
         self.rounds += 1
+        self.asked[part] += 1
         past = self.of_part[part]
         most = int(past.rate * seconds * REPLAY) if past.rounds else 0  # a first round runs the guest's seeds
         most = min(max(most, FEWEST_INPUTS), MOST_INPUTS) if past.rounds else 0
         corpus = self._inputs[part].best(most, SENT_CHARS, Random(number))
         mine = [one for one in self.suspects if one.part == part]
-        known = [one.signature for one in mine if one.minimal]
-        rough = [one.source for one in mine if not one.minimal and fits(one.source, part, INPUT_BYTES)]
+        rough = [one for one in mine if not (one.minimal or (one.kind in SLOW and one.size <= SMALL))]
+        known = [one.signature for one in mine if one not in rough]
+        sent = [one.source for one in rough if fits(one.source, part, INPUT_BYTES)][:MOST_ROUGH]
         args = {"part": part, "seed": number, "seconds": float(seconds), "seeds_done": past.seeds_done}
-        return args | {"corpus": [*rough[:MOST_ROUGH], *corpus], "known": known, "grammar": grammar}
+        return args | {"corpus": [*sent, *corpus], "known": known, "grammar": grammar}
 
     def merge(self, asked: Mapping[str, Any], result: Mapping[str, Any]) -> RoundClaim:
         """Take in the answer to a round; what was taken of it."""

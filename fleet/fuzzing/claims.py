@@ -8,24 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.text import line
+from sandbox.fuzz.port import KINDS
 from sandbox.tools.qa_fuzz import MOST_EXECUTIONS, MOST_SECONDS
 
-KINDS = frozenset(
-    {
-        "panic",
-        "crash",
-        "hang",
-        "memory",
-        "internal-error",
-        "invalid-output",
-        "missing-entry",
-        "non-determinism",
-        "round-trip",
-        "metamorphic",
-        "differential",
-    }
-)
-"""Classes of defects, in the words of sandbox/fuzz/port.py."""
 PARTS = ("compiler", "loader")
 SOURCE_BYTES = 64 << 10
 """A longer input is not taken: a repro must fit a request line and a record."""

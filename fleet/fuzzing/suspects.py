@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fleet.fuzzing.claims import KINDS, PARTS, SOURCE_BYTES, DefectClaim, fits
+from fleet.fuzzing.claims import PARTS, SOURCE_BYTES, DefectClaim, fits
 from fleet.personas.model import Step
+from sandbox.fuzz.port import KINDS
 
 LOOKS = 3
 """Looks at a suspect that does not show, before it is given up."""

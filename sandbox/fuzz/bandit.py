@@ -9,6 +9,8 @@ FLOOR = 0.2
 """The share of inputs that is spread over all strategies alike, so that none starves."""
 MEMORY = 2_000
 """Inputs after which what was found counts half."""
+COSTLY = 16_384
+"""Bytes of an input that cost as much as what every execution costs."""
 DEFECT = 8.0
 """What a new defect is worth, in new behaviours."""
 
@@ -33,10 +35,10 @@ class Bandit:
         total, floor = sum(yields), FLOOR / len(yields)
         return [floor + (1 - FLOOR) * one / total for one in yields]
 
-    def reward(self, name: str, found: float) -> None:
+    def reward(self, name: str, found: float, size: int = 0) -> None:
         """What one input of the strategy gave: new behaviours, and DEFECT for each new defect; below 0, how
-        many inputs without news it is as bad as."""
-        self._tried[name] += 1 + max(-found, 0.0)
+        many inputs without news it is as bad as. `size` in bytes: a large one takes the time of many."""
+        self._tried[name] += 1 + max(-found, 0.0) + size / COSTLY
         self._found[name] += min(max(found, 0.0), DEFECT)
         self._count += 1
         if self._count % MEMORY == 0:

@@ -12,12 +12,17 @@ from random import Random
 from sandbox.errors import Failure
 from sandbox.fuzz.bandit import DEFECT, Bandit
 from sandbox.fuzz.corpus import LARGEST, Corpus, CorpusInput, InputPool, behaviours
+from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import grown
+from sandbox.fuzz.novelty import TextNovelty
 from sandbox.fuzz.port import Enough, ExecutionVerdict, InputSource, Shrink
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import HANG_SHARE, SLOW, RoundOver, Trials
 from sandbox.process import Ending
 from sandbox.runners.port import Execution
+
+ROUND_ENDS = ("time", "executions", "dry", "full", "broken")
+"""Why a round ends."""
 
 AGAIN = 2
 """Executions that must show an anomaly once more before it is a defect."""
@@ -32,48 +37,27 @@ SHRINK_SHARE = 0.25
 """Of the time that is left, for shrinking one defect."""
 FINISH_SHARE = 0.8
 """The same after the round's end, over all that are left."""
-GRACE_S = 5.0
+GRACE_S = 7.0
 """After the round's end, for shrinking what was found last; as much again for what hangs."""
 MOST_DEFECTS = 16
 MOST_HANGS = 6
 """Places in which inputs may hang, that one round looks at."""
-KNOWN, HUNG = -3.0, -20.0
+KNOWN, HUNG = -2.0, -20.0
 """What an input gives that shows what is known, and one that ends at a limit."""
+TRUSTED = 0.1
+"""The share of inputs that are executed although they look like those that show what is known."""
+NOVEL = 0.25
+"""What an accepted input gives that does nothing new, of a text with something new in it."""
 SHAKY = 3
 """Anomalies of one signature that may fail to repeat before no other is executed again."""
 MOST_TRIED = 300_000
 """Inputs that are remembered, so that none is executed twice."""
 GROWTH_RATE = 1 / 20
 """The share of accepted inputs whose repeats are made longer."""
-FRESH_RATE = 10
-"""How many times more often an input with new behaviour is compared, and made longer."""
+FRESH_RATE, NOVEL_RATE = 10, 3
+"""How many times more often an input with new behaviour, or with a new text, is compared and made longer."""
 REFRESH = 128
 """Inputs made from one pool."""
-
-
-@dataclass(slots=True)
-class Found:
-    """One defect: the first input that showed it, the smallest one, and how it was seen."""
-
-    verdict: ExecutionVerdict
-    first: bytes
-    origin: str
-    relation: Relation | None = None
-    source: bytes = b""
-    variant: bytes = b""
-    cpu_s: float = 0.0
-    seen: int = 1
-    shrunk: bool = False
-    minimal: bool = False
-
-    @property
-    def hangs(self) -> bool:
-        return self.verdict.kind == Ending.HANG.value
-
-    @property
-    def slow(self) -> bool:
-        """One whose executions take long: it is shrunk last."""
-        return self.hangs or self.verdict.kind == Ending.MEMORY.value
 
 
 @dataclass(slots=True)
@@ -86,6 +70,7 @@ class Search:
     shrink: Shrink
     chance: Random
     known: frozenset[str] = frozenset()
+    novelty: TextNovelty | None = None
     corpus: Corpus = field(default_factory=Corpus)
     defects: dict[str, Found] = field(default_factory=dict)
     shrinking: int = 0
@@ -131,13 +116,19 @@ class Search:
             name = bandit.choose(self.chance)
             source = self.strategies[name](pool, self.chance)
             parents = pool.parents()
+            if source is not None and self._avoids(source):
+                continue
             found = self._look(source, name) if source is not None else None
-            bandit.reward(name, found or 0.0)
+            bandit.reward(name, found or 0.0, len(source or b""))
             _credit(parents, found or 0.0)
             idle = idle + 1 if found is None else 0
             if idle >= IDLE or self.trials.executions - self._news_at >= DRY:
                 return "dry"
         return "full"
+
+    def _avoids(self, source: bytes) -> bool:
+        """Whether an input is left out, since it would most likely show only what is known."""
+        return bool(self.novelty and self.novelty.suspect(source)) and self.chance.random() >= TRUSTED
 
     def _seed(self, source: bytes) -> None:
         """One that the round's end cuts short is not done: the next round begins with it."""
@@ -150,18 +141,19 @@ class Search:
             raise
 
     def _look(self, source: bytes, origin: str, *, given: bool = False) -> float | None:
-        """Execute one input; new behaviours that it gave, or KNOWN or HUNG; None when it was not executed."""
+        """Execute one input; new behaviours that it gave, or NOVEL, KNOWN or HUNG; None: not executed."""
         mark = hashlib.blake2b(source, digest_size=8).digest()
         if len(source) > LARGEST or mark in self._tried:
             return None
         if len(self._tried) < MOST_TRIED:
             self._tried.add(mark)
         verdict, done = self.trials.run(source)
-        before, fresh = len(self.defects) + len(self._hanging), 0
+        before, fresh, novel = len(self.defects) + len(self._hanging), 0, 0
         if verdict.sound:
             fresh = self.corpus.add(source, behaviours(verdict, done), given=given)
             if verdict.kind == "accepted":
-                more = FRESH_RATE if fresh else 1
+                novel = self.novelty.add(source) if self.novelty else 0
+                more = FRESH_RATE if fresh else NOVEL_RATE if novel else 1
                 self._relate(source, done, origin, more)
                 if self.chance.random() < GROWTH_RATE * more:
                     for longer, what, how in grown(self.trials, source):
@@ -173,7 +165,11 @@ class Search:
         if found:
             self._news_at = self.trials.executions
         elif not verdict.sound:
-            found = HUNG if done.ending is Ending.HANG else KNOWN
+            found = HUNG if done.ending in (Ending.HANG, Ending.MEMORY) else KNOWN
+            if self.novelty:
+                self.novelty.accuse(source)
+        elif novel:
+            found = NOVEL
         return found
 
     def _settle(self) -> None:
@@ -183,6 +179,8 @@ class Search:
 
     def _relate(self, source: bytes, done: Execution, origin: str, more: int) -> None:
         for relation in self.relations:
+            if relation.only in self.known or relation.only in self.defects:
+                continue
             if self.chance.random() < relation.rate * more:
                 for verdict, _ in relation.look(self.trials, source, done):
                     self._anomaly(source, verdict, done, origin, relation)
@@ -287,4 +285,4 @@ def _credit(parents: Sequence[CorpusInput], found: float) -> None:
     """A parent whose children give only what is known is drawn less."""
     for one in parents:
         one.used += 1 - int(min(found, 0.0))
-        one.gave += found > 0
+        one.gave += found > NOVEL

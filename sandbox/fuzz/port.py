@@ -5,21 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from sandbox.program import Program
 from sandbox.runners.port import Execution
+from sandbox.spec import OneOf
+
+KINDS = (
+    "panic",
+    "crash",
+    "hang",
+    "memory",
+    "internal-error",
+    "invalid-output",
+    "missing-entry",
+    "non-determinism",
+    "round-trip",
+    "metamorphic",
+    "differential",
+)
+"""Classes of defects."""
+JUDGED = ("", "accepted", "clean_error", "unknown", *KINDS)
+"""Kinds of a verdict; "" where nothing was executed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionVerdict:
     """What is to be said of one execution.
 
-    `kind` is `accepted`, `clean_error`, or a class of defect: `panic`, `crash`, `hang`, `memory`,
-    `internal-error`, `invalid-output`, `missing-entry`, `non-determinism`, `round-trip`, `metamorphic`,
-    `differential`. `said` is the message's template: numbers, addresses, paths and the input's own names
-    folded. `place` are the top frames of the program's own trace, or "". `features` are words for what the
-    output is made of.
+    `kind` is one of JUDGED. `said` is the message's template: numbers, addresses, paths and the input's own
+    names folded. `place` are the top frames of the program's own trace, or "". `features` are words for what
+    the output is made of.
     """
 
     kind: str
@@ -54,8 +70,8 @@ class Reproducer:
 
     signature: str
     """What names the defect: kind, message and place."""
-    kind: str
-    """Kind of failure, such as `panic`, `crash`, `hang`."""
+    kind: Annotated[str, OneOf(KINDS)]
+    """Kind of failure."""
     said: str
     """Its message, numbers folded."""
     place: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sandbox.behaviour import behaviour
@@ -15,44 +15,55 @@ from sandbox.runners.port import Execution, Runner
 
 RATE = 1 / 50
 """The share of accepted inputs for which a comparison is made."""
+AGAIN_RATE = 1 / 10
+"""The same for what takes one execution, and no other program."""
 
 Broken = tuple[ExecutionVerdict, bytes]
 """A verdict on a pair of executions, and the pair's second input; b"" when it is the first once more."""
-Look = Callable[[Trials, bytes, Execution], Sequence[Broken]]
-"""What is wrong when an accepted input, with its execution, is compared with others."""
+Look = Callable[[Trials, bytes, Execution], Iterable[Broken]]
+"""What is wrong when an accepted input, with its execution, is compared with others; as far as asked for."""
+
+
+VARIES = ExecutionVerdict("non-determinism", "two runs of one input differ")
+DIFFERS = ExecutionVerdict("differential", "two compilers")
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One comparison, made for `rate` of all accepted inputs."""
+    """One comparison, made for `rate` of all accepted inputs, until `only` is known: the one defect that it
+    can show, "" for several."""
 
     name: str
     rate: float
     look: Look
+    only: str = ""
 
-    def broken(self, trials: Trials, source: bytes) -> Sequence[Broken]:
+    def broken(self, trials: Trials, source: bytes) -> Iterable[Broken]:
         """What the comparison shows of an input, executed anew; nothing of one that is not accepted."""
         verdict, done = trials.run(source)
         return self.look(trials, source, done) if verdict.kind == "accepted" else ()
 
 
-def unsteady(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
-    """The same input once more."""
-    verdict, again = trials.run(source)
-    if verdict.kind == "accepted" and again.stdout != done.stdout:
-        return ((ExecutionVerdict("non-determinism", "two runs of one input differ"), b""),)
-    return ()
+def unsteady(second: Runner | None) -> Look:
+    """The same input once more, by a second start of the program where there is one."""
+
+    def look(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
+        again = trials.by(second, source) if second else trials.run(source)[1]
+        if again.ending is Ending.ACCEPTED and again.stdout != done.stdout:
+            return ((VARIES, b""),)
+        return ()
+
+    return look
 
 
-def unlike(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
+def unlike(trials: Trials, source: bytes, done: Execution) -> Iterator[Broken]:
     """Each program that must behave alike, whatever the compiler (sandbox/relations.py)."""
-    own, found = behaviour(done.stdout), list[Broken]()
+    own = behaviour(done.stdout)
     for one in variants(source.decode("utf-8", "replace")) if own else ():
         verdict, other = trials.run(one.source.encode())
         theirs = behaviour(other.stdout) if verdict.kind == "accepted" else ""
         if theirs and theirs != own:
-            found.append((ExecutionVerdict("metamorphic", one.relation), one.source.encode()))
-    return found
+            yield ExecutionVerdict("metamorphic", one.relation), one.source.encode()
 
 
 def apart(other: Runner) -> Look:
@@ -62,7 +73,7 @@ def apart(other: Runner) -> Look:
         own = behaviour(done.stdout)
         theirs = trials.by(other, source) if own else None
         said = behaviour(theirs.stdout) if theirs and theirs.ending is Ending.ACCEPTED else ""
-        return ((ExecutionVerdict("differential", "two compilers"), b""),) if said and said != own else ()
+        return ((DIFFERS, b""),) if said and said != own else ()
 
     return look
 
@@ -87,16 +98,20 @@ def printed(printer: Runner) -> Look:
 
 
 def relations(
-    program: Program, part: str, other: Runner | None = None, printer: Runner | None = None
+    program: Program,
+    part: str,
+    other: Runner | None = None,
+    printer: Runner | None = None,
+    second: Runner | None = None,
 ) -> tuple[Relation, ...]:
     """The comparisons that fit a program: those of behaviour where its output can be run."""
     if part != "compiler":
         return ()
-    found = [Relation("again", RATE, unsteady)]
+    found = [Relation("again", AGAIN_RATE, unsteady(second), VARIES.signature)]
     if printer is not None:
         found.append(Relation("printed", RATE, printed(printer)))
     if program.output == OutputKind.WASM.value:
         found.append(Relation("variants", RATE, unlike))
         if other is not None:
-            found.append(Relation("other", RATE, apart(other)))
+            found.append(Relation("other", RATE, apart(other), DIFFERS.signature))
     return tuple(found)

@@ -110,7 +110,8 @@ def words(state: Shrinking) -> None:
 def _simpler(token: bytes, names: Sequence[bytes]) -> list[bytes]:
     if _NUMBER.match(token):
         value = int(token) if token.isdigit() and len(token) < 20 else 0
-        return [b"0", b"1", *([b"%d" % (value // 2), b"%d" % (value - 1)] if value > 2 else [])]
+        steps = [value >> at for at in range(1, value.bit_length())] if value > 2 else []
+        return [b"0", b"1", *(b"%d" % (value - step) for step in steps)]
     if token[:1] in b"\"'":
         return [token[:1] * 2, token[:2] + token[:1]]
     if not _NAME.match(token):

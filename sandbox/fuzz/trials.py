@@ -12,11 +12,13 @@ from sandbox.runners.port import Execution, Runner
 
 SLOW = 5
 """How many times the processor time of the slowest sound execution of its size an execution may have."""
-LEAST_CPU_S, MOST_CPU_S = 0.15, 5.0
+FORGOTTEN = 0.99
+"""What is left of that time with each sound execution of the size: the first ones import what all need."""
+LEAST_CPU_S, MOST_CPU_S = 0.06, 5.0
 """Bounds of that time; the upper one is what a single call gives by default."""
 HURRY_CPU_S = 0.03
 """The lower bound once hangs have taken their share, and while something else is shrunk."""
-PATIENCE = 4
+PATIENCE = 8
 """How many times its limit an execution that reached it may have when it is repeated."""
 SURE, LEAST_SURE_S = 40, 1.0
 """What it must have used at last for a hang: this many times the slowest sound one of its size, and this many
@@ -121,7 +123,7 @@ class Trials:
             verdict = replace(verdict, place=done.where)
         elif verdict.sound:
             at = len(source).bit_length()
-            self._slowest[at] = max(self._slowest[at], done.cpu_s)
+            self._slowest[at] = max(self._slowest[at] * FORGOTTEN, done.cpu_s)
         return verdict, done
 
     def by(self, runner: Runner, source: bytes, cpu_s: float = 0.0) -> Execution:

@@ -10,7 +10,7 @@ from sandbox.runners.native import fork_server
 from sandbox.runners.node import NodeRunner
 from sandbox.runners.port import Runner
 from sandbox.runners.python import PythonRunner, split
-from sandbox.runners.served import ServedRunner
+from sandbox.runners.served import PROBE_CPU_S, ServedRunner
 from sandbox.runners.server import ServerLost
 from sandbox.runners.spawn import SpawnRunner
 
@@ -43,6 +43,23 @@ def runner(program: Program, part: str) -> Runner:
             warm.close()
             return SpawnRunner(what, f"{program.warm}: {why}")
     return warm
+
+
+def another_start(program: Program, first: Runner) -> Runner | None:
+    """A second server of the compiler, where executions are forked from one: seeds of hashes and addresses
+    of one start are those of all its forks. None where there is no such server, and where the two give
+    another output for the sample: then it holds something of ours, such as a path."""
+    if first.name not in (WarmStart.FORK_SERVER.value, WarmStart.PYTHON.value):
+        return None
+    try:
+        second = _WAYS[program.warm](command(program, "compiler"), program.warm_entry)
+    except ServerLost:
+        return None
+    sample = program.sample.encode()
+    if first.run(sample, PROBE_CPU_S).stdout == second.run(sample, PROBE_CPU_S).stdout:
+        return second
+    second.close()
+    return None
 
 
 def _same_start(program: Program, what: CommandLine) -> bool:

@@ -24,9 +24,9 @@ from sandbox.runners.server import ServerLost, ServerProcess, StandardStreams, c
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_warm.py")
 COMPARED_EVERY = 500
 """Executions of a worker between two that a fork repeats."""
-COVERED_EVERY = 1 if sys.version_info >= (3, 12) else 4
-"""Of executions, one in this many says which places it passed: it halves the speed of one before Python 3.12,
-where every call is traced; later ones report each place once (sys.monitoring)."""
+COVERED_EVERY = 1 if sys.version_info >= (3, 12) else 8
+"""Of executions, one in this many says which places it passed: before Python 3.12 every call is traced, and
+it takes three times as long; later ones report each place once (sys.monitoring)."""
 MOST_DISTURBED = 3
 """Workers that may turn out to be disturbed before none is used any more."""
 

@@ -139,7 +139,6 @@ class Server:
             numbers = _read(self._answer, 4 * min(count, 1 << 20))
         except (EOFError, BrokenPipeError):
             return self._worker_ended()
-        self._base = self._base or peak
         stray = _children(self._worker)
         if stray or self._served >= MOST_INPUTS or peak > self._base + MOST_GROWTH:
             os.kill(self._worker, signal.SIGKILL)
@@ -183,7 +182,10 @@ class Server:
 
     def _start_worker(self) -> None:
         (order_r, self._order), (self._answer, answer_w) = os.pipe(), os.pipe()
-        self._served = self._base = 0
+        self._served = 0
+        self._base = (
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        )  # what its first input adds is growth
         self._worker = os.fork()
         if self._worker == 0:
             self._become_child()

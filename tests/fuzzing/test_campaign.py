@@ -201,3 +201,22 @@ def test_a_defect_whose_shrink_was_cut_short_is_sent_again_until_it_is_minimal()
     assert (suspect.source, suspect.waits) == ("a", True)
     again = campaign.begin_round("compiler", seed=1, seconds=20)
     assert (again["known"], again["corpus"]) == (["panic a"], [])
+
+
+def test_a_part_that_dried_up_has_every_fourth_turn_until_it_gives_something_again() -> None:
+    campaign, turns = Campaign(), list[str]()
+    for number in range(24):
+        turns.append(part := campaign.due(("compiler", "loader")))
+        asked = campaign.begin_round(part, seed=0, seconds=20)
+        new = part == "compiler" or number > 20
+        campaign.merge(asked, answered(corpus=(f"{number:02x}",) if new else ()) | {"behaviours": int(new)})
+    assert turns[:2] == ["compiler", "loader"]
+    assert turns[2:20].count("loader") in (3, 4)
+    assert campaign.due(("loader",)) == "loader"
+
+
+def test_a_small_input_that_hangs_is_not_sent_again() -> None:
+    campaign = merged(answered(defect("hang a", "a" * 65, kind="hang", minimal=False)))
+    assert campaign.begin_round("compiler", seed=1, seconds=20)["known"] == []
+    campaign = merged(answered(defect("hang a", "a" * 64, kind="hang", minimal=False)))
+    assert campaign.begin_round("compiler", seed=1, seconds=20)["known"] == ["hang a"]

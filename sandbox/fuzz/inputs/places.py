@@ -1,4 +1,5 @@
-"""Each construct at each place of another one: programs that have a given pair of them, half the shortest.
+"""Each construct at each place of another one: programs that have a given pair of them, half the shortest,
+and programs made of nothing but such pairs, none twice before each was there.
 
 A pair is an alternative of a table of productions, a place in it, and an alternative that may stand there;
 what only hands on to another rule, with or without brackets, counts as part of the way (k-paths of length
@@ -27,6 +28,8 @@ from sandbox.fuzz.inputs.productions import (
 from sandbox.fuzz.inputs.tokens import parsed, text
 from sandbox.fuzz.port import InputSource
 
+WANTED = 0.6
+"""How often a rule has a pair that is wanted, where it may have one."""
 BOUNDARIES = 0.2
 """The part of the inputs in which a literal is one at an edge."""
 _BRACKETS = re.compile(r"[()\s]*")
@@ -104,3 +107,38 @@ def places(productions: Productions, family: str) -> InputSource:
         return text(parts)
 
     return placed
+
+
+class WantedPairs:
+    """The pairs of each rule in an order of chance, each once before any is there again."""
+
+    def __init__(self, productions: Productions) -> None:
+        self._pairs: dict[str, list[tuple[Step, str]]] = {}
+        for name, step, rule in contexts(productions)[1]:
+            self._pairs.setdefault(name, []).append((step, rule))
+        rules = {rule for pairs in self._pairs.values() for _, rule in pairs}
+        self._inner = {rule: constructs(productions, rule) for rule in rules}
+        self._left: dict[str, list[tuple[Step, ...]]] = {}
+
+    def next(self, name: str, chance: Random) -> Sequence[Step]:
+        if chance.random() >= WANTED or name not in self._pairs:
+            return ()
+        if not self._left.get(name):
+            left = [(step, *way) for step, rule in self._pairs[name] for way in self._inner[rule]]
+            chance.shuffle(left)
+            self._left[name] = left
+        return self._left[name].pop() if self._left[name] else ()
+
+
+def pairs(productions: Productions) -> InputSource:
+    """Programs with many pairs each."""
+    left = WantedPairs(productions)
+
+    def paired(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+        deepest = 6 + int(chance.random() ** 2 * 16)
+        made = generate(
+            productions, chance, 0, deepest, size(chance), wanted=lambda name: left.next(name, chance)
+        )
+        return finished(made, productions, chance)
+
+    return paired

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,8 @@ KEPT = (0.2, 0.5, 0.5, 0.8, 1.0)
 Alternative = tuple[str, ...]
 Step = tuple[Alternative, int]
 """An alternative, and the place in it of the symbol that the next step is for."""
+Wanted = Callable[[str], Sequence[Step]]
+"""The steps that are wanted from a rule on; none where chance may decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +187,12 @@ def generate(
     deepest: int,
     longest: int,
     path: Sequence[Step] = (),
+    wanted: Wanted | None = None,
 ) -> str:
     """A text in which rules nest to `eager` where they can, to about `deepest` at most; after `longest`
-    characters the rest is as short as it can be. `path` are the first steps from the start on."""
-    made = _expanded(productions, productions.start, chance, (eager, deepest, longest), path)
+    characters the rest is as short as it can be. `path` are the first steps from the start on; `wanted` is
+    asked at each rule before that."""
+    made = _expanded(productions, productions.start, chance, (eager, deepest, longest), path, wanted)
     waiting = {at: one for at, one in enumerate(made) if one in productions.asked}
     used = True
     while waiting and used:
@@ -209,24 +213,26 @@ def _expanded(
     chance: Random,
     bounds: tuple[int, int, int],
     path: Sequence[Step],
+    wanted: Wanted | None = None,
 ) -> list[str]:
     rules, low, high, random = productions.rules, productions.low, productions.high, chance.random
     eager, deepest, longest = bounds
-    waiting = [(start, 0, 0 if path else -1)]
+    waiting: list[tuple[str, int, Sequence[Step]]] = [(start, 0, path)]
     made: list[str] = []
     length, indent, lines = 0, 0, 0
     while waiting:
-        symbol, depth, step = waiting.pop()
+        symbol, depth, way = waiting.pop()
         if symbol in rules:
-            if step >= 0:
-                chosen, at = path[step]
+            if wanted and not way and length < longest and depth < deepest:
+                way = wanted(symbol)
+            if way:
+                chosen, at = way[0]
             else:
                 options = rules if eager <= depth < deepest else high if depth < eager else low
                 alternatives = (options if length < longest else low)[symbol]
                 chosen, at = alternatives[int(random() * len(alternatives))], -1
-            next_step = step + 1 if step + 1 < len(path) else -1
             for index in range(len(chosen) - 1, -1, -1):
-                waiting.append((chosen[index], depth + 1, next_step if index == at else -1))
+                waiting.append((chosen[index], depth + 1, way[1:] if index == at else ()))
         elif symbol == LINE:
             made.append("\n" + "    " * indent)
             lines += 1

@@ -31,7 +31,8 @@ from sandbox.fuzz.inputs.tokens import (
 from sandbox.fuzz.port import InputSource
 
 MOST_TIMES = 20_000
-SMALL_TIMES = 300
+SMALL, SMALL_TIMES = 0.7, 300
+"""The part of the counts that are small, since a large input takes the time of many, and what small is."""
 SMALL_PROGRAM = 120
 """Characters after which a program that is made to be pumped ends as soon as it can."""
 
@@ -40,8 +41,8 @@ Pumped = tuple[int, int, int, int]
 
 
 def times(chance: Random) -> int:
-    """From 2 to `MOST_TIMES`; half are below `SMALL_TIMES`. Every third is a power of two, or one more."""
-    small = chance.random() < 0.5
+    """From 2 to `MOST_TIMES`; most are below `SMALL_TIMES`. Every third is a power of two, or one more."""
+    small = chance.random() < SMALL
     digits = math.log2(SMALL_TIMES if small else MOST_TIMES)
     count = round(2 ** (1 + chance.random() * (digits - 1)))
     if chance.random() < 1 / 3:
