@@ -6,7 +6,7 @@ One real anvil, its log filled by a seeder. Each round runs every contestant on 
 at going first. The peer is web3.py's documented way, `feedbackRange` in pages of 200. The limit is the HTTP
 bytes of the same pages on one connection, without parsing them. B8 reads the longest entries through calls
 that get 30 million gas. Last, a log of `--whole` entries is mirrored into a journal on disk, and the peer
-reads it.
+reads it. `cpu_us` is what an entry costs in processor time, here and in the node.
 Exit status 1 below a floor.
 """
 
@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import http.client
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -156,6 +157,23 @@ async def stored(bench: Bench) -> float:
 Runner = Callable[[Bench], Awaitable[float]]
 
 
+def node_cpu(pid: int) -> float:
+    """Processor seconds of the node until now."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def split(bench: Bench, pid: int, runners: dict[str, Runner]) -> dict[str, dict[str, float]]:
+    """Processor microseconds for an entry, of this process and of the node: what bounds each contestant."""
+    found = {}
+    for name, runner in runners.items():
+        here, there = time.process_time(), node_cpu(pid)
+        await runner(bench)
+        spent = {"here": time.process_time() - here, "node": node_cpu(pid) - there}
+        found[name] = {place: round(seconds / bench.count * 1e6, 1) for place, seconds in spent.items()}
+    return found
+
+
 async def race(bench: Bench, rounds: int, runners: dict[str, Runner]) -> dict[str, list[float]]:
     """Entries a second per round; who goes first rotates."""
     rates: dict[str, list[float]] = {name: [] for name in runners}
@@ -211,7 +229,7 @@ async def measure(rounds: int, count: int, whole: int) -> dict[str, Any]:
         async with anvil_of(anvil):
             runners: dict[str, Runner] = {"ours": ours, "stored": stored, "peer": peer, "limit": limit}
             rates = await race(bench, rounds, runners)
-            found["B7"] = {"medians": medians(rates)}
+            found["B7"] = {"medians": medians(rates), "cpu_us": await split(bench, anvil.pid, runners)}
             found["B7 peer"] = ratio(rates, "ours", "peer")
             found["B7 limit"] = ratio(rates, "ours", "limit")
             found["B7 limit, stored"] = ratio(rates, "stored", "limit")
@@ -219,8 +237,9 @@ async def measure(rounds: int, count: int, whole: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         anvil, bench = await filled(Path(folder), count, 2048, CAP, CAPPED_PAGE)
         async with anvil_of(anvil):
-            rates = await race(bench, rounds, {"ours": ours, "peer": peer, "limit": limit})
-            found["B8"] = {"medians": medians(rates)}
+            runners = {"ours": ours, "peer": peer, "limit": limit}
+            rates = await race(bench, rounds, runners)
+            found["B8"] = {"medians": medians(rates), "cpu_us": await split(bench, anvil.pid, runners)}
             found["B8 peer"] = ratio(rates, "ours", "peer")
             found["B8 limit"] = ratio(rates, "ours", "limit")
     if whole:

@@ -4,9 +4,10 @@
 
 Texts are made by a seed: 30 % have one word replaced by one of ten, 20 % an address or a line appended, 10 %
 their words rotated by one: 37,523 exact groups. 60 % carry the fingerprint of their defect, which joins them
-for ours and for every peer. Only the clustering is timed. Peers run in their own environment and take turns
-with ours; one that is not installed is left out, with a word. Exit status 1 below a floor: precision and
-recall 0.99, the time of rapidfuzz, and a tenth of datasketch's.
+for ours and for every peer. Only the clustering is timed; `cpu_seconds`, of all threads, is what a loaded
+machine does not change. Peers run in their own environment, in turns with ours; one that is not installed
+is left out, with a word. Exit status 1 below a floor: precision and recall 0.99, the time of rapidfuzz, and a
+tenth of datasketch's.
 """
 
 from __future__ import annotations
@@ -97,24 +98,26 @@ def judged(made: Sequence[Row], found: Iterable[int]) -> tuple[float, float]:
     return both / max(pairs(found), 1), both / max(pairs(truth), 1)
 
 
-def ours(made: Sequence[Row]) -> tuple[float, list[int]]:
+def ours(made: Sequence[Row]) -> tuple[float, float, list[int]]:
+    from fleet.triage.index import no_collection
     from fleet.triage.similar import SimilarTexts
 
-    started, similar = time.perf_counter(), SimilarTexts()
+    started, cpu, similar = time.perf_counter(), time.process_time(), SimilarTexts()
     numbers: dict[str, int] = {}
     labels = {}
-    for at, (surface, title) in enumerate(groups_of(made)):
-        key = str(at)
-        similar.add(key, surface, title)
-        labels[surface, title] = key
-    similar.settle()
+    with no_collection():  # as the fold does
+        for at, (surface, title) in enumerate(groups_of(made)):
+            key = str(at)
+            similar.add(key, surface, title)
+            labels[surface, title] = key
+        similar.settle()
     roots = {link.a: link.b for link in similar.links.values()}
-    taken = time.perf_counter() - started
+    taken, cpu = time.perf_counter() - started, time.process_time() - cpu
     ends = {pair: numbers.setdefault(roots.get(key, key), len(numbers)) for pair, key in labels.items()}
-    return taken, joined(made, ends)
+    return taken, cpu, joined(made, ends)
 
 
-def peer(name: str, python: Path, entries: int) -> tuple[float, list[int]] | None:
+def peer(name: str, python: Path, entries: int) -> tuple[float, float, list[int]] | None:
     """The peer in its own environment; None, with a word, where it is not installed."""
     command = [str(python), "-m", "bench.near_peers", name, str(entries)]
     try:
@@ -126,7 +129,7 @@ def peer(name: str, python: Path, entries: int) -> tuple[float, list[int]] | Non
         print(f"{name}: left out: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
         return None
     answer = json.loads(done.stdout)
-    return answer["seconds"], answer["labels"]
+    return answer["seconds"], answer["cpu"], answer["labels"]
 
 
 def main() -> int:
@@ -140,16 +143,19 @@ def main() -> int:
     made = rows(options.entries)
     results: dict[str, dict[str, object]] = {}
     times: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {}
     for _ in range(options.rounds):
         for name in ("ours", *PEERS):
             run = ours(made) if name == "ours" else peer(name, options.peers, options.entries)
             if run is None:
                 continue
             times.setdefault(name, []).append(run[0])
-            precision, recall = judged(made, run[1])
+            cpu.setdefault(name, []).append(run[1])
+            precision, recall = judged(made, run[2])
             results[name] = {"precision": round(precision, 4), "recall": round(recall, 4)}
     for name, taken in times.items():
         results[name]["seconds"] = round(statistics.median(taken), 2)
+        results[name]["cpu_seconds"] = round(statistics.median(cpu[name]), 2)
         ratios = [mine / other for mine, other in zip(times["ours"], taken, strict=False)]
         results[name]["ours_takes"] = round(statistics.median(ratios), 3)
     shape = {"entries": len(made), "exact_groups": len(groups_of(made)), "defects": DEFECTS}

@@ -1,6 +1,6 @@
 """How well triage tells which entries of the log are about the same thing.
 
-    python -m bench.duplicates [--part build|held_out] [--json]
+    python -m bench.duplicates [--part build|held_out|unseen|drawn] [--json]
 
 Prints pair precision and recall, the items, the false premises that were promoted (must be none) and each
 wrong pair. Exit code 1 when a pair was merged wrongly, recall is below the mark, or a premise was promoted.
@@ -12,10 +12,18 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from typing import get_args
 
-from bench.duplicates.labelled import labelled
+from bench.duplicates.labelled import Part, labelled
 from bench.duplicates.score import DuplicateScore, scored
 
+AMONG: dict[Part, tuple[Part, ...]] = {
+    "build": (),
+    "held_out": (),
+    "unseen": ("build", "held_out"),
+    "drawn": ("build", "held_out", "unseen"),
+}
+"""Entries that are on the log before those of a part which has the same findings as they."""
 RECALL = 0.95
 """The mark for pair recall; precision has to be 1."""
 
@@ -40,15 +48,16 @@ def report(score: DuplicateScore, texts: dict[str, str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.duplicates")
-    parser.add_argument("--part", choices=("build", "held_out"), default="build")
+    parser.add_argument("--part", choices=get_args(Part), default="build")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     entries = labelled(given.part)
-    score = scored(entries)
+    among = [one for part in AMONG[given.part] for one in labelled(part)]
+    score = scored(entries, among)
     if given.json:
         print(json.dumps(asdict(score) | {"precision": score.precision, "recall": score.recall}, indent=1))
     else:
-        print(report(score, {one.id: " ".join(one.text.split())[:160] for one in entries}))
+        print(report(score, {one.id: " ".join(one.text.split())[:160] for one in (*among, *entries)}))
     return 0 if good(score) else 1
 
 

@@ -44,15 +44,16 @@ class DuplicateScore:
         return self.right / self.same if self.same else 1.0
 
 
-def scored(entries: Sequence[LabelledEntry]) -> DuplicateScore:
-    """Feed the entries through triage and count."""
+def scored(entries: Sequence[LabelledEntry], among: Sequence[LabelledEntry] = ()) -> DuplicateScore:
+    """Feed the entries through triage, those `among` before them; count the pairs with one of the entries."""
+    told, entries = {entry.id for entry in entries}, [*among, *entries]
     items = triaged(entries)
     where = {entry.id: at for at, item in enumerate(items) for entry, _ in item}
-    joined = {pair for item in items for pair in _pairs(entry.id for entry, _ in item)}
+    joined = {pair for item in items for pair in _pairs(entry.id for entry, _ in item) if told & {*pair}}
     by_finding: dict[str, list[str]] = {}
     for entry in entries:
         by_finding.setdefault(entry.finding, []).append(entry.id)
-    same = {pair for ids in by_finding.values() for pair in _pairs(ids)}
+    same = {pair for ids in by_finding.values() for pair in _pairs(ids) if told & {*pair}}
     proven = {at for at, item in enumerate(items) if any(read.proof not in UNPROVEN for _, read in item)}
     return DuplicateScore(
         entries=len(entries),

@@ -58,12 +58,18 @@ class ReadReport:
     proof: ProofState
     severity: Severity
     text: str
+    source: str = ""
     parsed: ParsedEntry | None = field(default=None, repr=False, compare=False)
 
     @property
     def place(self) -> tuple[int, int]:
         """Place in the log, over its epochs."""
         return self.epoch, self.index
+
+    @property
+    def seen_by(self) -> int:
+        """What stands for its sender and run while this process lives: only to be counted."""
+        return hash((self.sender, self.run))
 
     @property
     def entry(self) -> ParsedEntry:
@@ -89,7 +95,7 @@ class Cluster:
     keys: frozenset[str]
     reports: tuple[ReadReport, ...]
     resolved_at: int = 0
-    runs: frozenset[tuple[str, str]] = frozenset()
+    runs: frozenset[int] = frozenset()
 
 
 def proof_of(
@@ -115,6 +121,6 @@ def keys_of(entry: ParsedEntry, trusted: bool) -> tuple[str, ...]:
     return (entry.fp, fingerprint(entry.surface, entry.repro, entry.title))
 
 
-def recurrence(reports: Iterable[ReadReport], more: Collection[tuple[str, str]] = ()) -> int:
+def recurrence(reports: Iterable[ReadReport], more: Collection[int] = ()) -> int:
     """Distinct runs of trusted senders; 1 for what only strangers report, regardless of their number."""
-    return len({*more, *((report.sender, report.run) for report in reports if report.trusted)}) or 1
+    return len({*more, *[report.seen_by for report in reports if report.trusted]}) or 1

@@ -6,7 +6,7 @@ has followed the log for a year, the same entries, figures and decisions on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from itertools import chain
@@ -51,15 +51,10 @@ class PassInputs:
     seen_every: timedelta = timedelta(days=7)
 
     def same_for_items(self, other: PassInputs | None) -> bool:
-        """Whether an item that did not change is judged as before."""
+        """Whether an item that did not change, nor its figures, is judged as before."""
         return other is not None and (
-            replace(self, now=other.now) == other
+            replace(self, now=other.now, figures=other.figures) == other
             and self.now.date() == other.now.date()
-            and not any(
-                other.now <= datetime.fromisoformat(one.until) <= self.now
-                for one in self.decisions
-                if one.until
-            )
         )
 
 
@@ -161,10 +156,11 @@ class TriageFold:
         changed = list(self.index.changed())
         records = tuple(chain.from_iterable(self.index.records.values()))
         alike = inputs.same_for_items(self._inputs) and records == self._records
-        self._inputs, self._records = inputs, records
+        before, self._inputs, self._records = self._inputs or inputs, inputs, records
         standing = fold(
             [one for one in inputs.decisions if one.kind != "fixed" or one.at >= inputs.since], records
         )
+        alike = alike and not _ended(standing, before.now, inputs.now)
         shared = _Shared(inputs, weights, standing, outages.ended_at(self.index, inputs.ended))
         if self._near.stale(changed):
             self._near, alike = NearItems(), False
@@ -172,11 +168,20 @@ class TriageFold:
         if linked or not alike:
             self._regroup(shared, alike)
             return
-        for item in changed:
+        for item in {*changed, *self._looked_at(before.figures, inputs.figures)}:
             if not item.keys:
                 continue
             group = self._groups.setdefault(id(item), MergedItem(item))
             self._put(group, shared)
+
+    def _looked_at(
+        self, before: Mapping[str, Recurrence], now: Mapping[str, Recurrence]
+    ) -> Iterator[ItemReports]:
+        """The items whose figures are other ones now."""
+        if before is not now:
+            for name in before.keys() | now.keys():
+                if before.get(name) != now.get(name) and (item := self.index.item(name)) is not None:
+                    yield item
 
     def _regroup(self, shared: _Shared, alike: bool) -> None:
         self._groups, self._judged = {}, {}
@@ -251,6 +256,11 @@ class TriageFold:
             return []
         text = seen_text(item, one.reports, own, one.records, inputs.now, inputs.seen_every)
         return [text] if text else []
+
+
+def _ended(standing: StandingDecisions, before: datetime, now: datetime) -> bool:
+    """Whether a dismissal or a snooze ended meanwhile, of the journal or published."""
+    return any(one.until and before <= datetime.fromisoformat(one.until) <= now for one in standing.all)
 
 
 def _first(item: ItemReports) -> tuple[int, int]:

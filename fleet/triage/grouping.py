@@ -25,6 +25,8 @@ LARGE = 96
 """Most texts that are weighed against one another; what hangs together more loosely is looked at in parts."""
 DENIED = -0.5
 """What saying the opposite of a word of the core counts for, as a share of its weight."""
+COMMON, RARE = 0.6, 0.25
+"""Least share of a group's texts that say what happens by its core, and most that say what does not."""
 CONTRADICTED = 0.5
 """What a contradiction takes from the likeness of two texts."""
 NO_SURFACE = "unknown"
@@ -96,6 +98,32 @@ class _TextGroup:
                 )
                 said += weight * share * (DENIED if against else 1.0)
         return max(0.0, said / core) if core else 0.0
+
+    def vague(self) -> bool:
+        """Whether what most say are only things: their core says little."""
+        least, small = len(self.texts) * COMMON, lists().things | lists().generic
+        common = (name for name, (found, _, _) in self.said.items() if found >= least)
+        return all(name in small or name[0] == "=" for name in common)
+
+    def tells_else(self, other: _TextGroup) -> bool:
+        """Whether the other group says less than half of what happens by this one's core, and something else
+        happens in it: it is about the same things, and reports another one."""
+        events, least, rare = lists().events, len(self.texts) * COMMON, len(self.texts) * RARE
+        core = agreed = 0
+        for name in events.intersection(self.said):
+            found, yes, no = self.said[name]
+            if found >= least:
+                core += 1
+                _, agree, deny = other.said.get(name, (0, 0, 0))
+                agreed += bool((agree and yes * 2 > no) or (deny and no * 2 > yes))
+        if agreed * 2 >= core:
+            return False
+        for name in events.intersection(other.said):
+            _, agree, deny = other.said[name]
+            _, yes, no = self.said.get(name, (0, 0, 0))
+            if (agree and yes <= rare) or (deny and no <= rare):
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +199,7 @@ def _alone(text: SimilarText) -> _TextGroup:
     said = {name: (1, int(signs & 1 > 0), int(signs & 2 > 0)) for name, signs in text.wording.signs.items()}
     for kind, marks in text.wording.marks.items():
         if kind != "status":
-            said |= {f"={mark}": (1, 0, 0) for mark in marks}
+            said |= {f"={mark}": (1, 0, 0) for mark in marks if mark not in said}
     surface = "" if text.surface == NO_SURFACE else text.surface
     return _TextGroup([text], False, text.exact, surface, set(text.alike), said)
 
@@ -240,6 +268,10 @@ def _margin(one: _TextGroup, other: _TextGroup) -> float:
     big, small = (one, other) if len(one.texts) >= len(other.texts) else (other, one)
     if len(big.texts) < CORE:
         return alike - limits["link" if len(big.texts) == 1 else "few"]
+    if big.tells_else(small) or (len(small.texts) >= CORE and small.tells_else(big)):
+        return -1.0
+    if alike < limits["vague"] and big.vague():
+        return -1.0
     core = big.covered(small)
     if len(small.texts) >= CORE:
         core = min(core, small.covered(big))

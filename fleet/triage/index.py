@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from sys import intern
 from typing import cast
 
 from fleet.errors import ChainError
@@ -76,7 +77,6 @@ class TriageIndex:
         self._older: set[str] = set()
         self._tails: dict[tuple[str, str], _Tail] = {}
         self._runs: dict[str, str] = {}
-        self._pairs: dict[tuple[str, str], tuple[str, str]] = {}
         self._read: dict[str, int] = {}
         self._theirs_read = self._their_items = 0
 
@@ -127,7 +127,7 @@ class TriageIndex:
         if fields is None or fields[0] == TRIAGE or fields[1] == "meta":
             self._read_ours(epoch, index, sender, at, text)
             return
-        _, severity, surface, run, fp, was, hits, tries, ev, below = fields
+        source, severity, surface, run, fp, was, hits, tries, ev, below = fields
         said, _, last = below.rpartition("\n")
         if last[:6] != "repro:" or said[:1] not in _PLAIN:
             last = below  # a title that may be a record's, or only white space
@@ -142,7 +142,7 @@ class TriageIndex:
         proof = proof_of(True, state, True, rate, ev)
         run = self._runs.setdefault(run, run) if run else f"#{epoch}.{index}"
         name = cast(Severity, severity)  # one of the words that `skim` takes
-        report = ReadReport(epoch, index, at, sender, True, run, proof, name, text)
+        report = ReadReport(epoch, index, at, sender, True, run, proof, name, text, intern(source))
         self._file(report, (fp,) if was or state == "evidence" else (fp, own), was)
 
     def _remember(self, surface: str, last: str, below: str) -> _Tail:
@@ -179,7 +179,8 @@ class TriageIndex:
         else:
             proof = proof_of(True, entry.repro_state, entry.grammar == "canonical", entry.rate, entry.ev)
             run = entry.run or f"#{epoch}.{index}"
-            report = ReadReport(epoch, index, at, sender, True, run, proof, entry.severity, text)
+            said = entry.severity, text, entry.source
+            report = ReadReport(epoch, index, at, sender, True, run, proof, *said)
             self._file(report, keys_of(entry, True), entry.was)
 
     def _touch(self, name: str) -> None:
@@ -200,11 +201,11 @@ class TriageIndex:
                 self.unread += 1
                 return
             self._their_items += 1
-            item = self._items[key] = ItemReports(self._pairs)
+            item = self._items[key] = ItemReports()
             item.keys.append(key)
         run = entry.run or f"#{epoch}.{index}"
         item.put_theirs(
-            ReadReport(epoch, index, at, sender, False, run, "untrusted", entry.severity, text, entry)
+            ReadReport(epoch, index, at, sender, False, run, "untrusted", entry.severity, text, "", entry)
         )
         self._changed[item] = None
         if key not in self._older:
@@ -213,7 +214,7 @@ class TriageIndex:
     def _file(self, report: ReadReport, keys: tuple[str, ...], was: str) -> None:
         item = self._items.get(keys[0])
         if item is None:
-            item = ItemReports(self._pairs)
+            item = ItemReports()
         for key in keys:
             other = self._items.get(key)
             if other is None:

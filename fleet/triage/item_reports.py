@@ -20,17 +20,17 @@ class ItemReports:
     `reports` are ours, `theirs` are strangers' (the first `ECHOES` of `others`), all in log order.
     """
 
-    __slots__ = ("_pairs", "keys", "leads", "names", "others", "reports", "runs", "theirs")
+    __slots__ = ("keys", "leads", "names", "others", "reports", "runs", "theirs")
 
-    def __init__(self, pairs: dict[tuple[str, str], tuple[str, str]]) -> None:
-        self._pairs = pairs  # of the whole log: a run reports many items
+    def __init__(self) -> None:
         self.keys: list[str] = []
         self.names: list[str] = []
         self.reports: list[ReadReport] = []
         self.theirs: list[ReadReport] = []
         self.leads: list[ReadReport] = []
         self.others = 0
-        self.runs: set[tuple[str, str]] = set()
+        self.runs: set[int] = set()
+        """`seen_by` of the reports that are not kept: a number is a quarter of the words."""
 
     @property
     def fingerprint(self) -> str:
@@ -43,7 +43,9 @@ class ItemReports:
 
     def cluster(self) -> Cluster:
         """The item as a value; strangers' reports among ours in log order."""
-        reports = sorted((*self.reports, *self.theirs), key=lambda one: one.place)
+        reports = self.reports
+        if self.theirs:
+            reports = sorted((*reports, *self.theirs), key=lambda one: one.place)
         names = frozenset(self.names or self.keys[:1])
         return Cluster(self.fingerprint, names, tuple(reports), runs=frozenset(self.runs))
 
@@ -61,8 +63,7 @@ class ItemReports:
         if len(reports) > REPORTS:
             at = next(at for at in range(OLDEST, len(reports)) if not self._leads(reports[at]))
             left = reports.pop(at)
-            saw = left.sender, left.run
-            self.runs.add(self._pairs.setdefault(saw, saw))
+            self.runs.add(left.seen_by)
 
     def _leads(self, report: ReadReport) -> bool:
         return any(lead is report for lead in self.leads)

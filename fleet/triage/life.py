@@ -231,7 +231,7 @@ def _idle(now: Stage, reports: Sequence[ItemReport], known: Recurrence) -> str:
         return _lost(known)
     if known.looked > now.at:
         return f"it was last run again at {known.looked}"
-    source = next((one.entry.source for one in reversed(counted(reports)) if one.trusted), "")
+    source = next((one.source for one in reversed(counted(reports)) if one.trusted), "")
     return f"its persona {source} has not run it" if source else "no persona has run it"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Literal, Protocol
 
 from fleet.clock import iso
@@ -41,6 +42,8 @@ class ItemReport(Protocol):
     @property
     def trusted(self) -> bool: ...
     @property
+    def source(self) -> str: ...
+    @property
     def entry(self) -> ParsedEntry: ...
 
 
@@ -64,10 +67,13 @@ class _Placed:
     run: str = ""
 
 
+_PLACE = attrgetter("epoch", "index")
+
+
 def counted(reports: Sequence[ItemReport]) -> list[ItemReport]:
     """The reports that move the item, in log order: ours; strangers' only where there are none of ours."""
     ours = [one for one in reports if one.trusted] or list(reports)
-    return sorted(ours, key=lambda one: (one.epoch, one.index))
+    return sorted(ours, key=_PLACE)
 
 
 def events(
@@ -83,7 +89,7 @@ def events(
     """
     if not (records or decisions or figures.last or figures.clean_at):
         found = counted(reports)
-        ends = (found[0], max(found, key=lambda one: one.at)) if len(found) > 1 else found
+        ends = (found[0], max(found, key=attrgetter("at"))) if len(found) > 1 else found
         return [_reported(one) for one in ends]
     placed = _log(reports, records, decisions)
     on_log = {one.name for one in records if one.index >= 0}
@@ -143,7 +149,7 @@ def _order(event: LifeEvent, placed: Sequence[_Placed], figures: Recurrence) -> 
 
 def _reported(report: ItemReport) -> LifeEvent:
     at = iso(datetime.fromtimestamp(max(0, min(report.at, _YEAR_9999)), UTC))
-    return LifeEvent("reported", at, (report.entry.source or "a note") if report.trusted else "a stranger")
+    return LifeEvent("reported", at, (report.source or "a note") if report.trusted else "a stranger")
 
 
 def _recorded(record: ItemRecord) -> LifeEvent:

@@ -21,15 +21,21 @@ class Likeness:
     """Result of one comparison; `against` names what speaks against a link, "" if nothing does."""
 
     score: float
-    shared: tuple[str, ...] = ()
-    differ: tuple[str, ...] = ()
     against: str = ""
+    said: tuple[str, ...] = ()
+    """Concepts that both say."""
+    pair: tuple[Wording, Wording] | None = None
 
     def why(self) -> str:
         """For people: what both say, and what only one of them says."""
-        text = f"{self.score:.2f} alike: {', '.join(self.shared[:8])}"
-        if self.differ:
-            text += f"; only one says {', '.join(self.differ[:4])}"
+        if self.pair is None:
+            return f"{self.score:.2f} alike"
+        a, b = self.pair
+        spelled = {one for pair in _spelled_alike(a, b) for one in pair}
+        shared = (*_common_marks(a, b), *sorted(self.said, key=lambda name: (-weight_of(name), name)))
+        text = f"{self.score:.2f} alike: {', '.join(shared[:8])}"
+        if differ := sorted((a.signs.keys() ^ b.signs.keys()) - spelled):
+            text += f"; only one says {', '.join(differ[:4])}"
         return text + (f"; but {self.against}" if self.against else "")
 
 
@@ -62,23 +68,29 @@ def compare(a: Wording, b: Wording) -> Likeness:
         return Likeness(0.0)
     weight += sum(map(weight_of, opposed)) / 2
     score = max(0.0, min(1.0, weight / (small ** data.weights["short"] * big ** (1 - data.weights["short"]))))
-    differ = sorted((a.signs.keys() ^ b.signs.keys()) - {one for pair in spelled for one in pair})
-    named = sorted(shared, key=lambda name: (name in data.generic, name))
-    return Likeness(score, (*marks, *named), tuple(differ), _against(a, b, opposed))
+    return Likeness(score, _against(a, b, opposed), tuple(shared), (a, b))
+
+
+def _replaced(a: Wording, b: Wording, one: str, other: str) -> bool:
+    """Whether one text says the one concept where the other says its opposite."""
+    left, right = (a.signs.get(one, 0), a.signs.get(other, 0)), (b.signs.get(one, 0), b.signs.get(other, 0))
+    return {left, right} == {(1, 0), (0, 1)}
 
 
 def _spelled_alike(a: Wording, b: Wording) -> Iterator[tuple[str, str]]:
     """Words of no list, each in one of the texts only, that differ by a letter or so."""
     left, right = sorted(a.alone - b.signs.keys())[:16], sorted(b.alone - a.signs.keys())[:16]
     for word in left:
-        if len(word) > 4 and right:
-            found = process.extractOne(word, right, scorer=fuzz.ratio, score_cutoff=SPELLING)
-            if found and found[0][0] == word[0]:
+        if len(word) > 4 and (near := [other for other in right if other[0] == word[0]]):
+            found = process.extractOne(word, near, scorer=fuzz.ratio, score_cutoff=SPELLING)
+            if found:
                 right.remove(found[0])
                 yield word, found[0]
 
 
 def _common_marks(a: Wording, b: Wording) -> list[str]:
+    if not (a.marks and b.marks):
+        return []
     return sorted(
         mark
         for kind, marks in a.marks.items()
@@ -114,6 +126,9 @@ def _against(a: Wording, b: Wording, opposed: list[str]) -> str:
         return "the other way round"
     if opposed and a.signs.keys() == b.signs.keys() and a.marks == b.marks:
         return f"one denies: {min(opposed)}"
+    for one, other in lists().opposites:
+        if _replaced(a, b, one, other):
+            return f"one says {one}, one {other}"
     if denied := sorted(lists().polar.intersection(opposed)):
         return f"one denies: {', '.join(denied[:3])}"
     return ""

@@ -21,7 +21,7 @@ from fleet.errors import ConfigError
 from fleet.findings.reader import ParsedEntry
 from fleet.findings.recurrence import Recurrence
 from fleet.findings.repro import write_repro
-from fleet.text import line
+from fleet.text import counted, line
 from fleet.triage.cluster import TIERS, Cluster, ReadReport, recurrence
 from fleet.triage.life import ItemState, Life
 from fleet.triage.worklist import ItemLink, ProofState, RankFactor, WorklistItem
@@ -124,10 +124,10 @@ def judge(
     basis = [report for report in item.reports if report.proof == proof]
     lead = next((report for report in basis if report.text), basis[0])
     entry = known[1] if known is not None and known[0] == lead.text else lead.entry
-    named = (name if name in SEVERITIES else "unknown" for name in (one.severity for one in basis))
+    named = (name if name in SEVERITIES else "unknown" for name in {one.severity for one in basis})
     severity = facts.severity or max(named, key=SEVERITIES.__getitem__)
     count = recurrence(item.reports, () if item.resolved_at else item.runs)
-    last = max((one.at for one in item.reports if one.trusted or proof == "untrusted"), default=0)
+    last = max([one.at for one in item.reports if one.trusted or proof == "untrusted"], default=0)
     by = "log"
     if facts.figures is not None and proof != "untrusted":
         if facts.figures.runs > count:
@@ -139,7 +139,7 @@ def judge(
     what = "run" if proof != "untrusted" else "sender"
     factors = (
         RankFactor("severity", severity, SEVERITIES[severity], facts.severity_by or "log"),
-        RankFactor("recurrence", _plural(count, what), 1 + math.log2(count), by),
+        RankFactor("recurrence", counted(count, what), 1 + math.log2(count), by),
         RankFactor(
             "surface",
             entry.surface,
@@ -147,7 +147,7 @@ def judge(
             "persona weights" if entry.surface in weights else "lightest of the persona weights",
         ),
         RankFactor("verification", proof, rate[0] / rate[1] if rate and rate[0] else 1.0, "log"),
-        RankFactor("age", f"open {_plural(days, 'day')}", 1 + math.log2(1 + days) / _AGE, "log"),
+        RankFactor("age", f"open {counted(days, 'day')}", 1 + math.log2(1 + days) / _AGE, "log"),
     )
     score = round(math.prod(factor.factor for factor in factors), 3)
     return RankedCluster(item, facts, lead, entry, proof, severity, count, factors, score, last)
@@ -245,10 +245,6 @@ def _why(one: RankedCluster) -> str:
         first = date_of(first_of(one.cluster.reports, one.proof).at)
         parts.append(f"regression: resolved {date_of(one.cluster.resolved_at)}, reported again {first}")
     return "; ".join(parts)
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def seconds(at: str) -> int:

@@ -174,9 +174,11 @@ class SimilarTexts:
             listed: list[list[SimilarText]] = []
             for place in ("",) if surface == NO_SURFACE else (surface, NO_SURFACE):
                 if table := self._index.get((ours, place)):
-                    listed += [table[name] for name in wording.names if name in table]
+                    listed += filter(None, map(table.get, wording.names))
             if len(listed) > WORDS:
                 listed = sorted(listed, key=len)[:WORDS]
+            if not listed:
+                continue
             found = Counter(chain.from_iterable(listed))
             most += found.most_common(CANDIDATES) if len(found) > 1 else found.items()
         return most

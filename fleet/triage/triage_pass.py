@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import secrets
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
 from anyio import to_thread
 
 from fleet.chain.ports import FeedbackPort
-from fleet.clock import Clock, iso
+from fleet.clock import Clock
 from fleet.config import FleetConfig, Platform
 from fleet.drivers.model.factory import model_key
 from fleet.errors import ConfigError
@@ -27,20 +24,18 @@ from fleet.runs.outage.book import book_of
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import TRACKED
 from fleet.store.rows import QUEUED, DecisionRow
+from fleet.text import counted
 from fleet.triage.decisions import record_of
 from fleet.triage.fold import PassInputs
 from fleet.triage.outputs.document import AuditRate
 from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTask, triage
 from fleet.triage.run import earlier as earlier_items
 from fleet.triage.suggest import Suggester
+from fleet.triage.turn import posting
 from fleet.triage.unproven import unproven
 from fleet.triage.worklist import ProposalLink, WorklistItem
 
 TRIAGE = "qa-triage"
-POSTING = "triage.posting"
-"""Who posts now, and until when no other process does (`<token> <ISO time>`)."""
-TURN = timedelta(minutes=10)
-"""A turn to post that was not given back ends by itself."""
 
 
 class TriageChain(Protocol):
@@ -89,7 +84,7 @@ async def pass_over(
     result = await _look(world, persona, memory, suggester, ask=ask)
     if not post or not (result.over or result.meta_text or await _queued(world)):
         return result
-    async with posting(world.journal, world.clock) as mine:
+    async with posting(world.journal, world.clock, turn_s=world.config.store.stalled_s) as mine:
         if not mine:
             return result
         due = await _look(world, persona, memory, suggester)
@@ -121,17 +116,10 @@ async def _publish(world: TriageWorld, memory: TriageMemory) -> None:
         await world.journal.add_decision(replace(one, entry=index))
 
 
-async def pass_in_words(
-    world: TriageWorld, persona: LoadedPersona, memory: TriageMemory | None = None
-) -> str:
-    """One pass; what came of it in a line for people."""
-    return in_words(await pass_over(world, persona, memory))
-
-
 def in_words(result: TriageResult) -> str:
     """What came of a pass, in a line for people."""
-    unread = f", {result.unread} entries of strangers not read" if result.unread else ""
-    return f"{len(result.items)} items" + ("" if result.changed else ", as before") + unread
+    unread = f", {counted(result.unread, 'entry', 'entries')} of strangers not read" if result.unread else ""
+    return counted(len(result.items), "item") + ("" if result.changed else ", as before") + unread
 
 
 async def rebuild(world: TriageWorld, persona: LoadedPersona) -> TriageResult:
@@ -145,24 +133,6 @@ async def rebuild(world: TriageWorld, persona: LoadedPersona) -> TriageResult:
     for name in FILES:
         (world.state / name).unlink(missing_ok=True)
     return await _look(world, persona, TriageMemory(), await _suggester(world, persona))
-
-
-@asynccontextmanager
-async def posting(journal: Journal, clock: Clock, key: str = POSTING) -> AsyncIterator[bool]:
-    """Whether it is this process's turn to post (or to do what `key` names); given back at the end."""
-    before, now = await journal.get(key), clock.now()
-    taken = before.partition(" ")[2] if before else ""
-    mine = f"{secrets.token_hex(8)} {iso(now + TURN)}"
-    if taken and datetime.fromisoformat(taken) > now:
-        yield False
-        return
-    if not await journal.swap(key, before, mine):
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        await journal.swap(key, mine, "")
 
 
 async def _suggester(world: TriageWorld, persona: LoadedPersona) -> Suggester | None:

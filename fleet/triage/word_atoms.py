@@ -70,7 +70,9 @@ def _bare_atoms(bare: str, token: str) -> Iterator[Atom]:
         if exact in known:
             yield "n" if bare.isdecimal() else "w", exact, stem(exact)
             return
-    if STATUS.fullmatch(bare) or bare.isdecimal():
+    if "../" in token:
+        yield "w", "../", "../"
+    elif STATUS.fullmatch(bare) or bare.isdecimal():
         yield "n", bare, bare
     elif split := _UNIT.fullmatch(lowered):
         yield "n", split[1], split[1]

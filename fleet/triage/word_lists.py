@@ -16,6 +16,11 @@ class WordLists:
     concepts: dict[str, tuple[str, int]]
     phrases: dict[str, tuple[tuple[tuple[str, ...], str, int], ...]]
     generic: frozenset[str]
+    things: frozenset[str]
+    """Concepts that say what a text is about."""
+    events: frozenset[str]
+    """Concepts that say what happens."""
+    opposites: tuple[tuple[str, str], ...]
     polar: frozenset[str]
     alternatives: dict[str, str]
     weights: dict[str, float]
@@ -24,9 +29,10 @@ class WordLists:
     units_before: frozenset[str]
 
 
-FILLER, NOT, BREAK, WISH, BEFORE, AFTER, AS = (
+FILLER, NOT, OBJECT, BREAK, WISH, BEFORE, AFTER, AS = (
     "~filler",
     "~not",
+    "~object",
     "~break",
     "~wish",
     "~before",
@@ -61,6 +67,7 @@ def lists() -> WordLists:
     named: dict[str, Iterable[str]] = {
         FILLER: data["fillers"].split(),
         NOT: data["negators"].split(),
+        OBJECT: data["objects"].split(),
         BREAK: data["breaks"].split(),
         WISH: data["wishes"].split(),
         BEFORE: data["before"].split(),
@@ -85,6 +92,9 @@ def lists() -> WordLists:
         concepts,
         {first: tuple(sorted(found, key=lambda one: -len(one[0]))) for first, found in phrases.items()},
         frozenset(data["generic"].split()),
+        frozenset(data["things"].split()),
+        frozenset(data["concepts"]) - {*data["things"].split(), *data["generic"].split()},
+        tuple((a, b) for a, _, b in (one.partition("/") for one in data["opposites"].split())),
         frozenset(data["polar"].split()),
         kinds,
         data["weight"],

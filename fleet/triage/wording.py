@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from fleet.text import clean
 from fleet.triage.word_atoms import STATUS, Atom, atoms_of
-from fleet.triage.word_lists import AFTER, BREAK, FILLER, NOT, RELATIONS, WISH, WordLists, lists, stem
+from fleet.triage.word_lists import AFTER, BREAK, FILLER, NOT, OBJECT, RELATIONS, WISH, WordLists, lists, stem
 
 MAX_CHARS = 2_048
 """Most characters read of one text: as many as an entry of the log has bytes."""
@@ -53,8 +53,11 @@ class Reader:
 
     def __init__(self) -> None:
         self._lists = lists()
-        self._special = {*self._lists.alternatives, FILLER, NOT, BREAK, WISH, *RELATIONS}
+        self._special = {*self._lists.alternatives, FILLER, NOT, OBJECT, BREAK, WISH, *RELATIONS}
         self._atoms: dict[str, tuple[Atom, ...]] = {}
+        self._names: dict[str, str] = {}
+        """The concept of a token that is nothing else, "" for what is left out: most tokens of most texts."""
+        self._unlisted: set[str] = set()
 
     def read(self, title: str, body: str = "") -> Wording:
         """The features of a text; work is bounded for any text."""
@@ -63,6 +66,10 @@ class Reader:
             text = unicodedata.normalize("NFKC", clean(text, MAX_CHARS, newlines=True)).replace("’", "'")
         if match := _PREFIX.match(text):
             text = text[match.end() :]
+        tokens = _SPLIT.findall(text)[:MAX_WORDS]
+        names = list(map(self._names.get, tokens))
+        if None not in names and "<" not in text:
+            return self._plain(cast(list[str], names))
         atoms: list[Atom] = []
         found = _COMMAND.findall(text) if "<" in text else ()
         for word in (word for match in found for word in match if word):
@@ -70,7 +77,7 @@ class Reader:
             name, _ = concepts.get(word) or concepts.get(stem(word)) or (stem(word), 1)
             if name[0] != "~" and name not in self._lists.generic:
                 atoms.append(("command", name, ""))
-        for token in _SPLIT.findall(text)[:MAX_WORDS]:
+        for token in tokens:
             known = self._atoms.get(token)
             if known is None:
                 known = self._remember(token)
@@ -79,8 +86,14 @@ class Reader:
 
     def _remember(self, token: str) -> tuple[Atom, ...]:
         if len(self._atoms) >= self.KEPT:
-            self._atoms.clear()
+            for kept in (self._atoms, self._names, self._unlisted):
+                kept.clear()
         found = self._atoms[token] = tuple(self._resolved(atom) for atom in atoms_of(token))
+        kind, name, _ = found[0] if found else ("+", "", "")
+        if len(found) < 2 and kind in "+?" and name not in self._special:
+            self._names[token] = name
+            if kind == "?":
+                self._unlisted.add(name)
         return found
 
     def _resolved(self, atom: Atom) -> Atom:
@@ -92,8 +105,6 @@ class Reader:
         return ("+-"[sign - 1], name, stemmed) if name else ("?", stemmed, stemmed)
 
     def _wording(self, atoms: list[Atom]) -> Wording:
-        if plain := self._plain(atoms):
-            return plain
         told = _Telling(self._lists)
         at, end = 0, len(atoms)
         while at < end:
@@ -118,18 +129,15 @@ class Reader:
             at += 1
         return told.wording()
 
-    def _plain(self, atoms: list[Atom]) -> Wording | None:
+    def _plain(self, names: list[str]) -> Wording:
         """The same, sooner, for words alone: none that denies, ends a clause, or begins a phrase."""
-        signs: dict[str, int] = {}
-        for kind, name, _ in atoms:
-            if kind not in "+-?" or name in self._special:
-                return None
-            signs[name] = signs.get(name, 0) | (2 if kind == "-" else 1)
-        data = self._lists
-        alone = frozenset([name for kind, name, _ in atoms if kind == "?"])
+        signs = dict.fromkeys(names, 1)
+        signs.pop("", None)
+        data, size = self._lists, len(signs)
+        alone = frozenset(self._unlisted.intersection(signs))
         light = len(data.generic.intersection(signs))
-        weight = light * data.weights["generic"] + (len(signs) - light) * data.weights["word"]
-        return Wording(signs, {}, {}, (), alone, weight, tuple(signs), frozenset(signs.items()))
+        weight = light * data.weights["generic"] + (size - light) * data.weights["word"]
+        return Wording(signs, {}, {}, (), alone, weight, tuple(signs), frozenset(signs))
 
     def _word(self, told: _Telling, atoms: list[Atom], at: int) -> int:
         """Tell the word or phrase at this place; how many atoms it has."""
@@ -178,12 +186,13 @@ class _Telling:
         self._clauses: list[list[str]] = [[]]
         self._relations: list[tuple[str, int, int]] = []
         self._negated = self._told = 0
-        self._wish = False
+        self._wish = self._object = self._word = False
 
     def concept(self, name: str, sign: int) -> None:
+        after, self._word = self._word, name[0] != "~"
         if name[0] != "~":
             if self._negated:
-                self._negated = 0
+                self._negated, self._object = 0, False
                 sign = 3 - sign
             self._sentence.append((name, sign))
             self._clauses[-1].append(name)
@@ -191,6 +200,10 @@ class _Telling:
                 self.mark(kind, name)
         elif name == NOT:
             self._negated = 1
+        elif name == OBJECT:
+            self._negated, self._object = 1, after
+        elif name == FILLER:
+            self._denied_back()
         elif name == BREAK:
             self.pause()
         elif name == WISH:
@@ -199,6 +212,14 @@ class _Telling:
             self._negated = 0
             self._relations.append((name, len(self._clauses) - 1, len(self._clauses[-1])))
 
+    def _denied_back(self) -> None:
+        """A "nothing" that no word follows denies the word before it: "moves nothing and ..."."""
+        if self._object:
+            name, sign = self._sentence[-1]
+            self._sentence[-1] = (name, 3 - sign)
+            self._negated = 0
+        self._object = False
+
     def mark(self, kind: str, value: str) -> None:
         self._marks.setdefault(kind, set()).add(value)
         if self._told < CLAIM:
@@ -206,18 +227,20 @@ class _Telling:
 
     def pause(self) -> None:
         """The end of a clause."""
-        self._negated = 0
+        self._denied_back()
+        self._negated, self._word = 0, False
         self._clauses.append([])
 
     def stop(self) -> None:
         """The end of a sentence."""
+        self._denied_back()
         for name, sign in self._sentence:
             self._signs[name] = self._signs.get(name, 0) | (3 if self._wish else sign)
         if self._told < CLAIM and not self._wish:
             self._orders += [self._order(*one) for one in self._relations[:4]]
         self._told += len(self._sentence)
         self._sentence, self._clauses, self._relations = [], [[]], []
-        self._wish, self._negated = False, 0
+        self._wish, self._negated, self._word = False, 0, False
 
     def wording(self) -> Wording:
         self.stop()
@@ -227,7 +250,8 @@ class _Telling:
         weights, generic = self._data.weights, self._data.generic
         light = sum(name in generic for name in self._signs)
         weight = light * weights["generic"] + (len(self._signs) - light) * weights["word"]
-        key = frozenset((*self._signs.items(), *marks.items(), *orders))
+        said = self._signs if all(sign == 1 for sign in self._signs.values()) else self._signs.items()
+        key = frozenset((*said, *marks.items(), *orders))
         alone = frozenset(self.alone)
         names = (*self._signs, *(f"{kind}={mark}" for kind, found in marks.items() for mark in found))
         return Wording(self._signs, marks, claimed, orders, alone, weight, names, key)

@@ -43,7 +43,7 @@ class ItemLink:
 class ProposalLink:
     """The latest proposal of a fix: its state (fleet/store/proposal_rows.py), where it is, and why.
 
-    `tracked` is no proposal of ours: a tracker or a commit speaks of the item already; `why` says which.
+    `tracked` is a proposal of others: a tracker or a commit speaks of the item already; `why` says which.
     """
 
     state: str

@@ -29,7 +29,7 @@ def report(index: int, *, minute: float, run: str = "r1", trusted: bool = True, 
     text = finding(run=run, seen=FP)
     proof: ProofState = "verified" if trusted else "untrusted"
     sender, when = FLEET if trusted else HUMAN, int(moment(minute).timestamp())
-    return ReadReport(epoch, index, when, sender, trusted, run, proof, "high", text)
+    return ReadReport(epoch, index, when, sender, trusted, run, proof, "high", text, "qa-fuzz")
 
 
 def record(kind: Any, index: int, *, minute: float, epoch: int = 0, **more: Any) -> ItemRecord:

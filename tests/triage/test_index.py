@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.clock import iso
 from fleet.errors import ChainError
 from fleet.findings.reader import read, skim, tail_of
+from fleet.findings.records import write_record
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow, MirroredEntry
 from fleet.triage import index as index_module
 from fleet.triage import merging
-from fleet.triage.decisions import named
+from fleet.triage.decisions import named, record_of
 from fleet.triage.fold import PassInputs, TriageFold
 from fleet.triage.index import PER_SENDER, TriageIndex
 from fleet.triage.item_reports import ECHOES, REPORTS, TEXTS
@@ -33,6 +35,7 @@ SEEN = st.builds(
     st.sampled_from(["", "a" * 12, "b" * 12]),
     st.sampled_from(["t1", "t2"]),
 )
+HOUR = timedelta(hours=1)
 LOGS = st.lists(st.tuples(st.sampled_from([FLEET, HUMAN]), SEEN), max_size=15)
 
 
@@ -251,3 +254,29 @@ def test_figures_are_posted_once_in_a_period_and_then_are_the_logs() -> None:
     (item,) = decide(after, TRUSTED, PassInputs(now=now)).items  # the journal is lost
     assert (item.count, item.days, item.last_seen) == (9, 9, "2026-06-21T10:00:00Z")
     assert next(one for one in again.items[0].factors if one.name == "recurrence").by == "log"
+
+
+def test_figures_that_moved_change_only_their_item_and_as_a_new_fold_would() -> None:
+    entries = log(finding(seen="a" * 12), finding("hangs", run="r2", seen="b" * 12))
+    fold, now = TriageFold(TRUSTED), datetime(2026, 6, 14, tzinfo=UTC)
+    fold.add(entries)
+    once = Recurrence().shown("2026-06-13T10:00:00Z", "r8")
+    counts = []
+    for figures in ({}, {"a" * 12: once}, {"a" * 12: once.shown("2026-06-14T10:00:00Z", "r9")}, {}):
+        known = PassInputs(now=now, figures=figures)
+        items = fold.decide(known).items
+        assert items == decide(entries, TRUSTED, known).items
+        counts.append([item.count for item in items])
+    assert counts == [[1, 1], [1, 1], [2, 1], [1, 1]]
+
+
+def test_a_published_snooze_ends_within_the_day_though_the_journal_is_lost() -> None:
+    begin = datetime.fromtimestamp(START, UTC).replace(hour=1, minute=0)
+    row = DecisionRow(
+        item="a" * 12, kind="snooze", reason="later", who="alice", at=iso(begin), until=iso(begin + HOUR * 2)
+    )
+    record = write_record(record_of(named(row)), surface="compiler", title="compile panics")
+    fold = TriageFold(TRUSTED)
+    fold.add(log(finding(seen="a" * 12), record))
+    states = [fold.decide(PassInputs(now=begin + HOUR * hours)).items[0].state for hours in (1, 3)]
+    assert states == ["snoozed", "confirmed"]

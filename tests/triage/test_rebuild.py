@@ -47,7 +47,8 @@ class Here:
         chain = SimpleNamespace(log_name="file:own")
         self.platform: Any = SimpleNamespace(name=PLATFORM, chain=chain)
         often = SimpleNamespace(period=lambda: timedelta(minutes=1))
-        self.config: Any = SimpleNamespace(trusted=(), triage=often, model=None)
+        store = SimpleNamespace(stalled_s=120.0)
+        self.config: Any = SimpleNamespace(trusted=(), triage=often, model=None, store=store)
         self.personas: Mapping[str, LoadedPersona] = roster()[0]
 
     async def _admit(self, request: object) -> str:

@@ -79,6 +79,49 @@ def test_a_named_surface_divides_and_a_note_has_none() -> None:
     assert linked(FIRST, SECOND, surfaces=("unknown", "billing"))
 
 
+SILENT = (
+    "The CLI had silently used testnet, and the browser shows mainnet.",
+    "browser on mainnet but cli on testnet, silently",
+    "Default chain differs: CLI = testnet, browser = mainnet, and the CLI is silent about it.",
+    "the CLI talks to testnet by default and doesn't tell you (silently!), the browser to mainnet.",
+)
+
+
+def test_who_tells_of_something_else_than_most_is_not_one_of_them() -> None:
+    other = "CLI refuses to start on mainnet. Testnet works. The browser is not involved."
+    found = links_of(*((str(at), "s", title) for at, title in enumerate((*SILENT, other))))
+    assert found == {"1": "0", "2": "0", "3": "0"}
+
+
+def test_a_core_of_things_alone_takes_in_only_what_is_much_alike() -> None:
+    invites = (
+        "an invite with 1 wei is shown with the value 0.00",
+        "dust (1 wei) in an invite shown as 0.00",
+        "invite holding a single wei is displayed as 0.00",
+        "I accepted an invite which said value 0.00 and then there was 1 wei on my account. It's only dust, "
+        "but shown as 0.00 is simply not true",
+    )
+    price = (
+        "I set .price(10_000_000_000_000_00) by mistake, one zero short, and sold at a tenth for a day. "
+        "A builder that takes raw wei invites this; take a decimal string for the price."
+    )
+    found = links_of(*((str(at), "s", title) for at, title in enumerate((*invites, price))))
+    assert found == {"1": "0", "2": "0", "3": "0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "signs"),
+    [
+        ("topup moves nothing and says done", {"topup": 1, "move": 2, "print": 1}),
+        ("topup moves nothing", {"topup": 1, "move": 2}),
+        ("nothing moves the wallet", {"move": 2, "wallet": 1}),
+        ("the wallet looks like nothing moves", {"wallet": 1, "move": 2}),
+    ],
+)
+def test_nothing_denies_the_word_that_it_belongs_to(text: str, signs: dict[str, int]) -> None:
+    assert Reader().read(text).signs == signs
+
+
 def test_a_chain_of_weak_links_cannot_drift() -> None:
     words = [f"{a}{b}x" for a in "bdfgklmnprst" for b in ("alo", "emi", "oru")]
     ends = links_of(*((str(at), "s", " ".join(words[at : at + 8])) for at in range(0, len(words) - 8, 2)))

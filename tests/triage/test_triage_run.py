@@ -9,10 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import anyio
 import pytest
 
 from fleet.clock import iso
-from fleet.errors import ConfigError
+from fleet.errors import ConfigError, TryAgain
 from fleet.findings.envelope import MAX_BYTES, read
 from fleet.findings.records import write_record
 from fleet.store.journal import MEMORY, Journal
@@ -20,7 +21,7 @@ from fleet.store.rows import DecisionRow, MirroredEntry
 from fleet.triage.decisions import named, record_of
 from fleet.triage.fold import PassInputs
 from fleet.triage.run import FILES, TriageMemory, TriageResult, TriageTask, decide, triage
-from fleet.triage.triage_pass import TURN, posting
+from fleet.triage.turn import POSTING, TURN_S, posting
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, ScriptedLog, finding, inputs
 
 pytestmark = pytest.mark.anyio
@@ -207,12 +208,35 @@ async def test_one_process_posts_at_a_time_and_a_dead_ones_turn_ends(world: Worl
     async with posting(world.journal, world.clock) as mine:
         async with posting(world.journal, world.clock) as theirs:
             assert (mine, theirs) == (True, False)
-        world.clock.at += TURN + timedelta(seconds=1)
+        world.clock.at += timedelta(seconds=TURN_S + 1)
         async with posting(world.journal, world.clock) as later:
             assert later
             world.clock.at += timedelta(seconds=1)
     async with posting(world.journal, world.clock) as again:
         assert again
+
+
+async def test_a_turn_lasts_as_long_as_its_process_lives(world: World) -> None:
+    async with posting(world.journal, world.clock, turn_s=1.2):
+        world.clock.at += timedelta(minutes=5)
+        before = await world.journal.get(POSTING)
+        for _ in range(3000):
+            if await world.journal.get(POSTING) != before:
+                break
+            await anyio.sleep(0.02)
+        async with posting(world.journal, world.clock) as theirs:
+            assert not theirs
+
+
+async def test_work_whose_turn_a_peer_has_taken_is_cancelled(world: World) -> None:
+    async def work() -> None:
+        async with posting(world.journal, world.clock, turn_s=1.2):
+            await world.journal.put(POSTING, "a-peer 2999-01-01T00:00:00Z")
+            await anyio.sleep(60)
+
+    with pytest.raises(TryAgain, match="a peer has taken the turn"):
+        await work()
+    assert await world.journal.get(POSTING) == "a-peer 2999-01-01T00:00:00Z"
 
 
 async def test_bad_weights_are_a_configuration_error(world: World) -> None:

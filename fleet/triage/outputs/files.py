@@ -1,15 +1,25 @@
-"""The two files that every pass of triage writes."""
+"""The two files that every pass of triage writes, and the reader of the first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from fleet.config import read_text
 from fleet.files import disk_errors, write_atomic
-from fleet.triage.outputs.document import WorklistHeader
-from fleet.triage.outputs.json_file import to_json
+from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
+from fleet.triage.outputs.json_file import read_document, to_json
 from fleet.triage.outputs.markdown import to_markdown
 from fleet.triage.worklist import WorklistItem
+
+NAME = "worklist.json"
+_MOST = 1 << 30
+
+
+def written(state: Path) -> WorklistDocument | None:
+    """The list of the last triage; None when there is none. ConfigError for one that cannot be read."""
+    path = state / NAME
+    return read_document(read_text(path, limit=_MOST)) if path.exists() else None
 
 
 def save(folder: Path, items: Sequence[WorklistItem], header: WorklistHeader) -> None:

@@ -79,7 +79,7 @@ def _section(item: WorklistItem) -> list[str]:
         f"- state: {standing(item)}" + (f" since {markdown(item.since)}" if item.since else ""),
     ]
     if item.stuck:
-        lines.append(f"- waits for: {markdown(item.stuck)}")
+        lines.append(f"- now: {markdown(item.stuck)}")
     if item.stale:
         lines.append("- stale: nothing has looked at it for long")
     lines += [
