@@ -8,36 +8,34 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from fleet.app.bootstrap import SPOOL
 from fleet.config import FleetConfig, Platform
 from fleet.config.files import github_file
-from fleet.fix.body import commit_message, proposal_body, proposal_title
-from fleet.fix.fix_budget import RunFixBudget
 from fleet.fix.fixers.choice import open_fixer
-from fleet.fix.gate import fix_gate
-from fleet.fix.git import Git, GitToken
+from fleet.fix.gate.gate import fix_gate
+from fleet.fix.gate.variants import make_variants
+from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
 from fleet.fix.parts import FixParts, ProposalTexts
-from fleet.fix.patch_rules import check_patch
-from fleet.fix.ports import Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees
+from fleet.fix.ports import FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees
+from fleet.fix.publish.body import commit_message, proposal_body, proposal_title
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.publish.github import GitHubPublisher
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.token import TokenFile
 from fleet.fix.publish.tracker import GitHubTracker, NoTracker
-from fleet.fix.tree_jail import TreeJails
-from fleet.fix.trees import GitTrees
-from fleet.fix.variants import make_variants
+from fleet.fix.repository.git import Git, GitToken
+from fleet.fix.repository.patch_rules import check_patch
+from fleet.fix.repository.trees import GitTrees
 from fleet.gate.dial import DIAL, rung_word
 from fleet.jail.choice import open_jail
 from fleet.jail.model import Image, Jail
 from fleet.runs.proof.item_questions import ItemQuestion
 
-_SPOOL = "jails"
-
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredParts:
-    """Implements FixParts. A token is read from its file when it is needed, by what publishes only."""
+    """Implements FixParts. A token is read from its file when git or the API needs it; no fixer does."""
 
     config: FleetConfig
     platform: Platform
@@ -58,7 +56,7 @@ class ConfiguredParts:
     async def jails(self, task: FixTask, folder: Path) -> AsyncIterator[TreeJailPort]:
         yield TreeJails(self._jail, self.platform)
 
-    def fixer(self, task: FixTask, budget: RunFixBudget) -> Fixer:
+    def fixer(self, task: FixTask, budget: FixBudget) -> Fixer:
         return open_fixer(self.config, self.state, budget, rung=partial(rung_word, self.state / DIAL))
 
     def texts(self, task: FixTask, report: GateReport, patch: CheckedPatch) -> ProposalTexts:
@@ -89,7 +87,7 @@ class ConfiguredParts:
         )
 
     def _jail(self, image: Image, work: Path | None) -> Jail:
-        return open_jail(self.config.jail, image, pool=0, spool=self.state / _SPOOL, work=work)
+        return open_jail(self.config.jail, image, pool=0, spool=self.state / SPOOL, work=work)
 
     def _api(self, task: FixTask) -> GitHubApi:
         assert task.repository.github is not None

@@ -12,8 +12,8 @@ from fleet.app.fix_parts import fix_parts
 from fleet.app.reading import ReadingWorld, reading_world
 from fleet.errors import UsageError
 from fleet.findings.redact import Redactor
-from fleet.fix.allow_git import allow_folder
-from fleet.fix.permit import ProposePermit
+from fleet.fix.permission.allow_git import allow_folder
+from fleet.fix.permission.permit import ProposePermit
 from fleet.fix.recovery import ProposalUpkeep
 from fleet.store.proposal_rows import ProposalRow
 

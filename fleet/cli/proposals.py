@@ -1,4 +1,4 @@
-"""`fleet proposals`: list, show or withdraw proposals of fixes."""
+"""`fleet proposals`: list, show, withdraw or answer for proposals of fixes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from fleet.app.journal import known_journal
-from fleet.app.proposals import proposal_world
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table, who
 from fleet.config import load_fleet
 from fleet.errors import UsageError
@@ -56,6 +55,35 @@ def withdraw_proposal(
     put(asdict(row), as_json=as_json, text=lambda: print(f"proposal {row.proposal_id} {verb}"))
 
 
+@app.command("answer")
+def answer_comment(
+    ident: Ident,
+    comment: Annotated[int, typer.Option(min=1, help="Number of the comment, as its address ends.")],
+    platform: Profile = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Answer a comment on an open draft with what the gate saw, once. Nothing else answers comments."""
+    row, where = run(lambda: _answered(ident, comment, platform, dry_run=dry_run))
+    verb = "would be answered" if dry_run else f"is answered: {where}"
+    data = {"proposal": row.proposal_id, "comment": comment, "answer": where}
+    put(
+        data, as_json=as_json, text=lambda: print(f"comment {comment} on {clean(row.ref)} {clean(verb, 300)}")
+    )
+
+
+async def _answered(
+    ident: str, comment: int, platform: str | None, *, dry_run: bool
+) -> tuple[ProposalRow, str]:
+    from fleet.app.proposals import proposal_world  # all that a fix needs
+
+    async with proposal_world(state(), platform) as world:
+        row = await world.one(ident)
+        if row.state != "open":
+            raise UsageError(f"proposal {row.proposal_id} is {row.state}", remedy="fleet proposals list")
+        return row, "" if dry_run else await world.upkeep.answer(row, comment)
+
+
 async def _rows(platform: str, every: bool) -> list[ProposalRow]:
     journal = await known_journal(state())
     if journal is None:
@@ -65,11 +93,15 @@ async def _rows(platform: str, every: bool) -> list[ProposalRow]:
 
 
 async def _one(ident: str, platform: str | None) -> ProposalRow:
+    from fleet.app.proposals import proposal_world  # all that a fix needs
+
     async with proposal_world(state(), platform) as world:
         return await world.one(ident)
 
 
 async def _withdrawn(ident: str, platform: str | None, why: str, *, dry_run: bool) -> ProposalRow:
+    from fleet.app.proposals import proposal_world
+
     async with proposal_world(state(), platform) as world:
         row = await world.one(ident)
         if row.state not in OPEN_PROPOSALS:

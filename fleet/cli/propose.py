@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
@@ -13,26 +15,40 @@ from fleet.app.fix_parts import fix_parts
 from fleet.app.persona_sets import one, roster
 from fleet.app.proposals import proposal_world
 from fleet.app.wiring import open_world
-from fleet.cli.console import DryRun, Json, make_app, put, run, state, table
-from fleet.cli.daemon_client import ask, daemon_of
+from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
+from fleet.cli.daemon_client import ask
+from fleet.cli.daemon_page import daemon_of
 from fleet.cli.item_view import listed
 from fleet.cli.progress import Progress
 from fleet.cli.run import as_data, recovered
 from fleet.errors import Refused, UsageError
-from fleet.fix.allow_git import allow_folder, command
 from fleet.fix.fix_pass import Fixing
 from fleet.fix.parts import repository_for
-from fleet.fix.preconditions import CheckedRule
-from fleet.fix.preconditions import table as rules_of
+from fleet.fix.permission.allow_git import allow_folder, command
+from fleet.fix.permission.permit import say_unlike
+from fleet.fix.permission.preconditions import CheckedRule
+from fleet.fix.permission.preconditions import table as rules_of
 from fleet.fix.proposal_row import BRANCH
 from fleet.personas.load import LoadedPersona
-from fleet.runs.desk.coverage import exit_code
+from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.lifecycle import RunReport, fire
+from fleet.store.journal import Journal
 from fleet.text import clean
 from fleet.triage.worklist import WorklistItem
 from fleet.triggers.items import asked_ident
 
 PERSONA = "qa-fix"
+Others = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="URL",
+        help="What a search for the item finds (issue, pull request, commit) and is another defect. It is"
+        " recorded, and keeps the item from nothing any more; may be repeated.",
+    ),
+]
+_REFERENCE = re.compile(r"https?://[!-~]{1,400}|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
+HELD = 6
+"""Exit code of a fix that the gate held: there is no draft, and nothing is wrong with the fleet."""
 
 app = make_app()
 
@@ -41,11 +57,19 @@ app = make_app()
 def propose(
     item: Annotated[str, typer.Argument(metavar="ITEM", help="Fingerprint of the item, or its beginning.")],
     platform: Annotated[str | None, typer.Option(help="Profile; default: the configured one.")] = None,
+    not_a_duplicate_of: Others = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Propose a fix of one item as a draft pull request; a person merges it. Exits 5 when it is refused."""
+    """Propose a fix of one item as a draft pull request; a person merges it.
+
+    Exits 0 with a draft, or when the tracker has the item already; 5 when it is refused, 6 when a step of the
+    gate held the fix: then there is no draft.
+    """
     folder = state()
+    for other in not_a_duplicate_of or ():
+        if not _REFERENCE.fullmatch(other):
+            raise UsageError(f"{clean(other, 80)!r} is not a URL or a commit", remedy="fleet proposals list")
     found = listed(folder, item)
     if found is None:
         raise UsageError(f"no item {clean(item, 40)!r} on the worklist", remedy="fleet worklist")
@@ -57,10 +81,18 @@ def propose(
         return
     if plan["rule"]:
         raise Refused(f"{plan['rule']}: {plan['reason']}", rule=plan["rule"], remedy=plan["remedy"])
+    if not_a_duplicate_of:
+        run(lambda: _said_unlike(found.fingerprint, not_a_duplicate_of, platform))
     data = _queue(found.fingerprint, platform) if daemon_of(folder) else run(lambda: _made(found, platform))
     put(data, as_json=as_json, text=lambda: _said(data))
-    if code := 0 if data.get("queued") else exit_code(data):
+    if code := 0 if data.get("queued") else propose_code(data):
         raise typer.Exit(code)
+
+
+def propose_code(data: Mapping[str, Any]) -> int:
+    """The exit code for a run's data with its `proposal`."""
+    held = data["outcome"] == "done" and (data["proposal"] or {}).get("state") == "held"
+    return HELD if held else exit_code(data)
 
 
 async def _plan(item: WorklistItem, platform: str | None) -> dict[str, Any]:
@@ -93,6 +125,7 @@ def _remedy(rule: str, item: str) -> str:
         "dial": 'fleet dial propose --reason "…"',
         "held": f"fleet findings reopen {item}",
         "repository": "add [repositories.NAME] to fleet.toml",
+        "build": "fix this item by hand: fleet findings fixed " + item,
         "slots": "fleet proposals list",
     }
     return texts.get(rule, f"fleet findings show {item}")
@@ -109,6 +142,11 @@ def _show(plan: dict[str, Any]) -> None:
     print(clean(f"would search the tracker, fix with {plan['fixer']!r}, check, push and open {what}"))
 
 
+async def _said_unlike(item: str, others: list[str], platform: str | None) -> None:
+    async with proposal_world(state(), platform) as world:
+        await say_unlike(world, item, others, who())
+
+
 def _queue(item: str, platform: str | None) -> dict[str, Any]:
     """Queue the run for the daemon, for this item."""
     wish = {"persona": PERSONA, "ident": asked_ident(item, secrets.token_hex(8)), "platform": platform or ""}
@@ -122,12 +160,24 @@ async def _made(item: WorklistItem, platform: str | None) -> dict[str, Any]:
     ) as world:
         await recovered(world)
         world = replace(world, item=item.fingerprint)
-        return as_data(await fire_fix(Fixing.of(world, fix_parts), one(PERSONA)))
+        data = as_data(await fire_fix(Fixing.of(world, fix_parts), one(PERSONA)))
+        return data | {"proposal": await proposal_of(world.journal, world.platform.name, data["run"])}
+
+
+async def proposal_of(journal: Journal, platform: str, run: str) -> dict[str, str] | None:
+    """State, place and reason of the proposal that a run began; None if it began none."""
+    rows = [one for one in await journal.proposals(platform) if one.proposal_id == run]
+    return {"state": rows[0].state, "ref": rows[0].ref, "why": rows[0].why} if rows else None
 
 
 def _said(data: dict[str, Any]) -> None:
     """How the run ended, without a table of findings: it looks for none."""
-    print(clean(f"{data['outcome']} {data['detail']}") if data["outcome"] else f"queued run {data['run']}")
+    if not data["outcome"]:
+        print(f"queued run {data['run']}")
+        return
+    print(clean(f"{data['outcome']} {data['detail']}"))
+    if propose_code(data) == HELD:
+        note(f"there is no draft; what was tried: fleet proposals show {data['run']}")
 
 
 async def fire_fix(fixing: Fixing, persona: LoadedPersona) -> RunReport:

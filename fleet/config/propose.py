@@ -28,10 +28,6 @@ class ServiceSection(Section):
     """Path that answers once it is ready, at any status below 500."""
     starts_s: float = Field(default=20.0, ge=1, le=300)
     """Longest start, in seconds."""
-    model: str = ""
-    """As `model` in the profile's table `[web]`: what the calls of agents are posted to."""
-    call_path: str = ""
-    """As `call_path` there."""
 
 
 class TreeCompilerSection(Section):
@@ -44,16 +40,26 @@ class TreeCompilerSection(Section):
     """argv that takes a module on standard input and prints its entry point."""
 
 
+SHIPPED_TEMPLATES = ("pytest-compiler", "pytest-service")
+
+
 class RegressionSection(Section):
     """Where a regression test goes, and from which template it is made."""
 
     path: RepositoryPath
     """Path of the new file; `{item}` is the item's fingerprint. It must not exist yet."""
     template: str
-    """`pytest-compiler` or `pytest-service` (shipped), or the path of a Jinja template, relative to the file
-    that names it."""
+    """`pytest-compiler` or `pytest-service` (shipped), or the absolute path of a Jinja template."""
     command: Argv
     """argv that runs only that test, in the work tree; `{path}` is the file, `{python}` the interpreter."""
+
+    @field_validator("template")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in SHIPPED_TEMPLATES and not value.startswith("/"):
+            shipped = " or ".join(SHIPPED_TEMPLATES)
+            raise ValueError(f"write {shipped}, or the absolute path of a template")
+        return value
 
 
 class GitHubSection(Section):

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from fleet.errors import FixError
 from fleet.findings.repro import ReproCall
-from fleet.fix.fix_budget import RunFixBudget
 from fleet.fix.model import (
     CheckedPatch,
     CommandEnd,
@@ -24,7 +23,7 @@ from fleet.fix.model import (
     TrackerHit,
 )
 from fleet.fix.parts import ProposalTexts
-from fleet.fix.ports import Fixer, PublisherPort, TrackerPort, TreeJailPort, TreePort, Trees
+from fleet.fix.ports import FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, TreePort, Trees
 from fleet.jail.model import Egress
 from fleet.runs.proof.item_questions import ItemQuestion
 
@@ -41,6 +40,7 @@ class MemoryPublisher:
     branches: dict[str, Published] = field(default_factory=dict)
     bodies: dict[str, tuple[str, str]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    answers: dict[int, Sequence[StepResult]] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)
     pushes: int = 0
     opened: int = 0
@@ -84,6 +84,10 @@ class MemoryPublisher:
         self.branches[task.branch] = replace(known, state="closed")
         self.reasons[task.branch] = why
         return self.branches[task.branch]
+
+    async def answer(self, task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:
+        self.answers.setdefault(comment, steps)
+        return f"{self.branches[task.branch].ref}#{comment}"
 
     def turn(self, branch: str, state: Literal["merged", "closed"]) -> None:
         """What a person does with a draft."""
@@ -205,7 +209,7 @@ class MemoryParts:
     async def jails(self, task: FixTask, folder: Path) -> AsyncIterator[TreeJailPort]:
         yield self.jails_
 
-    def fixer(self, task: FixTask, budget: RunFixBudget) -> Fixer:
+    def fixer(self, task: FixTask, budget: FixBudget) -> Fixer:
         return MemoryFixer()
 
     def texts(self, task: FixTask, report: GateReport, patch: CheckedPatch) -> ProposalTexts:

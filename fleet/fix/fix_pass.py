@@ -12,12 +12,12 @@ import anyio
 
 from fleet.config import FleetConfig, Platform
 from fleet.errors import ConfigError, FleetError
-from fleet.fix.allow_git import allow_folder
 from fleet.fix.parts import FixParts, FixRun, repository_for
-from fleet.fix.permit import ProposePermit
-from fleet.fix.preconditions import ProposeRefusal, calls_of, refusal
+from fleet.fix.permission.allow_git import allow_folder
+from fleet.fix.permission.permit import ProposePermit, tried, unbuilt
+from fleet.fix.permission.preconditions import ProposeRefusal, calls_of, refusal
 from fleet.fix.propose import Proposer, best
-from fleet.fix.publishing import over
+from fleet.fix.publish.publishing import over
 from fleet.fix.recovery import ProposalUpkeep
 from fleet.gate.budget import Ledger
 from fleet.personas.load import LoadedPersona
@@ -96,7 +96,12 @@ class Fixing:
         queued, _ = await world.journal.at_hand(world.platform.name)
         if any(queued.get(name) for name, one in world.personas.items() if one.persona.driver == FIX):
             return "a run waits already"
-        live = await world.journal.proposals(world.platform.name, states=OPEN_PROPOSALS)
+        if why := unbuilt(world, item):
+            return why
+        rows = await world.journal.proposals(world.platform.name)
+        if why := await tried(world, item, rows):
+            return why
+        live = [row for row in rows if row.state in OPEN_PROPOSALS]
         names = {item.fingerprint, *item.names}
         mine = sum(one.item in names for one in live)
         full = len(live) >= config.propose.open or mine >= config.propose.per_item

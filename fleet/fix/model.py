@@ -120,12 +120,13 @@ class GateReport:
 @dataclass(frozen=True, slots=True)
 class Published:
     """A proposal as its publisher finds it. `ref` names it (URL of the pull request, or the branch), `head`
-    is the commit of its branch."""
+    is the commit of its branch, `ours` whether that was made by the task."""
 
     ref: str
     branch: str
     head: str
     state: Literal["pushed", "open", "merged", "closed"]
+    ours: bool = True
 
 
 @dataclass(frozen=True, slots=True)

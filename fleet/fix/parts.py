@@ -12,9 +12,8 @@ from fleet.config import FleetConfig
 from fleet.config.propose import RepositorySection
 from fleet.events.model import Event
 from fleet.findings.redact import Redactor
-from fleet.fix.fix_budget import RunFixBudget
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
-from fleet.fix.ports import Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees
+from fleet.fix.ports import FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees
 from fleet.gate.budget import Ledger
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.triage.triage_pass import TriageWorld
@@ -76,7 +75,7 @@ class FixParts(Protocol):
         """Work trees beneath `folder`, which is removed at the end however the run ends."""
 
     def jails(self, task: FixTask, folder: Path) -> AbstractAsyncContextManager[TreeJailPort]: ...
-    def fixer(self, task: FixTask, budget: RunFixBudget) -> Fixer: ...
+    def fixer(self, task: FixTask, budget: FixBudget) -> Fixer: ...
     def texts(self, task: FixTask, report: GateReport, patch: CheckedPatch) -> ProposalTexts: ...
     @property
     def gate(self) -> FixGate: ...

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from fleet.events.model import TurnUsage
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CheckedPatch, CommandEnd, FixAttempt, FixTask, Published, StepResult, TrackerHit
 from fleet.jail.model import Egress, Image, Jail
@@ -71,6 +72,19 @@ class TreeJailPort(Protocol):
         """The results of these tool calls against the build in this tree: its compiler, its service."""
 
 
+class FixBudget(Protocol):
+    """The run's ledger as a fixer sees it: checked before a model is asked, charged after."""
+
+    def seconds(self) -> float:
+        """Seconds that the run has left; RunOver when there are none, or STOP or the dial ends it."""
+
+    async def reserve(self, tokens: int) -> None:
+        """Reserve the most that one answer may cost; RunOver when that is not covered."""
+
+    async def charge(self, usage: TurnUsage | None) -> None:
+        """Charge what it cost; None or unknown figures leave the reservation spent."""
+
+
 class Fixer(Protocol):
     """Changes a work tree so that the regression test passes. What it says is not believed."""
 
@@ -97,6 +111,9 @@ class PublisherPort(Protocol):
 
     async def close(self, task: FixTask, why: str) -> Published | None:
         """Close our own draft, with a reason, and delete our branch if its head is ours; None without one."""
+
+    async def answer(self, task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:
+        """Answer a comment on our open draft with what the gate saw, once; where the answer is."""
 
 
 class TrackerPort(Protocol):

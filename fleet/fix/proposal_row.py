@@ -12,7 +12,7 @@ from fleet.errors import FixError
 from fleet.findings.records import ItemRecord, RecordKind, write_record
 from fleet.fix.model import FixTask
 from fleet.fix.parts import FixWorld, repository_for
-from fleet.fix.preconditions import calls_of
+from fleet.fix.permission.preconditions import calls_of
 from fleet.store.proposal_rows import ProposalRow
 from fleet.triage.worklist import WorklistItem
 

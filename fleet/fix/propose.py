@@ -17,21 +17,21 @@ from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
 from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.files import disk_errors, write_atomic
-from fleet.fix.fix_budget import RunFixBudget
+from fleet.fix.fixers.budget import RunFixBudget
+from fleet.fix.jails.paid_jails import PaidJails
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, StepResult, TrackerHit
-from fleet.fix.paid_jails import PaidJails
 from fleet.fix.parts import WORK, FixParts, FixRun, FixWorld, ProposalTexts
-from fleet.fix.permit import ProposePermit
-from fleet.fix.preconditions import ProposeRefusal, refusal
+from fleet.fix.permission.permit import ProposePermit, unlike
+from fleet.fix.permission.preconditions import ProposeRefusal, refusal
 from fleet.fix.proposal_row import OWED, current, owes, post_owed, record_text, row_of, task_of
-from fleet.fix.publishing import Publishing, over
+from fleet.fix.publish.publishing import Publishing, over
+from fleet.fix.recovery import EVIDENCE
 from fleet.runs.driver_choice import Price, unpriced
 from fleet.runs.proof.item_questions import ItemQuestion
-from fleet.store.proposal_rows import TRACKED, ProposalRow, ProposalState
+from fleet.store.proposal_rows import HELD_AT, TRACKED, ProposalRow, ProposalState
 from fleet.text import line
 from fleet.triage.worklist import WorklistItem
 
-EVIDENCE = "proposal.json"
 PATCH = "proposal.patch"
 _SHOWN = 300
 
@@ -80,7 +80,8 @@ class Proposer:
             *await self.parts.trees(task, folder).commits(task, tuple(dict.fromkeys(words))),
         ]
         rows = await self.world.journal.proposals(self.world.platform.name, item=task.item.fingerprint)
-        hit = next((one for one in hits if not _ours(one, rows)), None)
+        others = await unlike(self.world, task.item.fingerprint)
+        hit = next((one for one in hits if one.ref not in others and not _ours(one, rows)), None)
         key = f"{TRACKED}{self.world.platform.name}.{task.item.fingerprint}"
         known = await self.world.journal.get(key) or ""
         said = _said(hit) if hit else ""
@@ -88,7 +89,8 @@ class Proposer:
             await self.world.journal.put(key, said, run=self.run.run)
         if hit is not None:
             self._tell(task, "linked", hit.ref, said)
-            return f"nothing proposed: {said}"
+            again = f"fleet propose {task.item.fingerprint} --not-a-duplicate-of {hit.ref}"
+            return f"nothing proposed: {said}; if that is another defect: {again}"
         return ""
 
     async def _begin(self, task: FixTask) -> None:
@@ -113,7 +115,7 @@ class Proposer:
         if patch is None:
             return await self._held(task, report)
         if self.world.redactor.text(text := patch.text.decode("utf-8", "replace")) != text:
-            await self._move(task, "held", why="the patch holds a secret of this fleet")
+            await self._move(task, "held", {HELD_AT: "secret"}, why="the patch holds a secret of this fleet")
             raise RunOver("refused", "secret: the patch holds a secret of this fleet")
         texts = self._masked(self.parts.texts(task, report, patch))
         await self._checked(task, report, patch, texts)
@@ -160,13 +162,14 @@ class Proposer:
         )
 
     async def _held(self, task: FixTask, report: GateReport) -> str:
-        """The gate held it. An item that does not show on a build of the base needs a better repro."""
+        """The gate held it. An item of which a build of the base is clean needs a better repro; of one that
+        could not be looked at there, nothing is said."""
         step = report.held_at
         why = self._line(f"{step.step}: {step.words}" if step else "the gate gave no reason")
-        owed = {}
-        if step is not None and step.step == GateStep.REPRODUCE:
+        owed = {HELD_AT: str(step.step)} if step else {}
+        if step is not None and step.step == GateStep.REPRODUCE and step.evidence.get("looked"):
             reason = f"it does not show on a build of {task.name} ({task.repository.branch}): {step.words}"
-            owed = {OWED: record_text(self.world, task, "needs-repro", reason, self.run.persona)}
+            owed |= {OWED: record_text(self.world, task, "needs-repro", reason, self.run.persona)}
         await self._move(task, "held", owed, why=why)
         return f"held at {why}"
 

@@ -1,38 +1,50 @@
 """Proposals that no live run is at work on, settled by looking at the publisher, never by repeating an act.
 
     begun, checked   nothing left this machine: withdrawn
-    pushing          no branch: withdrawn; a branch: it was pushed, so its draft is opened, if permitted
+    pushing          no branch of ours: withdrawn; a branch: it was pushed: its draft is opened, if permitted
     opening          the same
+    withdrawn        a push that a kill cut off may arrive later at a server: a second look deletes its branch
     open             merged or closed by a person is noticed; closed by us once its item is resolved
 
 A draft that may not be opened or closed now (STOP, dial, token) waits, and so, below `propose`, do records
 that the log lacks. Work trees of ended runs are removed. One task at a time does this; on a shared journal
-one daemon.
+one daemon, whose turn ends with it (`fleet/triage/turn.py`).
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import anyio
 from anyio import to_thread
+from pydantic import TypeAdapter
 
+from fleet.clock import iso
 from fleet.drivers.session import RunOver
-from fleet.errors import FleetError, UsageError
+from fleet.errors import FixError, FleetError, Refused, UsageError
+from fleet.fix.model import StepResult
 from fleet.fix.parts import WORK, FixParts, FixWorld
-from fleet.fix.permit import ProposePermit
+from fleet.fix.permission.permit import ProposePermit
 from fleet.fix.proposal_row import current, owes, post_owed, task_again
-from fleet.fix.publishing import Publishing
+from fleet.fix.publish.publishing import Publishing
+from fleet.fix.repository.git import DEADLINE_S
 from fleet.store.proposal_rows import OPEN_PROPOSALS, ProposalRow, ProposalState
-from fleet.triage.triage_pass import posting
+from fleet.triage.turn import posting
 from fleet.triage.worklist import WorklistItem
 
 SETTLING = "propose.settling"
+EVIDENCE = "proposal.json"
+"""File of a run's evidence: the steps of the gate."""
+_STEPS = TypeAdapter(tuple[StepResult, ...])
 HALFWAY = tuple(state for state in OPEN_PROPOSALS if state != "open")
+LATE = "late"
+"""In a proposal's data: when (ISO) to look once more for a branch that was pushed and not found; then ""."""
 RESOLVED = frozenset({"fixed", "verified-fixed", "dismissed"})
 """States of an item that close its draft."""
 _LOG = logging.getLogger("fleet.fix")
@@ -72,7 +84,8 @@ class ProposalUpkeep:
     async def _due(self, states: Collection[ProposalState]) -> list[ProposalRow]:
         """Rows to look at; read again once it is our turn, since another may have settled them."""
         rows = await self.world.journal.proposals(self.world.platform.name)
-        return [row for row in rows if row.state in states or owes(row)]
+        now = iso(self.world.clock.now())
+        return [row for row in rows if row.state in states or owes(row) or "" < row.data.get(LATE, "") < now]
 
     async def withdraw(self, row: ProposalRow, why: str) -> ProposalRow:
         """A person takes a proposal back: its draft is closed, its branch deleted, at any rung."""
@@ -85,6 +98,19 @@ class ProposalUpkeep:
             await self.parts().publisher(task).close(task, why)
         await self.world.journal.move_proposal(row.proposal_id, "withdrawn", why=why)
         return await current(self.world, row)
+
+    async def answer(self, row: ProposalRow, comment: int) -> str:
+        """A person asks for an answer to a comment on an open draft; where it is. Refused by the fences and
+        without the permission to push; FixError when what the gate saw is not here any more."""
+        if (found := await self.permit.refused(row.item)) is not None:
+            raise Refused(found.reason, rule=found.rule)
+        task = task_again(self.world, row)
+        path = self.world.folder(row.proposal_id) / "evidence" / EVIDENCE
+        try:
+            steps = _STEPS.validate_python(json.loads(await to_thread.run_sync(path.read_bytes))["steps"])
+        except (OSError, ValueError, KeyError) as error:
+            raise FixError(f"what the gate saw is not here: {path.name}: {error}") from None
+        return await self.parts().publisher(task).answer(task, comment, steps)
 
     async def _over(self, row: ProposalRow) -> bool:
         """Whether the run of a proposal has ended, or its row was pruned."""
@@ -105,6 +131,8 @@ class ProposalUpkeep:
             await self._unfinished(row)
         elif row.state == "open":
             await self._opened(row, items)
+        elif row.state == "withdrawn" and row.data.get(LATE):
+            await self._late(row)
         row = await current(self.world, row)
         if owes(row) and self.permit.fences() is None:
             await post_owed(self.world, row)
@@ -120,8 +148,14 @@ class ProposalUpkeep:
         publisher = self.parts().publisher(task)
         found = await publisher.find(task)
         if found is None:
+            late = iso(self.world.clock.now() + timedelta(seconds=DEADLINE_S))
             await self.world.journal.move_proposal(
-                row.proposal_id, "withdrawn", why="its run ended, and no branch of it was found"
+                row.proposal_id, "withdrawn", {LATE: late}, why="its run ended, and no branch of it was found"
+            )
+            return
+        if found.state == "pushed" and not found.ours:
+            await self.world.journal.move_proposal(
+                row.proposal_id, "withdrawn", why="its run ended, and its branch holds commits of others"
             )
             return
         if row.state == "pushing":
@@ -131,6 +165,16 @@ class ProposalUpkeep:
             await publishing.open(str(row.data["title"]), str(row.data["body"]), run="")
         else:
             await publishing.found(found)
+
+    async def _late(self, row: ProposalRow) -> None:
+        """Delete a branch that arrived after the look, unless a later proposal has it now."""
+        if self.permit.fences() is not None:
+            return
+        rows = await self.world.journal.proposals(self.world.platform.name, item=row.item)
+        if rows[-1].proposal_id == row.proposal_id:
+            task = task_again(self.world, row)
+            await self.parts().publisher(task).close(task, row.why)
+        await self.world.journal.move_proposal(row.proposal_id, row.state, {LATE: ""})
 
     async def _opened(self, row: ProposalRow, items: Sequence[WorklistItem]) -> None:
         """What persons did with an open draft; and the end of one whose item is resolved."""
@@ -160,5 +204,6 @@ async def _turn(world: FixWorld) -> AsyncIterator[bool]:
     if not world.journal.shared:
         yield True
         return
-    async with posting(world.journal, world.clock, SETTLING) as mine:
+    turn_s = world.config.store.stalled_s
+    async with posting(world.journal, world.clock, SETTLING, turn_s=turn_s) as mine:
         yield mine

@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from fleet.errors import FleetError
 from fleet.fix.parts import WORK
-from fleet.fix.trees import clear_trees
+from fleet.fix.repository.trees import clear_trees
 from fleet.jail.rmtree import rmtree
 
 _LOG = logging.getLogger("fleet.fix")

@@ -36,6 +36,15 @@ def shown(place: Path | str) -> str:
     return f"postgresql://{host}{parts.path}"
 
 
+def without_password(url: str) -> str:
+    """A server's URL as its own tools take it, less its password."""
+    parts = urlsplit(url)
+    login, at, host = parts.netloc.rpartition("@")
+    query = "&".join(one for one in parts.query.split("&") if one and not one.startswith("password="))
+    made = f"postgresql://{login.partition(':')[0]}{at}{host}{parts.path}"
+    return f"{made}?{query}" if query else made
+
+
 def _store_url(path: Path, *, private: bool) -> str:
     url = read_text(path, limit=4096).strip()
     if private and path.stat().st_mode & 0o077:

@@ -17,6 +17,12 @@ OPEN_PROPOSALS: tuple[ProposalState, ...] = ("begun", "checked", "pushing", "ope
 TRACKED = "propose.tracked."
 """Prefix of the journal's key of what a tracker says of an item; platform and fingerprint follow."""
 
+UNLIKE = "propose.unlike."
+"""The same, for what a person has said is not about it: a JSON object of references."""
+
+HELD_AT = "held_at"
+"""In a proposal's data: the step at which the gate held it; missing when it was held for another reason."""
+
 PROPOSAL_MOVES: Mapping[ProposalState, frozenset[ProposalState]] = MappingProxyType(
     {
         "begun": frozenset({"held", "checked", "withdrawn"}),

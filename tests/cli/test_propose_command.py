@@ -15,13 +15,13 @@ from typer.testing import CliRunner, Result
 from fleet.chain.keys import create_key
 from fleet.cli import proposals, propose
 from fleet.clock import SystemClock
-from fleet.errors import Refused, UsageError
-from fleet.fix.allow_git import FOLDER
+from fleet.errors import ConfigError, Refused, UsageError
+from fleet.fix.permission.allow_git import FOLDER
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from fleet.store.journal import Journal
-from fleet.store.proposal_rows import ProposalRow
+from fleet.store.proposal_rows import UNLIKE, ProposalRow, ProposalState
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from tests.fix.homes import FP, item
@@ -89,6 +89,10 @@ def unreadable(place: Path) -> None:
     save(place / "state", (item(repro=""),), HEADER)
 
 
+def of_a_chain(place: Path) -> None:
+    save(place / "state", (item(repro='qa_chain(function="totalNames")'),), HEADER)
+
+
 def without_repository(place: Path) -> None:
     (place / "config" / "fleet.toml").write_text('platform = "p"\n')
 
@@ -115,6 +119,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str]] = {
     "proof": (unproven, f"fleet findings show {FP}"),
     "repro": (unreadable, f"fleet findings show {FP}"),
     "repository": (without_repository, "add [repositories.NAME] to fleet.toml"),
+    "build": (of_a_chain, f"fleet findings fixed {FP}"),
     "slots": (begun, "fleet proposals list"),
     "token": (lambda place: token(place).unlink(), f"echo allow > {{place}}/config/{FOLDER}/{FP}"),
 }
@@ -143,6 +148,24 @@ def test_a_dry_run_does_nothing(place: Path) -> None:
     assert written(place) == before
 
 
+def test_what_is_another_defect_is_recorded_and_only_when_a_proposal_is_made(place: Path) -> None:
+    url = "https://example.org/issues/7"
+    words = (FP, "--not-a-duplicate-of", url, "--not-a-duplicate-of", "5" * 40)
+    assert call(*words, "--dry-run").exit_code == 0
+    assert kept(place) == {}
+    assert isinstance(call(*words).exception, ConfigError)  # this home has no key that signs
+    assert list(kept(place)) == [url, "5" * 40]
+    assert isinstance(call(FP, "--not-a-duplicate-of", "issue seven").exception, UsageError)
+
+
+def kept(place: Path) -> Any:
+    async def read() -> str | None:
+        async with await Journal.open(place / "state" / "fleet.db", keeper="") as journal:
+            return await journal.get(f"{UNLIKE}p.{FP}")
+
+    return json.loads(anyio.run(read) or "{}")
+
+
 def written(place: Path) -> set[str]:
     """The files of the fleet but for its journal, which a reader makes."""
     return {str(one) for one in place.rglob("*") if not one.name.startswith("fleet.db")}
@@ -169,6 +192,55 @@ def test_proposals_are_listed_shown_and_withdrawn(place: Path) -> None:
     again = call(*words, app=proposals.app).exception
     assert isinstance(again, UsageError)
     assert "is withdrawn" in str(again)
+
+
+def test_only_an_open_draft_has_comments_to_answer(place: Path) -> None:
+    begun(place)
+    words = ("answer", FP, "--comment", "31")
+    error = call(*words, app=proposals.app).exception
+    assert isinstance(error, UsageError)
+    assert "is begun" in str(error)
+    moved(place, "checked", "pushing", "opening", "open")
+    assert "comment 31 on  would be answered" in call(*words, "--dry-run", app=proposals.app).stdout
+    token(place).unlink()
+    refused = call(*words, app=proposals.app).exception
+    assert isinstance(refused, Refused)
+    assert refused.rule == "token"
+
+
+def moved(place: Path, *states: ProposalState) -> None:
+    async def write() -> None:
+        async with await Journal.open(place / "state" / "fleet.db", keeper="") as journal:
+            for one in states:
+                await journal.move_proposal("r1", one)
+
+    anyio.run(write)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "proposal", "code"),
+    [
+        ("done", {"state": "open"}, 0),
+        ("done", None, 0),  # the tracker has it already
+        ("done", {"state": "held"}, 6),
+        ("refused", {"state": "held"}, 5),  # a fence closed, not a step of the gate
+        ("stopped", {"state": "begun"}, 5),
+    ],
+)
+def test_a_fix_that_was_held_has_its_own_exit_code(
+    outcome: str, proposal: dict[str, str] | None, code: int
+) -> None:
+    data = {"outcome": outcome, "detail": "", "proposal": proposal}
+    assert propose.propose_code(data) == code
+
+
+@pytest.mark.anyio
+async def test_the_proposal_of_a_run_is_found_by_its_run(place: Path) -> None:
+    row = ProposalRow(proposal_id="r1", platform="p", item=FP, repository="sample", branch="b")
+    async with await Journal.open(place / "state" / "fleet.db", keeper="") as journal:
+        await journal.begin_proposal(row, per_item=1, most=3)
+        assert await propose.proposal_of(journal, "p", "r1") == {"state": "begun", "ref": "", "why": ""}
+        assert await propose.proposal_of(journal, "p", "r2") is None
 
 
 @pytest.mark.parametrize("ident", ["", "zz"])

@@ -17,7 +17,7 @@ from typing import Any
 import tomli_w
 
 from fleet.findings.reader import ParsedEntry, read
-from fleet.fix.allow_git import FOLDER
+from fleet.fix.permission.allow_git import FOLDER
 from tests.fix import sample
 from tests.fix.repositories import git
 from tests.platforms.bare import bare

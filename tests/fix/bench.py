@@ -13,14 +13,15 @@ from fleet.errors import PatchRefused
 from fleet.events.model import TurnUsage
 from fleet.findings.fingerprint import identity
 from fleet.findings.repro import ReproCall, write_repro
-from fleet.fix.gate import fix_gate
-from fleet.fix.git import Git
+from fleet.fix.build_calls import facts_of
+from fleet.fix.gate.gate import fix_gate
+from fleet.fix.gate.variants import make_variants
+from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import CheckedPatch, FixAttempt, FixTask, GateReport, RegressionTest
-from fleet.fix.patch_rules import check_patch
 from fleet.fix.ports import Fixer
-from fleet.fix.tree_jail import TreeJails, facts_of
-from fleet.fix.trees import GitTrees
-from fleet.fix.variants import make_variants
+from fleet.fix.repository.git import Git
+from fleet.fix.repository.patch_rules import check_patch
+from fleet.fix.repository.trees import GitTrees
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image, Jail
 from fleet.oracles.model import Exchange

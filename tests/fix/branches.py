@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fleet.errors import FixError
-from fleet.fix.model import CheckedPatch, FixTask, Published
+from fleet.fix.model import CheckedPatch, FixTask, Published, StepResult
 
 
 @dataclass
@@ -35,3 +36,6 @@ class MemoryBranches:
         if self.heads.get(task.branch) not in self.own:
             return None
         return Published(task.branch, task.branch, self.heads.pop(task.branch), "closed")
+
+    async def answer(self, task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:
+        raise AssertionError("a comment is answered by the API")

@@ -10,10 +10,11 @@ from typing import Any
 from fleet.errors import PatchRefused
 from fleet.findings.fingerprint import identity
 from fleet.findings.repro import ReproCall, parse_repro
-from fleet.fix.judging import ItemJudge, item_judge
+from fleet.fix.build_calls import facts_of
+from fleet.fix.gate.judging import ItemJudge, item_judge
+from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import CheckedPatch, FixAttempt, FixTask, RegressionTest, StepResult
 from fleet.fix.ports import TreeJailPort, TreePort
-from fleet.fix.tree_jail import TreeJails, facts_of
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.oracles.model import Exchange

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleet.fix.body import commit_message, proposal_body, proposal_title
 from fleet.fix.model import FixTask, Published
+from fleet.fix.publish.body import commit_message, proposal_body, proposal_title
 from fleet.fix.publish.github import GitHubPublisher
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.token import TokenFile

@@ -17,10 +17,10 @@ from fleet.config.propose import RepositorySection
 from fleet.events.model import Event
 from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.findings.redact import Redactor
-from fleet.fix.allow_git import FOLDER
 from fleet.fix.doubles import MemoryParts
 from fleet.fix.model import GateStep, StepResult
-from fleet.fix.permit import ProposePermit
+from fleet.fix.permission.allow_git import FOLDER
+from fleet.fix.permission.permit import ProposePermit
 from fleet.fix.propose import Proposer
 from fleet.fix.recovery import ProposalUpkeep
 from fleet.gate.budget import Budget, Ledger
@@ -44,6 +44,7 @@ REPOSITORY = RepositorySection.model_validate(
     }
 )
 CLOCK = SystemClock()
+WEB = SimpleNamespace(face="", site="", proxy="")
 
 
 def item(fingerprint: str = FP, **changes: Any) -> WorklistItem:
@@ -100,7 +101,7 @@ class FixHome:
     parts: MemoryParts = field(default_factory=lambda: MemoryParts(steps=PASSED))
     log: MemoryFeedback = field(default_factory=MemoryFeedback)
     config: FleetConfig = field(default_factory=lambda: FleetConfig(repositories={"sample": REPOSITORY}))
-    platform: Any = field(default_factory=lambda: SimpleNamespace(name="p"))
+    platform: Any = field(default_factory=lambda: SimpleNamespace(name="p", targets={}, web=WEB))
     redactor: Redactor = field(default_factory=Redactor)
     clock: SystemClock = CLOCK
     personas: Any = field(default_factory=dict)

@@ -15,21 +15,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import fleet.store.sql.postgres  # noqa: F401 -- not once per process
-from fleet.config import FleetConfig
+from fleet.config import FleetConfig, StoreSection
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError
-from fleet.fix.body import marker
 from fleet.fix.doubles import MemoryParts
-from fleet.fix.git import Git, GitToken
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
 from fleet.fix.parts import ProposalTexts
 from fleet.fix.ports import Fixer, PublisherPort, TreeJailPort, Trees
+from fleet.fix.publish.body import marker
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.publish.github import GitHubPublisher
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.token import TokenFile
 from fleet.fix.remains import clear_remains
-from fleet.fix.trees import GitTrees
+from fleet.fix.repository.git import Git, GitToken
+from fleet.fix.repository.trees import GitTrees
 from fleet.gate.budget import Budget, Ledger
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.store.failpoints import about, step
@@ -42,6 +42,8 @@ from tests.fix.repositories import FIXED, checked, task
 
 CANARY = "github_pat_canary7Qx0000000000000000000000000000"
 CALLS = 20
+STALLED_S = 2
+"""How soon a turn of the dead ends: the least that can be configured."""
 
 
 @dataclass(frozen=True)
@@ -194,9 +196,10 @@ def _home(state: Path, life: Life, journal: Journal) -> KilledHome:
     repository = task(life.remote).repository
     if life.api:
         repository = repository.model_copy(update={"github": github(life.api)})
+    config = FleetConfig(repositories={"sample": repository}, store=StoreSection(stalled_s=STALLED_S))
     parts = RealParts(steps=PASSED, state=state, life=life)
     log = FileFeedback(path=Path(life.shared) / "log.jsonl")
-    here = KilledHome(state, journal, parts, log, FleetConfig(repositories={"sample": repository}))
+    here = KilledHome(state, journal, parts, log, config)
     here.me = life.me
     return here
 

@@ -30,13 +30,15 @@ LEFT = ("trees/*", "runs/*/fix", "proposals/**/index-*", "proposals/**/patches")
 
 @dataclass
 class KillTrial:
-    """One fleet of several machines: a remote, a log, a journal. `kills` counts."""
+    """One fleet of several machines: a remote, a log, a journal. `kills` counts. `url` is the remote's, where
+    it is not a path."""
 
     folder: Path
     zygotes: Zygotes
     place: str = ""
     server: GitHubServer | None = None
     kills: int = 0
+    url: str = ""
 
     def __post_init__(self) -> None:
         self.folder.mkdir()
@@ -58,7 +60,7 @@ class KillTrial:
             write_dial(state, Rung.PROPOSE, "a test", "t", SystemClock())
             place = self.place or str(state / "fleet.db")
             api = self.server.url if self.server else ""
-            life = Life(place, self.remote.url, str(self.folder), me, api)
+            life = Life(place, self.url or self.remote.url, str(self.folder), me, api)
             (state / "life.json").write_text(json.dumps(asdict(life)))
         return state
 
@@ -87,6 +89,11 @@ class KillTrial:
 
     def log(self, me: str) -> str:
         return (self.folder / me / "child.log").read_text()
+
+    async def states(self) -> list[str]:
+        """Of its proposals, the oldest first."""
+        async with await Journal.open(self._place) as journal:
+            return [row.state for row in await journal.proposals("p")]
 
     async def spent(self) -> dict[str, int]:
         """Calls by run."""

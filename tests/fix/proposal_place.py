@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleet.fix.git import Git
 from fleet.fix.model import CheckedPatch, FixTask
 from fleet.fix.publish.git_remote import GitRemotePublisher
-from fleet.fix.trees import GitTrees
+from fleet.fix.repository.git import Git
+from fleet.fix.repository.trees import GitTrees
 from tests.fix.repositories import BRANCH, FIXED, Remote, checked, make_remote, task
 
 

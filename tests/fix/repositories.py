@@ -17,7 +17,7 @@ from fleet.config.propose import (
     TreeCompilerSection,
 )
 from fleet.fix.model import CheckedPatch, FixTask, RegressionTest
-from fleet.fix.patch_rules import check_patch
+from fleet.fix.repository.patch_rules import check_patch
 from fleet.triage.worklist import WorklistItem
 
 FINGERPRINT = "0123456789abcdef"

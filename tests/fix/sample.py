@@ -257,7 +257,6 @@ def _sound() -> dict[str, str]:
         files[f"service/templates/{one.name}"] = one.read_text()
     for source, name in (
         ("chain/digest", "digest"),
-        ("chain/metadata", "metadata"),
         ("clock", "clock"),
         ("errors", "errors"),
     ):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.config import ROOT
-from fleet.fix.allow_git import FOLDER, GitPermission, command, permission
+from fleet.fix.permission.allow_git import FOLDER, GitPermission, command, permission
 
 FP = "0123456789ab"
 NOW = datetime(2026, 11, 23, 23, 59, tzinfo=UTC)
@@ -119,12 +119,12 @@ def test_nothing_of_the_fleet_writes_a_token() -> None:
         "fleet/app/proposals.py",
         "fleet/cli/propose.py",
         "fleet/fix/fix_pass.py",
-        "fleet/fix/permit.py",
-        "fleet/fix/preconditions.py",
+        "fleet/fix/permission/permit.py",
+        "fleet/fix/permission/preconditions.py",
     }
     literal = [path for path in files if FOLDER in path.read_text("utf-8")]
     assert [path.name for path in literal] == ["allow_git.py"]
-    tree = ast.parse((ROOT / "fleet/fix/allow_git.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "fleet/fix/permission/allow_git.py").read_text("utf-8"))
     called = {
         node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         for node in ast.walk(tree)

@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 
 from fleet.errors import FixError
 from fleet.findings.repro import ReproCall, parse_repro
-from fleet.fix.body import (
+from fleet.fix.model import GateReport
+from fleet.fix.publish.body import (
     MOST,
     TITLE,
     closing_comment,
@@ -23,7 +24,6 @@ from fleet.fix.body import (
     proposal_body,
     proposal_title,
 )
-from fleet.fix.model import GateReport
 from tests.fix.published_task import FINGERPRINT, patch, report, task
 from tests.triage.hostile import ESCAPES, MARKUP
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.fix.command_guard import refusal
+from fleet.fix.fixers.command_guard import refusal
 
 ROW_67 = {
     "joined": ["git", "status", "&&", "git", "commit"],
@@ -24,7 +24,7 @@ ROW_67 = {
 
 @pytest.mark.parametrize("argv", ROW_67.values(), ids=ROW_67)
 def test_the_variants_of_row_67_are_refused(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fleet.fix.command_guard.PATH", "/nonexistent")
+    monkeypatch.setattr("fleet.fix.fixers.command_guard.PATH", "/nonexistent")
     assert refusal(argv)
 
 
@@ -95,7 +95,7 @@ def test_what_a_fix_needs_is_allowed(argv: list[str]) -> None:
 
 
 def test_a_program_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fleet.fix.command_guard.PATH", "/nonexistent")
+    monkeypatch.setattr("fleet.fix.fixers.command_guard.PATH", "/nonexistent")
     assert refusal(["ls"]) == "ls: is not on this machine"
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from fleet.broker.forward import tls
-from fleet.fix.endpoint import ModelEgress
+from fleet.fix.fixers.endpoint import ModelEgress
 from tests.fix.test_endpoint import KEY, asked, post, refusal
 from tests.sandbox.doubles import http_answer, listener, read_request
 

@@ -15,8 +15,8 @@ from fleet.devnet.model import Refuse, Say, Script, ScriptedCall, serve_model
 from fleet.devnet.model_scripts import HOSTILE, always, in_order
 from fleet.drivers.session import RunOver
 from fleet.errors import ConfigError, Unreachable
-from fleet.fix.brief import MOST, write_brief
 from fleet.fix.fixers import model
+from fleet.fix.fixers.brief import MOST, write_brief
 from fleet.fix.fixers.choice import open_fixer
 from fleet.fix.fixers.command import CommandFixer
 from fleet.fix.fixers.model import TURNS, ModelFixer

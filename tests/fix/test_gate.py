@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fleet.fix.gate import fix_gate
+from fleet.fix.gate.gate import fix_gate
+from fleet.fix.gate.variants import make_variants
 from fleet.fix.model import FixTask, GateReport, GateStep, StepResult
-from fleet.fix.variants import make_variants
 from tests.fix import sample
 from tests.fix.gate_world import (
     ScriptedFixer,

@@ -11,11 +11,12 @@ import anyio
 import pytest
 
 from fleet.config.platform import Platform
-from fleet.fix import gate, growth, steps
-from fleet.fix.gate import fix_gate
+from fleet.fix.gate import gate, steps
+from fleet.fix.gate.gate import fix_gate
+from fleet.fix.gate.variants import Variants, make_variants
+from fleet.fix.jails import growth
 from fleet.fix.model import CheckedPatch, CommandEnd, FixTask, GateReport, GateStep, StepResult
 from fleet.fix.ports import TreeJailPort, TreePort
-from fleet.fix.variants import Variants, make_variants
 from tests.fix import sample
 from tests.fix.gate_world import ScriptedFixer, accept, named, replacing, task_of
 from tests.fix.scripted_build import PANIC, SEEN, MemoryTree, MemoryTrees, ScriptedJails

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
 from fleet.errors import FixError
-from fleet.fix.git import Git, GitPlace, GitToken, remote_url
+from fleet.fix.repository.git import Git, GitPlace, GitToken, remote_url
 from tests.fix.git_http import serve_git
 from tests.fix.repositories import git, make_remote
 
@@ -182,11 +184,15 @@ async def test_a_command_that_does_not_end_is_ended_with_what_it_started(tmp_pat
     with pytest.raises(FixError, match="not done within"):
         await Git(said, deadline_s=1.0).run("fetch")
     child = int((tmp_path / "child").read_text())
-    for _ in range(200):
-        if not _lives(child):
-            break
-        await anyio.sleep(0.05)
-    assert not _lives(child)
+    await _until(lambda: not _lives(child))
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if holds():
+            return
+        await anyio.sleep(0.02)
+    raise AssertionError("not within a minute")
 
 
 def _lives(pid: int) -> bool:
@@ -194,6 +200,31 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+ASK = "import anyio, sys; from fleet.fix.repository.git import Git; anyio.run(Git(sys.argv[1]).run, 'push')"
+
+
+@pytest.mark.parametrize("ends", ["", "trap '' TERM; "], ids=["ends-when-asked", "deaf"])
+async def test_git_and_what_it_started_end_with_a_fleet_that_was_killed(tmp_path: Path, ends: str) -> None:
+    new, pids = tmp_path / "new", tmp_path / "pids"
+    said = script(tmp_path / "git", f"{ends}sleep 600 & echo $! $$ > {new}; mv {new} {pids}; wait")
+    async with await anyio.open_process([sys.executable, "-c", ASK, said], stderr=None) as fleet:
+        await _until(pids.exists)
+        started = [int(word) for word in pids.read_text().split()]
+        assert [_lives(pid) for pid in started] == [True, True]
+        fleet.kill()
+        await _until(lambda: not any(_lives(pid) for pid in started))
+
+
+async def test_a_git_that_would_outlive_the_fleet_is_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = script(tmp_path / "git", f"touch {tmp_path / 'started'}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FixError, match="setpriv: not found"):
+        await Git(said).run("version")
+    assert not (tmp_path / "started").exists()
 
 
 async def test_a_flood_is_ended(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from fleet.errors import FixError
-from fleet.fix.git import Git, GitToken
 from fleet.fix.publish.git_remote import GitRemotePublisher
-from fleet.fix.trees import GitTrees
+from fleet.fix.repository.git import Git, GitToken
+from fleet.fix.repository.trees import GitTrees
 from tests.fix.git_http import serve_git
 from tests.fix.proposal_place import ProposalPlace, near_place
 from tests.fix.repositories import (
@@ -41,6 +41,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProposalPl
 @pytest.fixture
 def near(tmp_path: Path) -> ProposalPlace:
     return near_place(tmp_path)
+
+
+async def test_a_plain_remote_has_no_comments_to_answer(tmp_path: Path) -> None:
+    of = task(make_remote(tmp_path).url)
+    with pytest.raises(FixError, match="sample is a plain git remote"):
+        await GitRemotePublisher(Git(), tmp_path / "state").answer(of, 1, ())
 
 
 async def test_the_whole_life_of_a_proposal(place: ProposalPlace) -> None:
@@ -96,6 +102,13 @@ async def test_a_push_repeated_after_a_crash_or_by_a_peer_is_the_same_push(near:
     (near.folder / "head").unlink()
     assert await near.publisher("peer").push(near.task, patch, "Fix double") == first
     assert (await near.publisher("peer").open(near.task, "Fix", "body")).state == "open"
+
+
+async def test_a_peer_opens_what_another_has_pushed(near: ProposalPlace) -> None:
+    pushed = await near.publisher().push(near.task, await near.patch(), "Fix double")
+    opened = await near.publisher("peer").open(near.task, "Fix", "body")
+    assert (opened.state, opened.head) == ("open", pushed.head)
+    assert (near.state.parent / "peer" / "proposals" / "sample" / BRANCH / "request.txt").exists()
 
 
 async def test_a_peer_closes_by_identity_and_run_and_a_stranger_does_not(near: ProposalPlace) -> None:

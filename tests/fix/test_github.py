@@ -6,14 +6,15 @@ import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from fleet.errors import FixError, TryAgain
-from fleet.fix.body import closing_comment
-from fleet.fix.model import FixTask, Published
+from fleet.fix.model import FixTask, GateStep, Published, StepResult
+from fleet.fix.publish.body import closing_comment, is_marked
 from fleet.fix.publish.github import GitHubPublisher
 from tests.fix.github_place import BODY, MESSAGE, TEXT, published
 from tests.fix.github_server import GitHubServer
 from tests.fix.published_task import patch
 
 pytestmark = pytest.mark.anyio
+STEPS = (StepResult(GateStep.OWN_TESTS, True, "its own tests pass"),)
 
 
 async def test_a_draft_is_opened_once_with_labels_and_reviewers(
@@ -42,6 +43,25 @@ async def test_labels_and_reviewers_that_are_refused_change_nothing(
     assert server.asked["issues/add-labels"] == 1
     assert (await publisher.open(of, TEXT, BODY)).state == "open"  # and they are tried again
     assert [label["name"] for label in server.pulls[1]["labels"]] == ["qa-fleet", "bug"]
+
+
+async def test_a_comment_is_answered_once_and_only_on_our_open_draft(
+    server: GitHubServer, publisher: GitHubPublisher, of: FixTask
+) -> None:
+    with pytest.raises(FixError, match="no open draft of ours"):
+        await publisher.answer(of, 31, STEPS)
+    await published(publisher, of)
+    where = {await publisher.answer(of, number, STEPS) for number in (31, 31, 32)}
+    first, second = server.comments[1]
+    assert "asked it to answer comment 31. A machine wrote this" in first
+    assert "| own-tests | the repository's own tests pass with the patch | passed |" in first
+    assert ("comment 32" in second, [one.startswith("https://") for one in where]) == (True, [True])
+    assert not is_marked(first, of)
+    assert server.asked["issues/create-comment"] == 2
+    await publisher.close(of, "resolved")
+    assert len(server.comments[1]) == 3  # an answer is not taken for the closing comment
+    with pytest.raises(FixError, match="no open draft of ours"):
+        await publisher.answer(of, 33, STEPS)
 
 
 LOST = [

@@ -17,11 +17,11 @@ import pytest
 
 from fleet.config.propose import ProposeSection
 from fleet.errors import PatchRefused
-from fleet.fix import growth
 from fleet.fix.fixers.command import CommandFixer
+from fleet.fix.jails import growth
 from fleet.fix.model import FixAttempt, FixTask, GateStep, StepResult
-from fleet.fix.patch_rules import check_patch
 from fleet.fix.ports import Fixer, TreeJailPort, TreePort
+from fleet.fix.repository.patch_rules import check_patch
 from tests.fix.bench import CANARY, ITEM, TEST, Attempted, Bench, Purse, make_repository, task
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail, pytest.mark.timeout(60)]

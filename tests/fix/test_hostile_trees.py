@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fleet.errors import PatchRefused
-from fleet.fix.git import Git
-from fleet.fix.tree_scan import CONTENT
-from fleet.fix.trees import GitTrees
+from fleet.fix.repository.git import Git
+from fleet.fix.repository.tree_scan import CONTENT
+from fleet.fix.repository.trees import GitTrees
 from tests.fix.repositories import Remote, checked, git, make_remote, task
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import lead
 from fleet.fix.doubles import MemoryParts
 from fleet.fix.fix_pass import Fixing
-from fleet.fix.judging import item_judge
+from fleet.fix.gate.judging import item_judge
 from fleet.fix.model import GateReport
 from fleet.fix.proposal_row import task_of
 from fleet.personas.model import Probe, Step

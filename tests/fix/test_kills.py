@@ -100,6 +100,27 @@ async def test_a_peer_settles_what_a_killed_process_left(make: MakeTrial, cluste
 
 
 @full
+async def test_a_recoverer_that_was_killed_holds_its_turn_no_longer_than_its_lease(
+    make: MakeTrial, cluster: Cluster
+) -> None:
+    """It dies at its first look at the remote; the peer starts again and again, as a daemon looks."""
+    steps = await unharmed(make(place=cluster.place()))
+    clean, trial = make(place=cluster.place()), make(place=cluster.place())
+    for one in (clean, trial):
+        await one.live("one", place(steps, "git.push"))
+    await trial.live("one", place(await clean.live("one", way="settle"), "git.ls-remote"), way="settle")
+    assert await trial.states() == ["pushing"]
+    for _ in range(120):
+        await trial.live("peer", way="settle")
+        if await trial.states() == ["open"]:
+            break
+        await anyio.sleep(0.25)
+    assert await trial.states() == ["open"], trial.log("peer")
+    await trial.live("one", way="settle")
+    await trial.check("a recoverer was killed in its turn", PEERS)
+
+
+@full
 async def test_a_process_that_was_taken_for_dead_acts_no_more(make: MakeTrial, cluster: Cluster) -> None:
     """The peer settles its proposal, or makes one of its own, and then it goes on."""
     for at, way in itertools.product(PAUSES, ("propose", "settle")):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from fleet.config.propose import ProposeSection
 from fleet.errors import PatchRefused
 from fleet.fix.model import CheckedPatch
-from fleet.fix.patch_rules import BYTES, check_patch, glob
-from fleet.fix.patch_text import read_patch
+from fleet.fix.repository.patch_rules import BYTES, check_patch, glob
+from fleet.fix.repository.patch_text import read_patch
 from tests.fix.repositories import TEST, task
 
 BASE = "a" * 40

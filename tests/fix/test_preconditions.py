@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fleet.config.propose import ProposeSection
-from fleet.fix.allow_git import GitPermission
-from fleet.fix.preconditions import RULES, ProposeFacts, ProposeRefusal, refusal, table
+from fleet.fix.permission.allow_git import GitPermission
+from fleet.fix.permission.preconditions import RULES, ProposeFacts, ProposeRefusal, refusal, table
 from fleet.gate.model import Rung
 from tests.fix.homes import FP, item
 
@@ -42,6 +42,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("repro", {"item": item(repro="__import__('os')")}, "its repro cannot be read"),
     ("repro", {"item": item(repro="qa_erase()")}, "its repro names tools that do not exist: qa_erase"),
     ("tracked", {"tracked": "open issue 7"}, "open issue 7"),
+    ("tried", {"tried": "held at own-tests"}, "held at own-tests"),
+    ("build", {"unbuilt": "a chain is not there"}, "a chain is not there"),
     ("repository", {"repository": ""}, "no repository in fleet.toml is configured for compiler"),
     ("slots", {"live": 1, "every": 1}, "1 of 1 proposals of this item are open"),
     ("slots", {"every": 3}, "3 of 3 proposals are open"),
@@ -80,7 +82,8 @@ def test_no_rule_means_no() -> None:
 
 
 def test_a_person_may_ask_again_for_what_was_proposed_or_tracked() -> None:
-    assert refusal(facts(item=item(state="proposed"), tracked="issue 7", named=True)) is None
+    again = facts(item=item(state="proposed"), tracked="issue 7", tried="held at limits", named=True)
+    assert refusal(again) is None
 
 
 def test_a_regression_is_fixed_like_a_new_item() -> None:

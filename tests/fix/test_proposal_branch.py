@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fleet.errors import FixError
-from fleet.fix.git import Git
 from fleet.fix.publish.git_remote import GitRemotePublisher
+from fleet.fix.repository.git import Git
 from tests.fix.proposal_place import ProposalPlace, near_place
 from tests.fix.repositories import (
     BRANCH,

@@ -16,7 +16,8 @@ from fleet.errors import FixError
 from fleet.findings.envelope import read
 from fleet.findings.records import read_record
 from fleet.fix.model import GateStep, StepResult, TrackerHit
-from fleet.fix.propose import EVIDENCE, PATCH
+from fleet.fix.propose import PATCH
+from fleet.fix.recovery import EVIDENCE
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
 from tests.fix.homes import FP, PASSED, FixHome, home, item
@@ -91,13 +92,19 @@ async def test_what_the_gate_holds_is_kept_with_its_reason(here: FixHome) -> Non
 
 
 async def test_an_item_that_does_not_show_needs_a_repro(here: FixHome) -> None:
-    here.parts.steps = (StepResult(GateStep.REPRODUCE, False, "clean in 3 of 3"),)
+    here.parts.steps = (StepResult(GateStep.REPRODUCE, False, "clean in 3 of 3", {"looked": True}),)
     assert "held at reproduce" in await here.propose()
     (text,) = here.log.texts
     record = read_record(read(text))
     assert record is not None
     assert (record.kind, record.who) == ("needs-repro", "qa-fix")
     assert "does not show on a build of sample (main)" in record.reason
+
+
+async def test_nothing_is_said_of_an_item_that_could_not_be_looked_at(here: FixHome) -> None:
+    here.parts.steps = (StepResult(GateStep.REPRODUCE, False, "it does not build", {"code": 2}),)
+    assert await here.propose() == "held at reproduce: it does not build"
+    assert here.log.texts == []
 
 
 async def test_a_slot_is_for_one_proposal(here: FixHome) -> None:
@@ -127,6 +134,7 @@ async def test_a_patch_with_a_secret_goes_nowhere(here: FixHome, monkeypatch: py
     with pytest.raises(RunOver, match="secret"):
         await here.propose()
     assert (await here.states(), here.parts.publisher_.pushes) == (["held"], 0)
+    assert "secret" in (await here.permit.facts(FP, item(), named=False)).tried
 
 
 def pause(here: FixHome) -> None:

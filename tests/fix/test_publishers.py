@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleet.errors import FixError
-from fleet.fix.body import marker
+from fleet.fix.publish.body import marker
 from tests.fix.github_server import TOKEN
 from tests.fix.publisher_stands import KINDS, GitStand, PublisherStand, stand
 
@@ -56,6 +56,8 @@ async def test_a_branch_that_a_person_made_is_not_overwritten(at: PublisherStand
     with pytest.raises(FixError):
         await at.publisher.push(at.task, at.patch, MESSAGE)
     assert at.heads() == before == ({theirs} - {""})
+    with pytest.raises(FixError):
+        await at.publisher.open(at.task, "t", body(at))
     assert at.requests() == 0
 
 
@@ -103,7 +105,7 @@ async def test_the_base_branch_is_never_touched(at: PublisherStand) -> None:
     await at.publisher.close(at.task, "resolved")
     assert at.remote.head("main") == before
     public = [name for name in dir(at.publisher) if not name.startswith("_")]
-    assert public == ["close", "find", "open", "push"]
+    assert public == ["answer", "close", "find", "open", "push"]
 
 
 async def test_the_token_stays_out_of_all_files(at: PublisherStand, tmp_path: Path) -> None:

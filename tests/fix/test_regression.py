@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from fleet.config.propose import RegressionSection
 from fleet.errors import FixError
 from fleet.findings.repro import ReproCall
+from fleet.fix.gate.regression import regression_test, shown_by
+from fleet.fix.gate.variants import make_variants
 from fleet.fix.model import CommandEnd, FixTask, RegressionTest
-from fleet.fix.regression import regression_test, shown_by
-from fleet.fix.variants import make_variants
 from tests.fix import sample
 from tests.fix.gate_world import task_of
 
@@ -105,3 +106,9 @@ def test_a_neighbour_of_a_page_differs_in_every_call_alike() -> None:
     renamed = next(one for one in found if one.keeps and "qacanary" not in str(one.calls))
     assert [call.args["canary"] for call in renamed.calls] == [renamed.calls[0].args["canary"]] * 2
     assert isinstance(renamed.calls[0], ReproCall)
+
+
+@pytest.mark.parametrize("template", ["pytest-rust", "templates/own.jinja", ""])
+def test_a_template_is_shipped_or_an_absolute_path(template: str) -> None:
+    with pytest.raises(ValidationError, match="pytest-compiler or pytest-service, or the absolute path"):
+        RegressionSection(path="tests/test_{item}.py", template=template, command=("true",))

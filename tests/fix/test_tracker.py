@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import JSONResponse
 
 from fleet.errors import FixError, TryAgain
-from fleet.fix.body import proposal_body
+from fleet.fix.publish.body import proposal_body
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.token import TokenFile
 from fleet.fix.publish.tracker import GitHubTracker, NoTracker

@@ -11,8 +11,9 @@ import pytest
 from fleet.config.propose import RepositorySection, ServiceSection
 from fleet.errors import FixError, JailError
 from fleet.findings.repro import ReproCall
+from fleet.fix.build_calls import applicable, facts_of, resolved
+from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import FixTask
-from fleet.fix.tree_jail import TreeJails, applicable, facts_of, resolved
 from tests.fix import sample
 from tests.fix.gate_world import task_of, tree_jails
 
@@ -172,12 +173,14 @@ async def test_a_service_that_kills_the_guest_is_a_lost_jail(
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (ReproCall("qa_call", {"target": "docs", "message": "hello"}), "qa_call needs more than the build"),
+        (ReproCall("qa_call", {"target": "docs", "message": "hello"}), "qa_call needs a token"),
+        (ReproCall("qa_chain", {"function": "totalNames"}), "qa_chain needs a chain"),
+        (ReproCall("qa_browse", {"url": "{site}/"}), "qa_browse needs a browser"),
         (ReproCall("qa_fetch", {"url": "{face:{name}}"}), "registered on a chain"),
         (ReproCall("qa_compile", {"source": "x", "other": True}), "compares with another program"),
         (ReproCall("qa_compile", {"sauce": "x"}), "does not fit qa_compile"),
     ],
-    ids=["signer", "name", "other", "arguments"],
+    ids=["token", "chain", "browser", "name", "other", "arguments"],
 )
 async def test_what_a_build_cannot_answer_is_refused_with_its_reason(
     jails: TreeJails, tree: Path, tmp_path: Path, call: ReproCall, words: str

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from fleet.errors import FixError, PatchRefused
-from fleet.fix.git import Git
-from fleet.fix.trees import GitTrees
+from fleet.fix.repository.git import Git
+from fleet.fix.repository.trees import GitTrees
 from fleet.jail.jail_spec import UNPRIVILEGED
 from tests.fix.git_http import serve_git
 from tests.fix.repositories import FILES, FIXED, SOURCE, Remote, checked, git, make_remote, task

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 
-from fleet.errors import UsageError
+from fleet.clock import SystemClock
+from fleet.errors import FixError, Refused, UsageError
 from fleet.fix.doubles import patch_of
-from fleet.fix.proposal_row import OWED, row_of, task_of
+from fleet.fix.model import Published
+from fleet.fix.proposal_row import OWED, row_of, task_again, task_of
+from fleet.fix.recovery import EVIDENCE
 from fleet.fix.remains import clear_remains
+from fleet.fix.repository.git import DEADLINE_S
 from fleet.gate.model import Rung
 from fleet.service.proposal_watch import ProposalWatch
 from fleet.store.proposal_rows import ProposalState
-from tests.fix.homes import FP, FixHome, MemoryFeedback, home, item
+from tests.fix.homes import FP, PASSED, FixHome, MemoryFeedback, home, item
 
 pytestmark = pytest.mark.anyio
 BRANCH = f"qa-fleet/{FP}"
@@ -71,6 +76,47 @@ async def test_a_dead_run_is_settled_by_looking(
     assert not (here.folder("r1") / "fix").exists()
 
 
+async def test_no_draft_is_opened_of_a_branch_that_holds_commits_of_others(here: FixHome) -> None:
+    await left_at(here, "pushing", pushed=False, opened=False)
+    await here.end("r1")
+    theirs = Published(BRANCH, BRANCH, "f" * 40, "pushed", ours=False)
+    here.parts.publisher_.branches[BRANCH] = theirs
+    await here.upkeep.settle()
+    assert (await here.states(), here.parts.publisher_.opened) == (["withdrawn"], 0)
+    assert here.parts.publisher_.branches[BRANCH] == theirs
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["alone", "another-has-the-branch"])
+async def test_a_push_that_arrives_after_the_look_is_looked_for_once_more(here: FixHome, again: bool) -> None:
+    """A server may end a push without its client; the branch goes, unless a later proposal has it."""
+    await left_at(here, "pushing", pushed=False, opened=False)
+    await here.end("r1")
+    here.clock = AdvancedClock()
+    await here.upkeep.settle()
+    (row,) = await here.rows()
+    await here.parts.publisher_.push(task_again(here, row), patch_of(task_again(here, row)), "m")
+    if again:
+        await here.journal.begin_proposal(replace(row, proposal_id="r2"), per_item=1, most=3)
+        await here.begin("r2")
+    await here.upkeep.settle()
+    assert here.parts.publisher_.branches[BRANCH].state == "pushed"
+    here.clock.late += timedelta(seconds=DEADLINE_S + 2)
+    await here.upkeep.settle()
+    assert here.parts.publisher_.branches[BRANCH].state == ("pushed" if again else "closed")
+    closed = len(here.parts.publisher_.reasons)
+    await here.upkeep.settle()
+    assert (closed, len(here.parts.publisher_.reasons)) == (int(not again), int(not again))
+
+
+class AdvancedClock(SystemClock):
+    """A clock that can be put forward."""
+
+    late = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.late
+
+
 @pytest.mark.parametrize("fence", ["dial", "token"])
 async def test_a_pushed_branch_waits_until_it_may_be_opened(here: FixHome, fence: str) -> None:
     await left_at(here, "opening", pushed=True, opened=False)
@@ -122,6 +168,25 @@ async def test_a_person_withdraws_at_any_rung_but_not_from_a_live_run(here: FixH
     await here.begin("r2")
     with pytest.raises(UsageError, match="still at work"):
         await here.upkeep.withdraw(replace(row, proposal_id="r2"), "x")
+
+
+async def test_a_person_asks_for_an_answer_and_it_holds_what_the_gate_saw(here: FixHome) -> None:
+    await here.propose()
+    (row,) = await here.rows()
+    assert await here.upkeep.answer(row, 31) == "https://example.org/pull/1#31"
+    assert here.parts.publisher_.answers == {31: PASSED}
+    (here.tokens / FP).unlink()
+    with pytest.raises(Refused, match="no token"):
+        await here.upkeep.answer(row, 32)
+    here.allow()
+    here.turn(Rung.EXERCISE)
+    with pytest.raises(Refused, match="needs propose"):
+        await here.upkeep.answer(row, 32)
+    here.turn(Rung.PROPOSE)
+    (here.folder("r1") / "evidence" / EVIDENCE).unlink()
+    with pytest.raises(FixError, match="what the gate saw is not here"):
+        await here.upkeep.answer(row, 32)
+    assert list(here.parts.publisher_.answers) == [31]
 
 
 async def test_a_repository_that_is_gone_makes_it_wait(here: FixHome) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from fleet.config import FleetConfig
 from fleet.drivers.model.factory import EXTRA, model_key, read_key
 from fleet.errors import ConfigError
-from fleet.fix.fixers.budget import FixBudget
 from fleet.fix.fixers.command import CommandFixer
 from fleet.fix.fixers.none import NoFixer
-from fleet.fix.ports import Fixer
+from fleet.fix.ports import FixBudget, Fixer
 
 
 def open_fixer(

@@ -16,12 +16,11 @@ from fleet.broker.egress_record import EgressRecord
 from fleet.config.propose import ProposeSection
 from fleet.errors import ConfigError, JailError
 from fleet.findings.redact import Redactor
-from fleet.fix.brief import write_brief
-from fleet.fix.endpoint import INSIDE, ModelEgress
-from fleet.fix.fixers.budget import FixBudget
-from fleet.fix.growth import within_bounds
+from fleet.fix.fixers.brief import write_brief
+from fleet.fix.fixers.endpoint import INSIDE, ModelEgress
+from fleet.fix.jails.growth import within_bounds
 from fleet.fix.model import CommandEnd, FixAttempt, FixTask, StepResult
-from fleet.fix.ports import TreeJailPort, TreePort
+from fleet.fix.ports import FixBudget, TreeJailPort, TreePort
 from fleet.jail.locate import find_interpreter
 from fleet.text import clean
 

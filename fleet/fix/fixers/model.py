@@ -30,13 +30,12 @@ from fleet.drivers.model.talk import BYTES_PER_TOKEN, Talk, calls, tokens
 from fleet.errors import JailError, Unreachable
 from fleet.events.model import Event
 from fleet.findings.redact import Redactor
-from fleet.fix.brief import write_brief
-from fleet.fix.command_guard import refusal
-from fleet.fix.fixers.budget import FixBudget
+from fleet.fix.fixers.brief import write_brief
 from fleet.fix.fixers.command import ENVIRONMENT
-from fleet.fix.growth import within_bounds
+from fleet.fix.fixers.command_guard import refusal
+from fleet.fix.jails.growth import within_bounds
 from fleet.fix.model import CommandEnd, FixAttempt, FixTask, StepResult
-from fleet.fix.ports import TreeJailPort, TreePort
+from fleet.fix.ports import FixBudget, TreeJailPort, TreePort
 from fleet.jail.locate import find_interpreter
 from fleet.personas.duration import parse_duration
 from fleet.text import clean, line

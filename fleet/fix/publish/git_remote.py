@@ -7,15 +7,16 @@ body) and the patches of `git format-patch`. An open request is one whose `reque
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from fleet.errors import FixError
 from fleet.files import disk_errors, write_atomic
-from fleet.fix.git import Git
-from fleet.fix.model import CheckedPatch, FixTask, Published
+from fleet.fix.model import CheckedPatch, FixTask, Published, StepResult
 from fleet.fix.publish.proposal_branch import ProposalBranch
-from fleet.fix.trees import TokenOf, no_token
+from fleet.fix.repository.git import Git
+from fleet.fix.repository.trees import TokenOf, no_token
 from fleet.text import clean, line
 
 _REQUEST, _CLOSED = "request.txt", "closed.txt"
@@ -72,6 +73,12 @@ class GitRemotePublisher:
             await branch.delete(head)
         return Published(task.branch, task.branch, found.head, "closed")
 
+    async def answer(self, task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:
+        """FixError: there are no comments on a plain remote."""
+        raise FixError(
+            f"{task.name} is a plain git remote: it has no comments", remedy="answer where it was asked"
+        )
+
     def _branch(self, task: FixTask) -> ProposalBranch:
         return ProposalBranch(self._git, self._state, task, token=self._token(task))
 
@@ -83,7 +90,8 @@ class GitRemotePublisher:
             state = "closed"
         elif (branch.folder / _REQUEST).exists():
             state = "open"
-        return Published(task.branch, task.branch, head, state)
+        ours = state == "merged" or await branch.ours(head)
+        return Published(task.branch, task.branch, head, state, ours)
 
     async def _write(self, branch: ProposalBranch, task: FixTask, head: str, words: str) -> None:
         """Patches first, the request last: a request that is there is complete."""
@@ -92,7 +100,7 @@ class GitRemotePublisher:
         drafts = branch.folder / "patches"
         with disk_errors(drafts):
             shutil.rmtree(drafts, ignore_errors=True)
-            drafts.mkdir(mode=0o700)
+            drafts.mkdir(mode=0o700, parents=True)  # a peer that settles has pushed nothing itself
         where = ("--output-directory", str(drafts), "--no-color", "--no-signature", "--no-renames")
         await mirror.ask("format-patch", "--quiet", *where, "--full-index", "--binary", f"{base}..{head}")
         ask = ("request-pull", base, mirror.url, f"{head}:refs/heads/{task.branch}")

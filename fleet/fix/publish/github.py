@@ -15,9 +15,9 @@ from pydantic import TypeAdapter
 
 from fleet.config.propose import GitHubSection
 from fleet.errors import FixError, FleetError
-from fleet.fix.body import closing_comment, is_marked
-from fleet.fix.model import CheckedPatch, FixTask, Published
+from fleet.fix.model import CheckedPatch, FixTask, Published, StepResult
 from fleet.fix.ports import PublisherPort
+from fleet.fix.publish.body import answering_comment, answers, closing_comment, is_marked
 from fleet.fix.publish.github_answers import GitHubComment, GitHubPull
 from fleet.fix.publish.github_api import GitHubApi, RateLimited
 from fleet.fix.publish.github_operations import (
@@ -69,6 +69,8 @@ class GitHubPublisher:
         if found.pull is None:
             if found.branch is None:
                 raise FixError(f"{task.branch} is not on {self._section.repository}: it must be pushed first")
+            if not found.branch.ours:
+                raise FixError(f"{task.branch} holds commits of others", remedy="look at the branch there")
             if found.branch.state != "merged":
                 found = await self._opened(task, title, body, found)
         if found.pull is not None and found.ours and found.pull.outcome == "open":
@@ -95,6 +97,19 @@ class GitHubPublisher:
         if found.branch is not None:
             await self._branches.close(task, why)
         return _published(task, _Standing(found.branch, pull, ours=True))
+
+    async def answer(self, task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:
+        """As PublisherPort: one more comment on the request; whether that comment exists is not asked."""
+        found = await self._look(task)
+        if found.pull is None or not found.ours or found.pull.outcome != "open":
+            raise FixError("there is no open draft of ours", remedy="fleet proposals list")
+        number = found.pull.number
+        there = await self._api.call(COMMENTS, _COMMENTS, number=number, query={"per_page": "100"})
+        for one in there:
+            if answers(one.body, task, comment):
+                return one.html_url
+        text = answering_comment(task, comment, steps)
+        return (await self._api.call(COMMENT, _MADE_COMMENT, number=number, body=text)).html_url
 
     async def _look(self, task: FixTask) -> _Standing:
         branch = await self._branches.find(task)

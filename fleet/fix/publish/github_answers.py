@@ -52,6 +52,7 @@ class GitHubPull(_GitHubAnswer):
 class GitHubComment(_GitHubAnswer):
     """A comment on a pull request."""
 
+    html_url: _Page
     body: str = ""
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from fleet.errors import FixError
 from fleet.files import disk_errors, write_atomic
-from fleet.fix.git import IDENTITY, Git, GitPlace, GitToken
-from fleet.fix.mirror import RepositoryMirror
 from fleet.fix.model import CheckedPatch, FixTask, RegressionTest
+from fleet.fix.repository.git import IDENTITY, Git, GitPlace, GitToken
+from fleet.fix.repository.mirror import RepositoryMirror
 from fleet.text import clean, line
 
 _BRANCH = re.compile(r"qa-fleet/[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
@@ -96,12 +96,17 @@ class ProposalBranch:
                 f"{self._task.branch} of {self._task.name} holds commits of others",
                 remedy="look at the branch; rename or delete it there, then propose again",
             )
+        before = self.ours_once()
         self._record(head)
         try:
             await self._move(head, there)
         except FixError:
-            if await self.head() != head:  # a peer's same push, or one whose answer was lost
+            now = await self.head()
+            if now == head:  # a peer's same push, or one whose answer was lost
+                return head
+            if not now or now != before:
                 raise
+            await self._move(head, now)  # what a killed process of ours had pushed has arrived only now
         return head
 
     async def delete(self, head: str) -> None:

@@ -13,8 +13,8 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from fleet.errors import TryAgain
-from fleet.fix.body import is_marked
 from fleet.fix.model import FixTask, TrackerHit
+from fleet.fix.publish.body import is_marked
 from fleet.fix.publish.github_answers import GitHubFound, GitHubIssue
 from fleet.fix.publish.github_api import GitHubApi
 from fleet.fix.publish.github_operations import SEARCH

@@ -55,10 +55,16 @@ def word(unit: str) -> str:
     return "usd" if unit == USD else unit
 
 
+def amount(unit: str, count: int) -> str:
+    """For a person: `3 writes`, `1 call`, `0.12 usd`."""
+    name = word(unit)
+    return f"{number(unit, count)} {name.removesuffix('s') if count == 1 else name}"
+
+
 def limited(scope: Scope, unit: str, limit: int, owner: str = "") -> str:
     """For a person: `the budget of 3 writes`, `… a day of qa-smoke`, `… a day of the fleet`."""
     of = {"run": "", "persona": f" a day of {owner or 'this persona'}", "fleet": " a day of the fleet"}[scope]
-    return f"the budget of {number(unit, limit)} {word(unit)}{of}"
+    return f"the budget of {amount(unit, limit)}{of}"
 
 
 def key_of(scope: Scope, unit: str) -> str:

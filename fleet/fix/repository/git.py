@@ -1,15 +1,16 @@
 """Plain git, run with nothing of this machine: the one way in which the fleet starts it.
 
-git is started by its arguments, never by a shell, with an environment and a configuration of ours
+git is started by its arguments, which no shell reads, with an environment and a configuration of ours
 (`git.toml`) and nothing inherited but PATH: no hook, credential helper, prompt, pager, filter, external
-diff, signature, submodule or maintenance. A token is in the environment of that one process, never in its
-arguments or on disk, and is masked in what git says.
+diff, signature, submodule or maintenance. It ends with this process, however that dies. A token is in the
+environment of that one process, never in its arguments or on disk, and is masked in what git says.
 """
 
 from __future__ import annotations
 
 import base64
 import os
+import shutil
 import signal
 import subprocess
 import tomllib
@@ -137,15 +138,14 @@ class Git:
         what = f"git {words[0]}"
         try:
             process = await anyio.open_process(
-                [self._executable, *words],
+                [*_launch(self._executable, environment["PATH"]), *words],
                 stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 env=environment,
                 cwd=cwd or "/",
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            remedy = "install git, or check PATH" if isinstance(error, FileNotFoundError) else ""
-            raise FixError(f"{what}: {line(str(error))}", remedy=remedy) from None
+            raise FixError(f"{what}: {line(str(error))}") from None
         ended = _Ending(process, limit)
         try:
             with anyio.move_on_after(self._deadline_s) as scope:
@@ -203,6 +203,16 @@ async def _end(process: Process) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     await process.aclose()
+
+
+def _launch(executable: str, path: str) -> list[str]:
+    """What starts git so that it ends with this process; FixError without git or what this needs."""
+    launch = _data()["launch"]
+    words = list(launch["words"])
+    for name, package in ((executable, "git"), (words[0], "util-linux")):
+        if shutil.which(name, path=path) is None:
+            raise FixError(f"{line(name, 80)}: not found", remedy=f"install {package}, or check PATH")
+    return [*words, launch["script"], "git", str(os.getpid()), executable]
 
 
 @cache

@@ -20,13 +20,13 @@ from anyio.to_thread import run_sync
 
 from fleet.errors import PatchRefused
 from fleet.files import disk_errors
-from fleet.fix import tree_scan
-from fleet.fix.git import Git, GitPlace, GitToken
-from fleet.fix.mirror import DEPTH, RepositoryMirror
 from fleet.fix.model import FixTask, TrackerHit
 from fleet.fix.ports import TreePort
-from fleet.fix.tree_scan import TreeEntry
-from fleet.fix.tree_write import put_file, take_over
+from fleet.fix.repository import tree_scan
+from fleet.fix.repository.git import Git, GitPlace, GitToken
+from fleet.fix.repository.mirror import DEPTH, RepositoryMirror
+from fleet.fix.repository.tree_scan import TreeEntry
+from fleet.fix.repository.tree_write import put_file, take_over
 from fleet.jail.rmtree import rmtree
 from fleet.text import line
 

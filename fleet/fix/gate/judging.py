@@ -10,8 +10,8 @@ from fleet.config.platform import Platform
 from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.errors import FixError
 from fleet.findings.repro import ReproCall
+from fleet.fix.build_calls import facts_of
 from fleet.fix.model import FixTask
-from fleet.fix.tree_jail import facts_of
 from fleet.oracles.model import Facts
 from fleet.personas.model import Step
 from fleet.runs.proof.attempt import Attempt, judged
@@ -99,7 +99,7 @@ def item_judge(task: FixTask, platform: Platform, question: ItemQuestion | None 
     if isinstance(found, str):
         raise FixError(found)
     if found.unsure:
-        raise FixError(f"it cannot be told from a build whether the item is gone: {found.unsure}")
+        raise FixError(f"a build does not show whether the item is gone: {found.unsure}")
     if len(found.probe.steps) != len(task.calls):
         raise FixError("its question has other calls than its repro")
     return ItemJudge(found, facts_of(platform))

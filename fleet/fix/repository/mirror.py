@@ -14,7 +14,7 @@ import anyio
 from fleet.config.propose import RepositorySection
 from fleet.errors import FixError
 from fleet.files import disk_errors, write_atomic
-from fleet.fix.git import Git, GitPlace, GitToken, remote_url
+from fleet.fix.repository.git import Git, GitPlace, GitToken, remote_url
 
 DEPTH = 200
 """Commits of the branch that are fetched."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleet.fix.allow_git import GitPermission, permission
+from fleet.clock import iso
+from fleet.errors import FixError
+from fleet.fix.build_calls import applicable, resolved
 from fleet.fix.parts import FixWorld, repository_for
-from fleet.fix.preconditions import ProposeFacts, ProposeRefusal
+from fleet.fix.permission.allow_git import GitPermission, permission
+from fleet.fix.permission.preconditions import ProposeFacts, ProposeRefusal, calls_of
 from fleet.gate.budget import Ledger
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stopped
-from fleet.store.proposal_rows import OPEN_PROPOSALS, TRACKED
+from fleet.store.proposal_rows import HELD_AT, OPEN_PROPOSALS, TRACKED, UNLIKE, ProposalRow
+from fleet.store.rows import ItemRow
 from fleet.text import clean
 from fleet.triage.worklist import WorklistItem
 
@@ -53,7 +59,8 @@ class ProposePermit:
     ) -> ProposeFacts:
         """The facts of one item now; without a ledger the budget is not known and does not refuse."""
         world, config = self.world, self.world.config
-        live = await world.journal.proposals(world.platform.name, states=OPEN_PROPOSALS)
+        rows = await world.journal.proposals(world.platform.name)
+        live = [row for row in rows if row.state in OPEN_PROPOSALS]
         names = {item.fingerprint, *item.names} if item else set()
         room = (await ledger.room())["calls"] if ledger else None
         place = repository_for(config, item.surface) if item else None
@@ -68,11 +75,56 @@ class ProposePermit:
             limits=config.propose,
             repository=place[0] if place else "",
             tracked=await tracked(world, item.fingerprint) if item else "",
+            tried=await tried(world, item, rows) if item else "",
+            unbuilt=unbuilt(world, item) if item else "",
             live=sum(one.item in names for one in live),
             every=len(live),
             calls=room.left if room else 1,
             budget=room.limit if room else "the budget of calls",
         )
+
+
+async def tried(world: FixWorld, item: WorklistItem | ItemRow, rows: Sequence[ProposalRow]) -> str:
+    """What the gate held the item at, in words; "" when it has not, when the item has changed since (repro,
+    state), or when a person has reopened it. `rows` are proposals, the oldest first."""
+    names = {item.fingerprint, *item.names}
+    last = next((row for row in reversed(rows) if row.item in names), None)
+    if last is None or last.state != "held" or not last.data.get(HELD_AT):
+        return ""
+    then = last.data["item"]
+    if [item.repro, item.state, item.since] != [then.get(key) for key in ("repro", "state", "since")]:
+        return ""
+    decided = await world.journal.decisions(world.platform.name)
+    if any(one.kind == "reopen" and one.item in names and one.at >= last.created for one in decided):
+        return ""
+    return clean(f"the gate held it at {last.created}, and it is as it was then: {last.why}", 300)
+
+
+def unbuilt(world: FixWorld, item: WorklistItem | ItemRow) -> str:
+    """Why a build of the item's repository cannot answer its repro; "" when it can, or there is neither."""
+    place = repository_for(world.config, item.surface)
+    calls, _ = calls_of(item.repro)
+    for call in calls if place else ():
+        assert place is not None
+        try:
+            applicable(place[1], call)
+            resolved(world.platform, call)
+        except FixError as error:
+            return str(error)
+    return ""
+
+
+async def unlike(world: FixWorld, item: str) -> dict[str, str]:
+    """Hits of searches that a person has called another defect than the item's: who said so, and when."""
+    kept = await world.journal.get(f"{UNLIKE}{world.platform.name}.{item}")
+    return dict(json.loads(kept or "{}"))
+
+
+async def say_unlike(world: FixWorld, item: str, refs: Collection[str], who: str) -> None:
+    """Record that these (URLs, commits) are not about the item; what was said before stays."""
+    said = f"{who} {iso(world.clock.now())}"
+    kept = dict.fromkeys(refs, said) | await unlike(world, item)
+    await world.journal.put(f"{UNLIKE}{world.platform.name}.{item}", json.dumps(kept))
 
 
 async def tracked(world: FixWorld, item: str) -> str:

@@ -16,9 +16,9 @@ from fleet.drivers.session import RunOver
 from fleet.errors import LostRun
 from fleet.fix.model import CheckedPatch, FixTask, Published
 from fleet.fix.parts import FixWorld
-from fleet.fix.permit import ProposePermit
+from fleet.fix.permission.permit import ProposePermit
+from fleet.fix.permission.preconditions import ProposeRefusal
 from fleet.fix.ports import PublisherPort
-from fleet.fix.preconditions import ProposeRefusal
 from fleet.fix.proposal_row import OWED, current, record_text, row_of
 from fleet.store.failpoints import point
 from fleet.store.proposal_rows import ProposalState
@@ -29,7 +29,7 @@ Moved = Callable[[str, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """Publishes the proposal of one task. `who` is named in the record; `moved` is told of each move."""
+    """Publishes the proposal of one task. `who` is named in the record; `moved` gets each move."""
 
     world: FixWorld
     permit: ProposePermit

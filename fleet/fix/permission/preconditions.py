@@ -8,7 +8,9 @@
     proof       it is not verified
     repro       it has no runnable repro of our own
     tracked     its tracker speaks of it already, and no person has asked for it by name
+    tried       the gate has held it, it is as it was then, and no person has asked for it by name
     repository  no source repository is configured for its surface
+    build       a build of that repository cannot answer the calls of its repro
     slots       too many proposals are open, of this item or in all
     budget      the budget of calls is spent
     token       no person has permitted pushing for this item or this day
@@ -23,7 +25,7 @@ from dataclasses import dataclass, field
 
 from fleet.config.propose import ProposeSection
 from fleet.findings.repro import ReproCall, ReproError, parse_repro
-from fleet.fix.allow_git import GitPermission
+from fleet.fix.permission.allow_git import GitPermission
 from fleet.gate.model import Rung
 from fleet.triage.worklist import WorklistItem
 from sandbox.tools import TOOLS
@@ -37,7 +39,8 @@ class ProposeFacts:
     """The facts at the moment of one decision.
 
     `asked` is what was asked for, `item` what the worklist has of it; `named`: a person asked for it by name.
-    `tracked` is a hit of an earlier search of the tracker, in words. `repository` is the name of the one for
+    `tracked` is a hit of an earlier search of the tracker, `tried` what the gate held it at since it last
+    changed, `unbuilt` why no build answers its repro, each in words. `repository` is the name of the one for
     its surface, "" for none. `live` counts open proposals of this item, `every` all of them. `calls` is what
     is left of the budget, and `budget` that limit in words.
     """
@@ -51,6 +54,8 @@ class ProposeFacts:
     limits: ProposeSection
     repository: str = ""
     tracked: str = ""
+    tried: str = ""
+    unbuilt: str = ""
     live: int = 0
     every: int = 0
     calls: int = 0
@@ -116,6 +121,14 @@ def repository(facts: ProposeFacts) -> str:
     return "" if facts.repository else f"no repository in fleet.toml is configured for {surface}"
 
 
+def tried(facts: ProposeFacts) -> str:
+    return "" if facts.named else facts.tried
+
+
+def build(facts: ProposeFacts) -> str:
+    return facts.unbuilt
+
+
 def slots(facts: ProposeFacts) -> str:
     if facts.live >= facts.limits.per_item:
         return f"{facts.live} of {facts.limits.per_item} proposals of this item are open"
@@ -140,7 +153,9 @@ RULES: Mapping[str, ProposeRule] = {
     "proof": proof,
     "repro": repro,
     "tracked": tracked,
+    "tried": tried,
     "repository": repository,
+    "build": build,
     "slots": slots,
     "budget": budget,
     "token": token,

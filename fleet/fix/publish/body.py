@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from fleet.errors import FixError
 from fleet.findings.repro import ReproError, write_repro
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, StepResult
-from fleet.text import line, markdown_code
+from fleet.text import counted, line, markdown_code
 
 MOST = 65_536
 """GitHub's limit of a body, in characters."""
@@ -29,7 +29,7 @@ STEPS = 30
 """Steps of the gate that are shown: the last ones."""
 FILES = 10
 """Changed files that are named; the request itself shows all."""
-MARK = "qa-fleet-item: "
+MARK, _ANSWER = "qa-fleet-item: ", "qa-fleet-answer: "
 
 _LIVE = re.compile(
     r"@(?=[\w-])|#(?=\d)|\bgh-(?=\d)|\b(?:issues|pulls?|discussions)/(?=\d)|\[(?=(?:skip|no|ci|actions)\b)"
@@ -80,14 +80,16 @@ def commit_message(task: FixTask, report: GateReport) -> str:
 def proposal_body(task: FixTask, report: GateReport) -> str:
     """Markdown of at most `MOST` characters; see the module."""
     item, patch = task.item, _passed(report)
-    changed = f"{len(patch.files)} files, {patch.added} lines added, {patch.removed} removed"
+    changed = (
+        f"{counted(len(patch.files), 'file')}, {counted(patch.added, 'line')} added, {patch.removed} removed"
+    )
     lines = [
         "A machine wrote this draft: the QA fleet's fix agent. It needs a person to read, judge and merge "
         "it; the fleet never merges, and has no code that could.",
         "",
         f"## What is wrong\n\n- Finding: {said(item.title)}",
         f"- Severity: {said(item.severity)}, surface: {said(item.surface)}",
-        f"- Item: {said(item.fingerprint)}, seen {item.count} times, last {said(item.last_seen)}",
+        f"- Item: {said(item.fingerprint)}, seen {counted(item.count, 'time')}, last {said(item.last_seen)}",
         _source(task),
         f"- Evidence (SHA-256): {said(f'sha256:{item.evidence}') if item.evidence else 'none'}",
         "",
@@ -115,6 +117,28 @@ def proposal_body(task: FixTask, report: GateReport) -> str:
 def closing_comment(task: FixTask, why: str) -> str:
     """The comment with which the fleet closes its own draft."""
     return f"The QA fleet closes its own draft: {said(why)}\n\n{marker(task)}\n"
+
+
+def answers(text: str, task: FixTask, comment: int) -> bool:
+    """Whether a text is our answer to that comment."""
+    return _answer_mark(task, comment) in (one.strip() for one in text.splitlines())
+
+
+def answering_comment(task: FixTask, comment: int, steps: Sequence[StepResult]) -> str:
+    """The answer to a comment of a person: what the gate saw, and that a machine wrote it."""
+    lines = [
+        f"A person who runs the QA fleet asked it to answer comment {comment}. A machine wrote this: what "
+        "the fix gate saw in its jails, in this order.",
+        "",
+        *_gate(steps),
+        "",
+        _answer_mark(task, comment),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _answer_mark(task: FixTask, comment: int) -> str:
+    return f"{_ANSWER}{task.item.fingerprint} {comment}"
 
 
 def said(text: str, limit: int = SHOWN) -> str:

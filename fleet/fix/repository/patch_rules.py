@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from fleet.config.propose import ProposeSection, RepositorySection
 from fleet.errors import PatchRefused
 from fleet.fix.model import CheckedPatch, RegressionTest
-from fleet.fix.patch_text import FileChange, read_patch
+from fleet.fix.repository.patch_text import FileChange, read_patch
 from fleet.text import clean, line
 from sandbox.secret_patterns import SECRETS
 

@@ -19,14 +19,14 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from fleet.config.platform import Platform
+from fleet.config.propose import SHIPPED_TEMPLATES
 from fleet.errors import FixError
+from fleet.fix.build_calls import SITE, answered_by, resolved
 from fleet.fix.model import CommandEnd, FixTask, RegressionTest
-from fleet.fix.tree_jail import SITE, answered_by, resolved
 from fleet.oracles import traces
 from fleet.text import line
 from sandbox.compiler import EMPTY_MODULE
 
-SHIPPED = ("pytest-compiler", "pytest-service")
 MAX_TEMPLATE = 64 << 10
 _CALL_S = 20.0
 
@@ -142,8 +142,8 @@ def _words(check: str, args: Mapping[str, Any], path: str, result: Mapping[str, 
 
 
 def _check(task: FixTask, template: str, oracle: str) -> str:
-    """How a shipped template tells the defect; "" for one of the operator's, which is told the oracle."""
-    if task.repository.regression.template not in SHIPPED:
+    """How a shipped template tells the defect; "" for one of the operator's, which gets the oracle's id."""
+    if task.repository.regression.template not in SHIPPED_TEMPLATES:
         return ""
     table = tomllib.loads(files(__package__).joinpath("templates/checks.toml").read_text("utf-8"))
     if oracle not in table[template]:
@@ -155,7 +155,7 @@ def _check(task: FixTask, template: str, oracle: str) -> str:
 
 
 def _rendered(template: str, values: Mapping[str, Any]) -> str:
-    if template in SHIPPED:
+    if template in SHIPPED_TEMPLATES:
         text = files(__package__).joinpath(f"templates/{template}.jinja").read_text("utf-8")
     else:
         try:

@@ -15,13 +15,13 @@ from fleet.clock import Clock, SystemClock
 from fleet.config.platform import Platform
 from fleet.config.propose import ProposeSection, RepositorySection
 from fleet.errors import FixError, PatchRefused
-from fleet.fix import steps
-from fleet.fix.judging import item_judge
+from fleet.fix.gate import steps
+from fleet.fix.gate.judging import item_judge
+from fleet.fix.gate.regression import regression_test
+from fleet.fix.gate.steps import GateBench, StepHeld
+from fleet.fix.gate.variants import Variants
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, RegressionTest, StepResult
 from fleet.fix.ports import Fixer, TreeJailPort, TreePort, Trees
-from fleet.fix.regression import regression_test
-from fleet.fix.steps import GateBench, StepHeld
-from fleet.fix.variants import Variants
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.text import line
 
@@ -30,7 +30,7 @@ NONE = "none"
 
 
 class CheckPatch(Protocol):
-    """`fleet.fix.patch_rules.check_patch`: the checked patch, or PatchRefused."""
+    """`fleet.fix.repository.patch_rules.check_patch`: the checked patch, or PatchRefused."""
 
     def __call__(
         self,

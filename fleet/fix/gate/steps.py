@@ -14,12 +14,12 @@ from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.errors import FixError, JailError, PatchRefused
 from fleet.findings.recurrence import LOOKS
 from fleet.findings.repro import ReproCall, spell
-from fleet.fix.growth import within_bounds
-from fleet.fix.judging import BuildVerdict, ItemJudge
+from fleet.fix.gate.judging import BuildVerdict, ItemJudge
+from fleet.fix.gate.regression import shown_by
+from fleet.fix.gate.variants import Variants
+from fleet.fix.jails.growth import within_bounds
 from fleet.fix.model import CommandEnd, FixTask, GateStep, RegressionTest, StepResult
 from fleet.fix.ports import TreeJailPort, TreePort
-from fleet.fix.regression import shown_by
-from fleet.fix.variants import Variants
 from fleet.text import clean, line
 
 FEWEST = 3
@@ -99,7 +99,9 @@ async def reproduce(bench: GateBench, base: TreePort) -> tuple[StepResult, Resul
             raise StepHeld(str(error)) from None
         seen.append(bench.judge.item(calls, results))
     times = sum(one.verdict == "shown" for one in seen)
-    told = {"shown": times, "of": LOOKS, "looks": [line(one.words, 300) for one in seen]}
+    looks = [line(one.words, 300) for one in seen]
+    looked = all(one.verdict != "unsure" for one in seen)
+    told = {"shown": times, "of": LOOKS, "looked": looked, "looks": looks}
     if times == LOOKS:
         step = StepResult(
             GateStep.REPRODUCE, True, f"shown {times} of {LOOKS}: {line(seen[-1].words, 200)}", told

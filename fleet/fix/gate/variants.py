@@ -18,8 +18,8 @@ from fleet.config.platform import Platform
 from fleet.drivers.explore import attacks
 from fleet.drivers.explore.points import Point
 from fleet.findings.repro import ReproCall, spell
+from fleet.fix.build_calls import SITE, answered_by, resolved
 from fleet.fix.model import FixTask
-from fleet.fix.tree_jail import SITE, answered_by, resolved
 from sandbox.compiler import EMPTY_MODULE
 from sandbox.fuzz.inputs.table import LOADER, seeds, strategies
 from sandbox.program import Program

@@ -11,8 +11,8 @@ from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CommandEnd, FixTask
+from fleet.fix.permission.preconditions import ProposeRefusal
 from fleet.fix.ports import TreeJailPort
-from fleet.fix.preconditions import ProposeRefusal
 from fleet.gate.budget import Ledger
 from fleet.jail.model import Egress
 

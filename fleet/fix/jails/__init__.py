@@ -1,0 +1,1 @@
+"""Jails over a work tree."""
