@@ -23,6 +23,7 @@ from fleet import __version__
 from fleet.app.archive import Manifest, unpack, write_archive
 from fleet.app.bootstrap import SPOOL
 from fleet.app.lock import only_one
+from fleet.app.server_journal import JOURNAL, check_place
 from fleet.clock import Clock, iso
 from fleet.config import (
     FleetConfig,
@@ -44,7 +45,6 @@ from fleet.store.journal import Journal
 from fleet.store.location import shown
 from fleet.store.sql.online_copy import copy_journal
 
-JOURNAL = "fleet.db"
 ASIDE, DRAFT = "before-restore-", ".restore-"
 LOCK = "fleet.lock"
 SKIPPED = frozenset({SPOOL, BALLAST, LOCK, "expectations", "devnet", f"{JOURNAL}-wal", f"{JOURNAL}-shm"})
@@ -138,12 +138,21 @@ def difference(folder: Path, state: Path) -> BackupDifference:
 
 
 async def restore(
-    path: Path, state: Path, clock: Clock, who: str, *, force: bool = False, keep_dial: bool = False
+    path: Path,
+    state: Path,
+    place: Path | str,
+    clock: Clock,
+    who: str,
+    *,
+    force: bool = False,
+    keep_dial: bool = False,
 ) -> tuple[Manifest, str]:
     """Put a backup in place of the state; the manifest, and the folder of the old state or "".
 
-    TryAgain while a daemon runs, Refused over a state that is not empty without `force`, ConfigError for a
-    backup that is not whole.
+    `place` is where the journal is configured to be.
+
+    TryAgain while a daemon runs, Refused over a state that is not empty without `force` or without the
+    journal, ConfigError for a backup that is not whole.
     """
     with only_one(state), disk_errors(state):
         old = [
@@ -156,6 +165,7 @@ async def restore(
                 remedy="restore into another STATE_DIRECTORY, or --force: what is there is moved aside",
             )
         with unpacked(path, state) as (folder, manifest):
+            await check_place(manifest, place, path)
             await check_journal(folder)
             if not keep_dial:
                 reason = f"restored from a backup of {manifest.at}, where it was {manifest.dial}"

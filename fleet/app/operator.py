@@ -11,8 +11,8 @@ from fleet.app.journal import open_journal
 from fleet.app.lock import only_one
 from fleet.app.wiring import fences
 from fleet.chain.abi import FUNCTIONS
+from fleet.chain.digest import metadata_key
 from fleet.chain.keys import load_key
-from fleet.chain.metadata import metadata_key
 from fleet.chain.names import Names
 from fleet.chain.never import NeverList
 from fleet.chain.ports import Role, TxRequest

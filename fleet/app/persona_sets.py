@@ -12,7 +12,7 @@ from fleet.config.files import config_dirs
 from fleet.drivers.expect_check import check as check_expectation
 from fleet.errors import PersonaError, UsageError
 from fleet.gate.scope import Scope
-from fleet.personas.check import BadExpectation, Surroundings
+from fleet.personas.check import BadExpectation, Surroundings, suggestion
 from fleet.personas.load import LoadedPersona, load_all, load_persona
 from fleet.runs.call.guest_protocol import bad_args
 from sandbox.contract import VIEWS
@@ -75,7 +75,8 @@ def one(name: str) -> LoadedPersona:
     for error in errors:
         if Path(error.file).stem == name:
             raise error
-    raise UsageError(f"no persona {name!r}", remedy=f"choose one of {', '.join(sorted(found))}")
+    close = suggestion(name, found)
+    raise UsageError(f"no persona {name!r}{close}", remedy=f"choose one of {', '.join(sorted(found))}")
 
 
 def _bad_args(tool: str, args: Mapping[str, Any]) -> str | None:

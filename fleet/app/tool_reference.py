@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from fleet.drivers.expect import FUNCTIONS, MACROS
 from fleet.drivers.expect_shapes import shape_of
+from fleet.drivers.expect_words import one_of
 from fleet.gate.rules import LOWEST
 from fleet.personas.placeholders import PLACEHOLDERS
 from sandbox.spec import ToolSpec
@@ -51,16 +52,14 @@ def example(spec: ToolSpec) -> str:
 
 
 def _fields(model: type, *, given: bool = False) -> list[dict[str, Any]]:
-    hints, said = get_type_hints(model), _descriptions(model)
+    hints, said = get_type_hints(model, include_extras=True), _descriptions(model)
     rows = []
     for one in fields(model):
         unit, text = said.get(one.name, ("", ""))
-        row: dict[str, Any] = {
-            "name": one.name,
-            "type": str(shape_of(hints[one.name])),
-            "unit": unit,
-            "says": text,
-        }
+        shape = shape_of(hints[one.name])
+        row: dict[str, Any] = {"name": one.name, "type": str(shape), "unit": unit, "says": text}
+        if words := shape.words or shape.members.words:
+            row |= {"values": list(words), "says": f"{text} O{one_of(words)[1:]}."}
         if given and one.default is not MISSING:
             row["default"] = one.default
         row["required"] = given and one.default is MISSING and one.default_factory is MISSING

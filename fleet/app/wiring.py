@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from fleet.app.bootstrap import Bootstrap, fenced
-from fleet.app.work_journal import at_work
 from fleet.broker.broker import EgressPolicy
 from fleet.chain.keys import load_key
 from fleet.chain.log_choice import log_of
@@ -33,14 +35,19 @@ from fleet.events.tracing import tracing
 from fleet.findings.redact import Redactor
 from fleet.gate.dial import DIAL, rung_word
 from fleet.gate.gate import rung_now
+from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import checks_of, why_not_started
 from fleet.runs.context import ChainSide, FleetContext, way_out
 from fleet.runs.driver_choice import configured_model
 from fleet.runs.signals import Signals
+from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal
 from fleet.store.location import store_place
-from fleet.triggers.sink_seal import SinkSeal
+from fleet.triggers.webhook_secret import SinkSeal
+
+PATIENCE_S = 20.0
+"""Seconds that a daemon waits for a restarting database server."""
 
 
 def fences(state: Path, never: NeverList, platform: Platform) -> SigningLimits:
@@ -186,3 +193,32 @@ async def _readers(
         sinking(sinks, seal=seal, mask=redactor.value) as sent,
     ):
         yield (*exported, *sent)
+
+
+@asynccontextmanager
+async def at_work(
+    place: Path | str,
+    platform: str,
+    *,
+    stalled_s: float,
+    clock: Clock | None = None,
+    rung: Callable[[], str] = str,
+    found: Callable[[], object] = bool,
+) -> AsyncIterator[tuple[Journal, Source]]:
+    """The journal of a process that executes runs, and the source of its runs.
+
+    `rung` is called at each claim; `found` as in Dispatcher.
+    """
+    if isinstance(place, Path):
+        async with await Journal.open(place, clock=clock, keeper="") as journal:
+            yield journal, Embedded(journal, platform, Owner(os.getpid(), own_start()), rung=rung)
+        return
+    owner = Owner(os.getpid(), own_start(), f"{socket.gethostname()}-{secrets.token_hex(4)}")
+    async with await Journal.open(place, clock=clock, busy_s=PATIENCE_S, keeper=owner.daemon) as journal:
+        from fleet.store.dispatch.dispatcher import (
+            Dispatcher,  # from the extra `postgres`, which the journal requires
+        )
+
+        made = Dispatcher(place, journal, platform, owner, stalled_s=stalled_s, rung=rung, found=found)
+        async with made.open() as source:
+            yield journal, source

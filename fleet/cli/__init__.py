@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from fleet import __version__
+from fleet.cli.summaries import SummaryGroup
 from fleet.errors import FleetError
 from fleet.text import clean
 
 COMMANDS = {
-    "demo": "Run the whole fleet once against the bundled platform and print the ranked worklist.",
+    "demo": "Run the whole fleet once on the bundled platform, and print the worklist.",
     "up": "Run the resident service: fire every persona when it is due.",
     "run": "Fire one persona now.",
     "mcp": "Serve a persona's gated, jailed tools to an outside agent over MCP.",
     "dial": "Show or set the autonomy dial.",
     "stop": "Pause everything immediately, until `resume`.",
     "resume": "Remove the STOP file.",
-    "status": "Show what the fleet may do and what it did last.",
+    "status": "Show on one screen what is new, what is broken and what it cost.",
     "runs": "List, show, follow, replay, cancel or prune runs.",
     "hook": "List webhooks, create a secret, send a delivery.",
     "notify": "Test notifications; silence an event for a while.",
@@ -42,7 +43,7 @@ COMMANDS = {
     "findings": "Show findings and their evidence; decide about items; adopt a claim.",
     "log": "Read the on-chain feedback log.",
     "devnet": "Start, stop or describe the bundled local chain and platform.",
-    "doctor": "Check this machine: jail, compiler, target, keys, personas, state.",
+    "doctor": "Check jail, chain, pages, programs, keys, balances, journal, disk, clock, personas.",
     "config": "Check the configuration.",
     "platform": "Look at what a platform offers, and what can run there.",
     "service": "Write, remove or show the systemd unit.",
@@ -86,7 +87,7 @@ def examples() -> dict[str, list[str]]:
     return found
 
 
-class _Group(TyperGroup):
+class _Group(SummaryGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {name: _LazyCommand(name=name, help=summary) for name, summary in COMMANDS.items()}

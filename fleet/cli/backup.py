@@ -8,10 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from fleet.app.backup import back_up
+from fleet.app.server_journal import dump_line
 from fleet.cli.console import Json, make_app, note, put, run, state
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
 from fleet.store.location import store_place
+from fleet.text import counted
 
 app = make_app()
 
@@ -39,6 +41,7 @@ def backup(
 
     data = run(work)
     if not isinstance(place, Path):
-        note(f"the journal is not in it: back up {data['journal']} with pg_dump")
+        note(f"the journal is on {data['journal']} and not in it: dump it before each backup")
+        note(dump_line(place, file))
     keys = "" if data["keys"] else ", without keys"
-    put(data, as_json=as_json, text=lambda: print(f"wrote {file}: {data['files']} files{keys}"))
+    put(data, as_json=as_json, text=lambda: print(f"wrote {file}: {counted(data['files'], 'file')}{keys}"))

@@ -11,8 +11,10 @@ from tempfile import TemporaryDirectory
 
 import tomli_w
 
+from fleet.app.decided import Subject
+from fleet.app.journal import open_journal
 from fleet.app.persona_sets import load
-from fleet.cli.console import who
+from fleet.cli.console import note, put, run, state, who
 from fleet.clock import SystemClock
 from fleet.errors import FleetError, UsageError
 from fleet.files import disk_errors, write_atomic
@@ -104,3 +106,31 @@ def _record(state: Path, claim: Claim, verb: str, how: str, reason: str, reversa
     )
     if not DecisionFile(state, SystemClock()).record(one, run=row.run_id, turn=0):
         raise FleetError("the decision took effect but could not be recorded", remedy=f"look at {state}")
+
+
+def waiting_claim(subject: Subject) -> Claim | None:
+    """The driver's claim that waits for a decision, if the subject is one and not on the worklist."""
+    row: FindingRow | None = subject.finding
+    if row is None or row.state != "unverified" or "claim" not in row.data:
+        return None
+    return claim_of(row)
+
+
+async def _drop(claim: Claim, reason: str) -> None:
+    async with await open_journal(state()) as journal:
+        await dismiss(claim, journal, state(), reason)
+
+
+def dismiss_claim(claim: Claim, reason: str, *, dry_run: bool, as_json: bool) -> None:
+    if not dry_run:
+        run(lambda: _drop(claim, reason))
+    left = adopted(claim)
+    if left:
+        note(f"its probe {claim.probe.id} is still in {left}: remove it, or the next run asks it again")
+    words = "would be dismissed" if dry_run else "is dismissed"
+    data = {"fingerprint": claim.row.fingerprint, "run": claim.row.run_id, "dismissed": not dry_run}
+    put(
+        data | {"probe_in": left},
+        as_json=as_json,
+        text=lambda: print(f"claim {claim.row.fingerprint} {words}"),
+    )

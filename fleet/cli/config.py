@@ -20,6 +20,7 @@ from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.choice import open_jail
 from fleet.jail.toolcheck import try_programs
 from fleet.store.location import shown, store_place
+from fleet.text import counted
 from fleet.triggers.webhook import unfired
 from fleet.triggers.webhook_secret import hook_secrets, sink_secret
 
@@ -80,7 +81,7 @@ def check(
         "programs": run(lambda: _tried(config.jail, profile, path)),
     }
     by = data["model"] or "their playbooks (no model configured)"
-    text = f"ok: {profile.name} ({path}), {len(found)} personas driven by {by}"
+    text = f"ok: {profile.name} ({path}), {counted(len(found), 'persona')} driven by {by}"
     for name, seen in data["programs"].items():
         text += f"\n{name}: {seen}"
     put(data, as_json=as_json, text=lambda: print(text))

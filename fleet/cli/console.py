@@ -10,12 +10,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import anyio
 import typer
 
+from fleet.cli.summaries import SummaryGroup
 from fleet.config import state_dir
 from fleet.text import clean, csv_cell
 
@@ -30,7 +32,11 @@ _LEAST = 8
 def make_app(*, group: bool = False) -> typer.Typer:
     """One command, or a group of them; help is plain text on a terminal and in a pipe alike."""
     return typer.Typer(
-        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=group
+        cls=SummaryGroup,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        no_args_is_help=group,
     )
 
 
@@ -68,6 +74,11 @@ def put(data: Any, *, as_json: bool, text: Callable[[], None]) -> None:
         print(json.dumps(data, ensure_ascii=True, default=str))
     else:
         text()
+
+
+def fields_of(row: Any) -> dict[str, Any]:
+    """A row as JSON: the id of its run is `run`, as everywhere in what the commands print."""
+    return {"run" if name == "run_id" else name: value for name, value in asdict(row).items()}
 
 
 def note(message: str) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,11 @@ from typing import Any
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from fleet.app.lock import holder
+from fleet.cli.daemon_page import line_to
 from fleet.errors import FleetError, Refused, TryAgain, UsageError
-from fleet.http_client import HttpFailure, get, open_client, post
-from fleet.service.listeners import SOCKET
+from fleet.http_client import HttpFailure, open_client, post
 
 PATIENCE_S = 30.0
-PAGE_S = 3.0
-"""Most seconds for a page: more than the daemon waits for its chain."""
 LARGEST = 1 << 20
 """Largest response body, in bytes."""
 _ERRORS: Mapping[int, type[FleetError]] = {400: UsageError, 404: UsageError, 409: UsageError, 413: UsageError}
@@ -43,40 +38,14 @@ class DaemonReply:
         raise _ERRORS.get(self.status, TryAgain)(why)
 
 
-def daemon_of(state: Path) -> int:
-    """Pid of the running daemon, 0 when none can be reached."""
-    return holder(state) if (state / SOCKET).is_socket() else 0
-
-
 def ask(state: Path, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> DaemonReply:
     """POST to the daemon; TryAgain when none is running, or it is starting or stopping."""
     try:
-        with _line(state) as line, start_blocking_portal() as portal:
+        with line_to(state) as line, start_blocking_portal() as portal:
             status, data = portal.call(_post, line, f"http://fleet{path}", body, headers or {})
     except (HttpFailure, TimeoutError) as failure:
         raise TryAgain(f"no daemon answers in {state}", remedy="fleet up") from failure
     return DaemonReply(status, _object(data))
-
-
-async def page(state: Path, path: str) -> dict[str, Any]:
-    """A health page as JSON, whatever its status; {} when no daemon answers in time."""
-    url = f"http://fleet{path}"
-    try:
-        with _line(state) as line, anyio.fail_after(PAGE_S):
-            async with open_client(url, socket=line) as client:
-                return _object((await get(client, url, limit=LARGEST))[2])
-    except (HttpFailure, TimeoutError):
-        return {}
-
-
-@contextmanager
-def _line(state: Path) -> Iterator[str]:
-    """The socket's path through the folder's descriptor: an address has no room for a longer one."""
-    folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{SOCKET}"
-    finally:
-        os.close(folder)
 
 
 def _object(data: bytes) -> dict[str, Any]:

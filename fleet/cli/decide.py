@@ -10,7 +10,7 @@ from typing import Annotated, cast, get_args
 import typer
 
 from fleet.cli.console import DryRun, Json, put, run, table, who
-from fleet.cli.decisions import board_of, claim_of, decide, dismiss_claim, post, row_of
+from fleet.cli.decisions import board_of, decide, post, row_of
 from fleet.clock import SystemClock, iso
 from fleet.errors import UsageError
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
@@ -52,9 +52,11 @@ def dismiss(
     as_json: Json = False,
 ) -> None:
     """Take an item off the list until it ends, or drop a driver's claim for good."""
+    from fleet.cli.claims import dismiss_claim, waiting_claim  # the proof of a claim, as a run has it
+
     wanted = replace(_wanted("dismiss", reason), until=_until(for_))
     board = run(lambda: board_of(platform))
-    claim = claim_of(board.subject(item))
+    claim = waiting_claim(board.subject(item))
     if claim is None:
         decide(item, wanted, publish, platform, dry_run, as_json)
     elif publish:

@@ -7,11 +7,10 @@ from dataclasses import asdict, replace
 from fleet.app.decided import Board, Subject, write_down
 from fleet.app.journal import known_journal, open_journal
 from fleet.app.lock import holder
-from fleet.cli import claims
 from fleet.cli.console import note, put, run, state
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
-from fleet.store.rows import QUEUED, DecisionRow, FindingRow
+from fleet.store.rows import QUEUED, DecisionRow
 from fleet.text import clean
 
 
@@ -128,32 +127,4 @@ def row_of(one: DecisionRow, stands: bool) -> tuple[object, ...]:
         one.who,
         one.reason,
         where,
-    )
-
-
-def claim_of(subject: Subject) -> claims.Claim | None:
-    """The driver's claim that waits for a decision, if the subject is one and not on the worklist."""
-    row: FindingRow | None = subject.finding
-    if row is None or row.state != "unverified" or "claim" not in row.data:
-        return None
-    return claims.claim_of(row)
-
-
-async def _drop(claim: claims.Claim, reason: str) -> None:
-    async with await open_journal(state()) as journal:
-        await claims.dismiss(claim, journal, state(), reason)
-
-
-def dismiss_claim(claim: claims.Claim, reason: str, *, dry_run: bool, as_json: bool) -> None:
-    if not dry_run:
-        run(lambda: _drop(claim, reason))
-    left = claims.adopted(claim)
-    if left:
-        note(f"its probe {claim.probe.id} is still in {left}: remove it, or the next run asks it again")
-    words = "would be dismissed" if dry_run else "is dismissed"
-    data = {"fingerprint": claim.row.fingerprint, "run": claim.row.run_id, "dismissed": not dry_run}
-    put(
-        data | {"probe_in": left},
-        as_json=as_json,
-        text=lambda: print(f"claim {claim.row.fingerprint} {words}"),
     )

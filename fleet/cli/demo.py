@@ -19,18 +19,21 @@ from fleet.cli.console import DryRun, Json, make_app, note, put, run, state
 from fleet.cli.progress import Progress
 from fleet.cli.worklist import show
 from fleet.clock import SystemClock
+from fleet.config import load_fleet
 from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.devnet.standing import STANDING
-from fleet.errors import FleetError
+from fleet.errors import FleetError, JailError
 from fleet.findings.evidence import load
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
+from fleet.jail.choice import why_no_jail
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire, recover
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
+from fleet.text import counted
 from fleet.triage.triage_pass import pass_over
 from fleet.triage.worklist import WorklistItem
 
@@ -64,6 +67,8 @@ def demo(
         plan = planned(seeded, rung, folder, explore=explore)
         put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
         return
+    if why := why_no_jail(load_fleet().jail):  # now, and not when a chain and a platform are running
+        raise JailError(why)
     summary = run(lambda: _demo(folder, seeded, rung, explore=explore))
     result = summary.as_data(seeded, time.monotonic() - started, _left(folder))
     put(result, as_json=as_json, text=lambda: _print(result, folder))
@@ -221,9 +226,9 @@ def _print(result: dict[str, Any], folder: Path) -> None:
     show([item | {"state": "verified" if item["verified"] else "unproven"} for item in result["worklist"]])
     print(
         f"\n{result['defects_found']} of {result['defects_seeded']} seeded defects found, "
-        f"{result['findings_posted']} findings posted, {result['false_findings']} false, "
-        f"{result['names_minted']} names minted and {result['names_leaked']} left, "
-        f"{result['jails_left']} jails left, {result['seconds']:.0f} s"
+        f"{counted(result['findings_posted'], 'finding')} posted, {result['false_findings']} false, "
+        f"{counted(result['names_minted'], 'name')} minted and {result['names_leaked']} left, "
+        f"{counted(result['jails_left'], 'jail')} left, {result['seconds']:.0f} s"
     )
     if result["missed"]:
         print(f"missed: {', '.join(result['missed'])}")

@@ -14,6 +14,8 @@ from fleet.gate.model import Rung
 from fleet.text import clean
 
 app = make_app()
+ABSENT = f"{DIAL}: missing"
+NEVER_SET = "never set, the default"
 
 
 @app.command()
@@ -54,7 +56,7 @@ def show() -> dict[str, Any]:
         "trusted": reading.trusted,
         "who": clean(said.who) if said else "",
         "when": clean(said.when) if said else "",
-        "why": clean(said.why if said else reading.why),
+        "why": clean(said.why) if said else NEVER_SET if reading.why == ABSENT else clean(reading.why),
     }
 
 

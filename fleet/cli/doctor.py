@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,25 +13,25 @@ import typer
 from fleet.app.bootstrap import SPOOL, image
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import roster
-from fleet.chain.keys import load_key
-from fleet.chain.rpc import Rpc
+from fleet.cli import doctor_target
 from fleet.cli.console import Json, make_app, put, run, state, table
-from fleet.config import ROOT, key_file, load_fleet, load_platform
+from fleet.cli.daemon_page import daemon_of
+from fleet.cli.doctor_target import Row
+from fleet.config import ROOT, load_fleet, load_platform
+from fleet.disk_reserve import room
 from fleet.errors import FleetError
 from fleet.gate.dial import DIAL, read_dial
-from fleet.jail.browsercheck import try_browser
 from fleet.jail.choice import left_over, open_jail, why_no_jail
 from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image, Jail
-from fleet.jail.toolcheck import try_programs
+from fleet.jail.toolcheck import try_browser, try_programs
 from fleet.oracles.statistics import ranks
 from fleet.runs.settlement.lost_runs import keys_without_runs
 from fleet.store.location import shown, store_place
+from fleet.text import counted
 from sandbox.browser import installed
 
 app = make_app()
-
-Row = tuple[str, bool, str]
 
 
 @app.command()
@@ -41,28 +41,45 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check this machine: jail, compiler, target, keys, personas, state directory, journal, dial."""
+    """Check jail, chain, pages, programs, keys, balances, journal, disk, clock, browser and personas."""
     rows = run(lambda: examine(platform))
     data = {
         "ok": all(good for _, good, _ in rows),
         "checks": [dict(zip(KEYS, row, strict=True)) for row in rows],
+        "next": upcoming(rows),
     }
-    put(data, as_json=as_json, text=lambda: table(KEYS, ((n, "ok" if g else "NO", s) for n, g, s in rows)))
+    put(data, as_json=as_json, text=lambda: _print(rows, str(data["next"])))
     if not data["ok"]:
         raise typer.Exit(4)
 
 
 KEYS = ("check", "ok", "seen")
+INSIDE = "jail: "
+"""Begin of the names of what a jail's self-check tried: shown to a person only where it failed."""
+
+
+def _print(rows: Sequence[Row], after: str) -> None:
+    held = counted(sum(name.startswith(INSIDE) and good for name, good, _ in rows), "fence")
+    shown = [row for row in rows if not (row[0].startswith(INSIDE) and row[1])]
+    table(KEYS, ((name, "ok" if good else "NO", _seen(name, good, seen, held)) for name, good, seen in shown))
+    print(f"next: {after}")
+
+
+def _seen(name: str, good: bool, seen: str, held: str) -> str:
+    return f"{seen}: {held} tried and held" if name == "jail" and good else seen
 
 
 async def examine(platform: str | None) -> list[Row]:
     """Every check, ordered so that the first failure explains the later ones."""
     rows: list[Row] = []
+    first: dict[str, str] = {}
     for name, check in CHECKS.items():
         try:
             rows += await check(platform)
         except FleetError as error:
-            rows.append((name, False, f"{error}; try: {error.remedy}" if error.remedy else str(error)))
+            said = f"{error}; try: {error.remedy}" if error.remedy else str(error)
+            before = first.setdefault(said, name)
+            rows.append((name, False, said if before == name else f"not looked at: see {before}"))
     return rows
 
 
@@ -86,20 +103,6 @@ async def _personas(_: str | None) -> list[Row]:
     return [("personas", not errors, str(errors[0]) if errors else ", ".join(sorted(found)))]
 
 
-async def _target(platform: str | None) -> list[Row]:
-    profile, path = load_platform(platform or load_fleet().platform, state())
-    async with Rpc(profile.chain.rpc) as rpc:
-        await rpc.check_target(profile)
-    return [("platform", True, f"{profile.name}: chain {profile.chain.id} at {profile.chain.rpc} ({path})")]
-
-
-async def _keys(_: str | None) -> list[Row]:
-    config = load_fleet()
-    load_key(key_file(config, "identity", state()))
-    load_key(key_file(config, "sponsor", state()))
-    return [("keys", True, "identity and sponsor are readable, and only by this user")]
-
-
 async def _jail(platform: str | None) -> list[Row]:
     section = load_fleet().jail
     if why := why_no_jail(section):
@@ -114,7 +117,7 @@ async def _jail(platform: str | None) -> list[Row]:
     finally:
         await jail.aclose()
     head: Row = ("jail", tier.ok, f"{tier.backend}, {tier.tier}")
-    rows = [head, *((f"jail: {name}", good, seen) for name, good, seen in tier.checks)]
+    rows = [head, *((f"{INSIDE}{name}", good, seen) for name, good, seen in tier.checks)]
     left = await left_over(section)
     return [*rows, ("jail: containers", True, left)] if left else rows
 
@@ -169,6 +172,11 @@ async def _store(_: str | None) -> list[Row]:
     return [("store", not faults, f"{kind}, {shown(place)}: {seen}"), ("keys without runs", not lost, told)]
 
 
+async def _disk(_: str | None) -> list[Row]:
+    good, seen = room(state())
+    return [("disk", good, seen if good else f"{seen}: no run starts; free space, fleet runs prune")]
+
+
 async def _measurements(_: str | None) -> list[Row]:
     """Without the extra the fleet still works: latency is not applicable."""
     why = ranks.missing()
@@ -176,13 +184,29 @@ async def _measurements(_: str | None) -> list[Row]:
 
 
 CHECKS: dict[str, Callable[[str | None], Awaitable[list[Row]]]] = {
-    "state directory": _state,
-    "store": _store,
-    "personas": _personas,
     "jail": _jail,
+    "platform": doctor_target.target,
+    "pages": doctor_target.pages,
     "programs": _programs,
+    "keys": doctor_target.keys,
+    "balances": doctor_target.balances,
+    "store": _store,
+    "disk": _disk,
+    "clock": doctor_target.clock,
     "browser": _browser,
-    "platform": _target,
-    "keys": _keys,
+    "state directory": _state,
+    "personas": _personas,
     "measurements": _measurements,
 }
+"""What no run can do without comes first; a later check may fail for an earlier one's reason."""
+
+
+def upcoming(rows: Sequence[Row]) -> str:
+    """The command to run next."""
+    bad = {name for name, good, _ in rows if not good}
+    if bad:
+        return "fleet doctor, once the first NO is put right"
+    if daemon_of(state()):
+        return "fleet status"
+    known = any(name == "store" and "not created yet" not in seen for name, _, seen in rows)
+    return "fleet up --dry-run, then fleet up" if known else "fleet run qa-smoke --dry-run, then without it"

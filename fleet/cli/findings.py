@@ -10,16 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from fleet.app.journal import known_journal
-from fleet.app.persona_sets import one
-from fleet.cli import claims, decide, item_view
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli import decide, item_view
+from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
 from fleet.cli.item_view import ItemView
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.findings.evidence import load
 from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
 from fleet.runs.proof.grades import graded
 from fleet.store.rows import FindingRow
-from fleet.text import clean
+from fleet.text import clean, counted
 
 app = make_app(group=True)
 for command in decide.COMMANDS:
@@ -37,19 +36,22 @@ def _group() -> None:
 def list_findings(as_json: Json = False) -> None:
     """List every finding of every run on this machine."""
     rows = run(_all)
-    columns = ("fingerprint", "state", "severity", "surface", "confirmed", "run_id", "title")
-    data = [asdict(row) for row in rows]
-    put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
+    columns = ("fingerprint", "state", "severity", "surface", "confirmed", "run", "title")
+    data = [fields_of(row) for row in rows]
+    put(
+        data,
+        as_json=as_json,
+        text=lambda: table(columns, ([row[c] for c in columns] for row in data), empty="no findings yet"),
+    )
 
 
 @app.command()
 def candidates(as_json: Json = False) -> None:
     """List what runs observed and did not file: the grade of its verification, and why it is not filed."""
     rows = [(row, graded(row)) for row in run(_all)]
-    data = [
-        asdict(row) | {"grade": one.grade, "rate": one.rate, "why": one.why} for row, one in rows if one.why
-    ]
-    columns = ("fingerprint", "grade", "rate", "run_id", "title", "why")
+    grades = [(row, one) for row, one in rows if one.why]
+    data = [fields_of(row) | {"grade": one.grade, "rate": one.rate, "why": one.why} for row, one in grades]
+    columns = ("fingerprint", "grade", "rate", "run", "title", "why")
     put(
         data,
         as_json=as_json,
@@ -100,7 +102,7 @@ def _of_row(row: FindingRow, rows: list[FindingRow]) -> dict[str, Any]:
     filed = next(
         (one for one in reversed(rows) if one.fingerprint == row.fingerprint and one.index >= 0), row
     )
-    return asdict(row) | {
+    return fields_of(row) | {
         "evidence_bundle": _evidence(row) if here else None,
         "evidence_on": "" if here else run(lambda: _elsewhere(row)),
         "index": filed.index,
@@ -132,6 +134,9 @@ def adopt(
 
     Only the persona file changes. Read its expectation first: a driver wrote it.
     """
+    from fleet.app.persona_sets import one  # these load the tools, and the proof of a claim
+    from fleet.cli import claims
+
     claim = claims.claim_of(_one(run(_all), fingerprint, waiting=True))
     path = into or one(claim.row.persona).path
     toml = claims.block(claim.probe)
@@ -207,7 +212,7 @@ def _print(
     print(f"{row.fingerprint}  {row.state} {row.confirmed}/{row.tries}  by {row.persona} in run {row.run_id}")
     print(f"{where}\nrepro: {row.repro}")
     if seen.runs:
-        print(f"seen by {seen.runs} runs on {len(seen.days)} days, last {seen.last}")
+        print(f"seen by {counted(seen.runs, 'run')} on {counted(len(seen.days), 'day')}, last {seen.last}")
     if seen.clean_at:
         print(f"clean since {seen.clean_at}: run {seen.clean_run} ran it again and did not see it")
     if row.state == "unverified" and "claim" in row.data:

@@ -9,26 +9,17 @@ from pathlib import Path
 
 from fleet.app.journal import known_journal
 from fleet.chain.log_end import log_end
-from fleet.cli.daemon_client import daemon_of
+from fleet.cli.daemon_page import daemon_of
 from fleet.clock import iso
-from fleet.config import Platform, load_fleet, load_platform, read_text
+from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.findings.recurrence import key_of, read_recurrence
-from fleet.triage.outputs.document import WorklistDocument
-from fleet.triage.outputs.json_file import read_document
+from fleet.triage.outputs.files import NAME, written
 from fleet.triage.rank import date_of
 from fleet.triage.worklist import WorklistItem
 
-NAME = "worklist.json"
 RECENT_S = 10.0
 """A list that a running daemon wrote at most this many seconds ago is not compared with the log."""
-_MOST = 1 << 30
-
-
-def written(state: Path) -> WorklistDocument | None:
-    """The list of the last triage; None when there is none. ConfigError for one that cannot be read."""
-    path = state / NAME
-    return read_document(read_text(path, limit=_MOST)) if path.exists() else None
 
 
 async def refresh(state: Path) -> str:

@@ -25,7 +25,7 @@ from fleet.jail.choice import open_jail, reap
 from fleet.jail.model import Image
 from fleet.jail.selfcheck import require
 from fleet.runs.fuzz import FuzzSearch, read_corpus, read_grammar, target_image, works
-from fleet.text import clean
+from fleet.text import clean, counted
 
 app = make_app()
 
@@ -196,7 +196,7 @@ class _Progress:
         rate = search.executions / search.seconds if search.seconds else 0.0
         note(
             f"{elapsed:.0f} s: {search.executions} executions, {rate:.0f}/s, {share:.0f} % accepted,"
-            f" {search.behaviours} behaviours, {len(search.defects)} defects"
+            f" {counted(search.behaviours, 'behaviour')}, {counted(len(search.defects), 'defect')}"
         )
 
 
@@ -224,5 +224,6 @@ def _print(data: dict[str, Any]) -> None:
     sys.stdout.flush()
     note(
         f"{data['target']}: {data['executions']} executions in {data['seconds']} s,"
-        f" {data['accepted']} accepted, {len(rows)} defects, {data['unshown']} claims that no look showed"
+        f" {data['accepted']} accepted, {counted(len(rows), 'defect')},"
+        f" {counted(data['unshown'], 'claim')} that no look showed"
     )

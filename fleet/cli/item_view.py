@@ -12,8 +12,7 @@ from shlex import quote
 from typing import Any
 
 from fleet.app.journal import known_journal
-from fleet.cli import fresh_worklist
-from fleet.cli.console import note
+from fleet.cli.console import fields_of, note
 from fleet.cli.repro_shell import ShellPlace, shell
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
@@ -21,8 +20,9 @@ from fleet.findings.evidence import path_of
 from fleet.findings.reader import read
 from fleet.findings.repro import ReproError, write_repro
 from fleet.store.rows import DecisionRow, FindingRow
-from fleet.text import clean
+from fleet.text import clean, counted
 from fleet.triage.outputs.document import standing
+from fleet.triage.outputs.files import written
 from fleet.triage.worklist import WorklistItem
 
 LATEST = 10
@@ -45,11 +45,11 @@ class ItemView:
 
     def data(self) -> dict[str, Any]:
         """For `--json`."""
-        keys = ("run_id", "persona", "state", "confirmed", "tries", "at")
+        keys = ("run", "persona", "state", "confirmed", "tries", "at")
         return {
             "item": asdict(self.item),
             "decisions": [asdict(one) for one in self.decisions],
-            "history": [{key: getattr(row, key) for key in keys} for row in self.runs],
+            "history": [{key: fields_of(row)[key] for key in keys} for row in self.runs],
             "evidence_files": list(self.evidence),
             "shell": list(self.shell),
             "untrusted_repro": self.planted,
@@ -59,7 +59,7 @@ class ItemView:
 def listed(state: Path, fingerprint: str) -> WorklistItem | None:
     """The item with this fingerprint, or its beginning, among all names; UsageError if it is ambiguous."""
     try:
-        known = fresh_worklist.written(state)
+        known = written(state)
     except ConfigError as error:
         note(f"{error}; {error.remedy}")
         return None
@@ -115,7 +115,7 @@ def _place(state: Path, name: str) -> ShellPlace:
         platform, _ = load_platform(name, state)
     except FleetError:
         return ShellPlace()
-    from fleet.chain.metadata import metadata_key
+    from fleet.chain.digest import metadata_key
 
     keys = {role: "0x" + metadata_key(key).hex() for role, key in platform.metadata.names.items()}
     return ShellPlace.of(platform, keys)
@@ -129,9 +129,9 @@ def lines_of(view: ItemView, *, headed: bool = True) -> list[str]:
     since = f" since {item.since}" if item.since else ""
     lines.append(f"item {item.fingerprint}  {standing(item)}{since}  {place}")
     lines += [f"why: {item.why}"]
-    days = f" on {item.days} days" if item.days else ""
+    days = f" on {counted(item.days, 'day')}" if item.days else ""
     lines.append(f"counted {item.count}{days}, first {item.first_seen}, last {item.last_seen}")
-    lines += [f"waits for: {item.stuck}"] if item.stuck else []
+    lines += [f"now: {item.stuck}"] if item.stuck else []
     lines += ["stale: nothing has looked at it for long"] if item.stale else []
     lines += [f"until {item.until}"] if item.until else []
     lines += [f"reason: {item.reason}"] if item.reason else []

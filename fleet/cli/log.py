@@ -19,7 +19,7 @@ from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import ChainError, Unreachable, UsageError
 from fleet.findings.reader import read
 from fleet.store.rows import EpochRow, LogRecord
-from fleet.text import clean
+from fleet.text import clean, counted
 
 Value = TypeVar("Value")
 PlatformName = Annotated[
@@ -53,10 +53,19 @@ def list_entries(
         if epoch is not None:
             return await _mirrored(profile, epoch, last)
         async with _log(profile) as log:
-            return await _timely(lambda: _tail(log, last), timeout, f"reading the last {last} entries", log)
+            return await _timely(
+                lambda: _tail(log, last),
+                timeout,
+                f"reading the last {counted(last, 'entry', 'entries')}",
+                log,
+            )
 
     rows = run(fetch)
-    put(rows, as_json=as_json, text=lambda: table(COLUMNS, ([row[c] for c in COLUMNS] for row in rows)))
+    put(
+        rows,
+        as_json=as_json,
+        text=lambda: table(COLUMNS, ([row[c] for c in COLUMNS] for row in rows), empty="the log is empty"),
+    )
 
 
 @app.command("verify")
@@ -104,18 +113,17 @@ def _say(found: dict[str, Any]) -> None:
     for row in found["epochs"]:
         broken = row["broken_at"]
         state_of = "whole" if broken is None else f"broken at index {broken}"
-        print(
-            clean(f"epoch {row['epoch']} ({row['why'] or 'unnamed'}): {row['entries']} entries, {state_of}")
-        )
+        entries = counted(row["entries"], "entry", "entries")
+        print(clean(f"epoch {row['epoch']} ({row['why'] or 'unnamed'}): {entries}, {state_of}"))
     for row in found["rewinds"]:
-        what = (
-            "a clear was undone" if row["back"] else f"{row['gone']} entries from {row['index']} on replaced"
-        )
+        gone = counted(row["gone"], "entry", "entries")
+        what = "a clear was undone" if row["back"] else f"{gone} from {row['index']} on replaced"
         print(clean(f"{row['at']} reorganisation in epoch {row['epoch']}: {what}"))
     if (seen := found["compared"]) is None:
         print("not compared with the log")
     elif seen["differs"] is not None:
-        print(f"the log differs from index {seen['differs']} on ({seen['counted']} entries there)")
+        there = counted(seen["counted"], "entry", "entries")
+        print(f"the log differs from index {seen['differs']} on ({there} there)")
     else:
         print(f"the log agrees: {seen['checked']} of {seen['mirrored']} entries compared")
 

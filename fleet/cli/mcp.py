@@ -16,7 +16,7 @@ from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.lifecycle import RunReport, fire, recover
-from fleet.text import clean
+from fleet.text import clean, counted
 
 app = make_app()
 
@@ -42,18 +42,18 @@ def mcp(
     outlive()
     with own_stdio() as (agent, answers):
         driver = McpDriver(agent, answers)
-        hand = DriverChoice(name="mcp", drive=driver, explores=True, patience=PATIENCE)
-        report = run(lambda: _serve(chosen, platform, hand))
-    note(f"{report.outcome} {report.detail}: {len(report.findings)} findings, run {report.run}")
+        choice = DriverChoice(name="mcp", drive=driver, explores=True, patience=PATIENCE)
+        report = run(lambda: _serve(chosen, platform, choice))
+    note(f"{report.outcome} {report.detail}: {counted(len(report.findings), 'finding')}, run {report.run}")
     if driver.fault:
         raise UsageError(driver.fault, remedy="send each message on one line, shorter than that")
     if any(row.state in ("posted", "repeated", "confirmed") for row in report.findings):
         raise typer.Exit(1)
 
 
-async def _serve(persona: LoadedPersona, platform: str | None, hand: DriverChoice) -> RunReport:
+async def _serve(persona: LoadedPersona, platform: str | None, choice: DriverChoice) -> RunReport:
     personas, _ = roster()
     async with open_world(state(), personas=personas, platform=platform, watch=(Progress(),)) as world:
         for old in await recover(world):
             note(f"{'recovered' if old.settled else 'could not settle'} run {old.run}: {old.outcome}")
-        return await fire(world, persona, trigger="mcp", hand=hand)
+        return await fire(world, persona, trigger="mcp", driver=choice)

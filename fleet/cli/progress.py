@@ -14,7 +14,7 @@ from fleet.events.model import (
     ResourceReleased,
 )
 from fleet.events.proposal_events import FixStepTaken, ProposalMoved
-from fleet.text import clean
+from fleet.text import clean, counted
 
 
 class Progress:
@@ -53,6 +53,6 @@ class Progress:
             case ResourceReleased():
                 return f"released {event.ref}"
             case Footer():
-                took = f"{event.calls} calls, {event.seconds:.1f} s"
+                took = f"{counted(event.calls, 'call')}, {event.seconds:.1f} s"
                 return f"{event.outcome} after {took} {event.detail}".rstrip()
         return ""

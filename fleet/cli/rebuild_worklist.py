@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 
 from fleet.app.reading import ReadingWorld, reading_world
+from fleet.text import counted
 from fleet.triage.triage_pass import TRIAGE, rebuild
 
 LOOK_S = 0.5
@@ -46,11 +47,11 @@ def in_words(data: dict[str, Any]) -> str:
     """The result in one line."""
     if data["dry_run"]:
         had = f"{data['mirrored']} mirrored in epoch {data['epoch']}"
-        return f"would rebuild from {data['entries']} log entries of {data['platform']} ({had})"
+        entries = counted(data["entries"], "log entry", "log entries")
+        return f"would rebuild from {entries} of {data['platform']} ({had})"
     changed = "" if data["changed"] else ", as before"
-    return (
-        f"rebuilt from {data['mirrored']} log entries of {data['platform']}: {data['items']} items{changed}"
-    )
+    entries = counted(data["mirrored"], "log entry", "log entries")
+    return f"rebuilt from {entries} of {data['platform']}: {counted(data['items'], 'item')}{changed}"
 
 
 async def _progress(world: ReadingWorld, total: int) -> None:

@@ -14,7 +14,8 @@ from anyio import to_thread
 
 from fleet.app.journal import open_journal
 from fleet.cli.console import note
-from fleet.cli.daemon_client import ask, daemon_of
+from fleet.cli.daemon_client import ask
+from fleet.cli.daemon_page import daemon_of
 from fleet.cli.progress import Progress
 from fleet.errors import TryAgain
 from fleet.events.recorded import Recording, UnknownRecord

@@ -51,8 +51,8 @@ async def replay(path: Path, platform: str | None) -> dict[str, Any]:
     async with open_world(folder, personas=personas, platform=target, watch=(Progress(),)) as world:
         for old in await recover(world):
             note(f"recovered run {old.run} of {old.persona}: {old.outcome}, {old.detail}")
-        hand = DriverChoice(name="replay", drive=Replay(was), patience=len(was.calls) + 1)
-        report = await fire(world, persona, trigger=f"replay:{was.header.run}", hand=hand)
+        driver = DriverChoice(name="replay", drive=Replay(was), patience=len(was.calls) + 1)
+        report = await fire(world, persona, trigger=f"replay:{was.header.run}", driver=driver)
         now = recorded(world.folder(report.run) / "trajectory.jsonl")
     compared = [asdict(row) for row in compare(was, now)]
     return {

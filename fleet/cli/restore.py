@@ -10,8 +10,11 @@ import typer
 
 from fleet.app.backup import check_journal, difference, unpacked
 from fleet.app.backup import restore as put_back
-from fleet.cli.console import Json, make_app, note, put, run, state, who
+from fleet.app.server_journal import JOURNAL, check_place
+from fleet.cli.console import Json, make_app, put, run, state, who
 from fleet.clock import SystemClock
+from fleet.config import load_fleet
+from fleet.store.location import store_place
 from fleet.text import clean
 
 app = make_app()
@@ -32,27 +35,31 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Restore the state directory from a backup; no daemon may be running."""
-    data = run(lambda: _check(file)) if check else run(lambda: _restore(file, force, keep_dial))
+    place = store_place(load_fleet().store, state())
+    data = run(lambda: _check(file, place)) if check else run(lambda: _restore(file, place, force, keep_dial))
     put(data, as_json=as_json, text=lambda: _print(data))
-    if data["journal"] != "fleet.db":
-        note(f"the journal is not in it: restore {data['journal']} with pg_restore")
 
 
-async def _check(file: Path) -> dict[str, Any]:
+async def _check(file: Path, place: Path | str) -> dict[str, Any]:
     folder = state()
     with unpacked(file, folder) as (unpacked_to, manifest):
+        await check_place(manifest, place, file)
         changes = difference(unpacked_to, folder)
         await check_journal(unpacked_to)
     return {"restored": False, **manifest.model_dump(exclude={"files"}), **asdict(changes)}
 
 
-async def _restore(file: Path, force: bool, keep_dial: bool) -> dict[str, Any]:
-    manifest, aside = await put_back(file, state(), SystemClock(), who(), force=force, keep_dial=keep_dial)
+async def _restore(file: Path, place: Path | str, force: bool, keep_dial: bool) -> dict[str, Any]:
+    manifest, aside = await put_back(
+        file, state(), place, SystemClock(), who(), force=force, keep_dial=keep_dial
+    )
     return {"restored": True, "old": aside, **manifest.model_dump(exclude={"files"})}
 
 
 def _print(data: dict[str, Any]) -> None:
     print(clean(f"a backup of {data['at']}, {data['platform']}, version {data['version']}: whole"))
+    if data["journal"] != JOURNAL:
+        print(clean(f"journal: on {data['journal']}; that it is as old as the backup is not checked"))
     if not data["restored"]:
         for key, words in (("new", "new"), ("changed", "other than here"), ("only_here", "moved aside")):
             print(f"{words}: {len(data[key])}")

@@ -12,8 +12,8 @@ from fleet.app.persona_sets import one, roster
 from fleet.app.wiring import open_world
 from fleet.chain.facets import offered
 from fleet.chain.rpc import Rpc
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
-from fleet.cli.daemon_client import daemon_of
+from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
+from fleet.cli.daemon_page import daemon_of
 from fleet.cli.follow import followed
 from fleet.cli.progress import Progress
 from fleet.cli.remote_run import outcome
@@ -31,12 +31,12 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.needs import needs_of
 from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.context import FleetContext
-from fleet.runs.desk.coverage import exit_code
+from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.runs.proof.grades import graded
 from fleet.runs.queue import FIX, TRIAGE
 from fleet.store.rows import FindingRow
-from fleet.text import clean
+from fleet.text import clean, counted
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -218,7 +218,7 @@ def as_data(report: RunReport) -> dict[str, Any]:
         raise FleetError(
             f"run {report.run} is not settled: {report.detail}", remedy="run it again: clean-up resumes first"
         )
-    findings = [asdict(row) | _verification(row) for row in report.findings]
+    findings = [fields_of(row) | _verification(row) for row in report.findings]
     return asdict(report) | {"findings": findings}
 
 
@@ -226,7 +226,7 @@ def _none(data: dict[str, Any]) -> str:
     """What is said when there are no findings: a probe that could not be decided may have missed one."""
     if not (wrong := len(data.get("coverage", {}).get("undecided", ()))):
         return "no findings"
-    probes = "1 probe" if wrong == 1 else f"{wrong} probes"
+    probes = counted(wrong, "probe")
     return f"{probes} undecided: correct the expectation (fleet personas check, fleet personas try FILE)"
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fleet.app.journal import known_journal
-from fleet.cli.console import note, table
-from fleet.runs.desk.coverage import FOUND
+from fleet.cli.console import fields_of, note, table
 from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.exit_codes import FOUND
 from fleet.store.rows import RunRow
 from fleet.store.tables.units import USD, number
 from fleet.text import clean
 
-PIPED = ("run_id", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
+PIPED = ("run", "persona", "state", "outcome", "trigger", "created", "ended", "detail")
 NARROW = 13
 """Characters of a persona's name on a terminal."""
 
@@ -37,7 +36,7 @@ async def read(folder: Path, limit: int) -> list[dict[str, Any]]:
             figures = {"findings": len(seen), "looked": looked, "applicable": applicable}
             spent = await journal.spent(row.run_id)
             routine = row.state == "ended" and row.outcome == "done" and not seen
-            found.append({**asdict(row), **figures, "spent": spent, "routine": routine})
+            found.append({**fields_of(row), **figures, "spent": spent, "routine": routine})
         return found
 
 
@@ -68,7 +67,7 @@ def _short(row: dict[str, Any]) -> list[object]:
     at = row["created"][5:16].replace("T", " ")
     outcome = row["outcome"] or row["state"]
     detail = f": {row['detail']}" if row["detail"] else ""
-    return [row["run_id"], clean(row["persona"], NARROW), at, *_figures(row), f"{outcome}{detail}"]
+    return [row["run"], clean(row["persona"], NARROW), at, *_figures(row), f"{outcome}{detail}"]
 
 
 def _figures(row: dict[str, Any]) -> list[object]:

@@ -13,7 +13,7 @@ import typer
 
 from fleet.app.journal import known_journal
 from fleet.cli import run_list
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table, who
+from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table, who
 from fleet.cli.follow import tail
 from fleet.cli.timeline import used, words
 from fleet.config import load_fleet
@@ -22,7 +22,7 @@ from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
 from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
-from fleet.text import clean
+from fleet.text import clean, counted
 
 app = make_app(group=True)
 Run = Annotated[str, typer.Argument(help="Id of a run, as shown by `fleet runs list`.")]
@@ -84,7 +84,7 @@ def replay(
     data = run(lambda: again.replay(path, platform))
     put(data, as_json=as_json, text=lambda: again.show(data))
     if data["unseen"]:
-        note(f"{data['unseen']} calls could not be compared")
+        note(f"{counted(data['unseen'], 'call')} could not be compared")
     if code := again.exit_code(data):
         raise typer.Exit(code)
 
@@ -138,15 +138,15 @@ def _print_pruned(data: dict[str, Any]) -> None:
     if rows:
         table(("run", "ended", "bytes"), ([row["run"], row["ended"], row["bytes"]] for row in rows))
     words = "would be removed" if data["dry_run"] else "removed"
-    print(f"{len(rows)} runs {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
+    print(f"{counted(len(rows), 'run')} {words}, {sum(row['bytes'] for row in rows) / 1e6:.1f} MB")
 
 
 async def _show(run_id: str) -> dict[str, Any]:
     async with await _journal() as journal:
         row = await journal.run(run_id)
         return {
-            "run": asdict(row),
-            "findings": [asdict(finding) for finding in await journal.findings(run_id)],
+            "run": fields_of(row),
+            "findings": [fields_of(finding) for finding in await journal.findings(run_id)],
             "spent": await journal.spent(run_id),
             "effects": [
                 {"kind": effect.kind, "ref": effect.ref, "state": effect.state}
@@ -215,7 +215,7 @@ def _trajectory(run_id: str) -> Path:
 
 def _print(data: dict[str, Any]) -> None:
     row = data["run"]
-    said = f"{row['run_id']}  {row['persona']}  {row['state']}  {row['outcome']}  {row['detail']}"
+    said = f"{row['run']}  {row['persona']}  {row['state']}  {row['outcome']}  {row['detail']}"
     print(clean(said.rstrip()))
     print(clean(f"trigger {row['trigger']}  key {row['key']}"))
     print("spent " + (", ".join(f"{amount} {unit}" for unit, amount in data["spent"].items()) or "nothing"))
@@ -225,7 +225,7 @@ def _print(data: dict[str, Any]) -> None:
     table(columns, ([one[c] for c in columns] for one in data["findings"]), empty="no findings")
     table(("kind", "ref", "state"), (list(one.values()) for one in data["effects"]), empty="no effects")
     print(f"timeline: {len(data['events'])} records, {data['turns']} turns")
-    for record in Recording(_trajectory(row["run_id"])):
+    for record in Recording(_trajectory(row["run"])):
         at = "" if isinstance(record, UnknownRecord) else record.at[11:19]
         print(clean(f"  {at:8} {words(record)}", 700))
     _print_state(data)
@@ -245,4 +245,4 @@ def _print_state(data: dict[str, Any]) -> None:
         print("no trajectory here: the run never began, ran on another host, or was pruned (keep.days)")
     if data["events"] and not data["closed"]:
         print("no footer yet: the run continues, or the next start closes it")
-    note(f"{len(data['events'])} events: {_trajectory(data['run']['run_id'])}")
+    note(f"{counted(len(data['events']), 'event')}: {_trajectory(data['run']['run'])}")

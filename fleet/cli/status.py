@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -19,29 +19,27 @@ from fleet.app.journal import known_journal
 from fleet.app.lock import holder
 from fleet.cli import status_journal
 from fleet.cli.console import Json, make_app, note, put, run, state
-from fleet.cli.daemon_client import daemon_of, page
+from fleet.cli.daemon_page import daemon_of, page
 from fleet.cli.dial import show as show_dial
-from fleet.cli.fresh_worklist import written
 from fleet.cli.status_page import PageLine, wrong
 from fleet.cli.status_page import page as lines_of
 from fleet.clock import iso
-from fleet.config import ROOT, FleetConfig, load_fleet
+from fleet.config import FleetConfig, load_fleet
 from fleet.disk_reserve import laid
 from fleet.errors import ConfigError
-from fleet.gate.budget import day_limits
+from fleet.gate.budget import Unit, day_limits
 from fleet.gate.stop import stopped
-from fleet.personas.load import LoadedPersona, load_all
+from fleet.service.crew import CrewMember
 from fleet.service.health_platform import UNKNOWN
 from fleet.store.location import shown, store_place
 from fleet.store.tables.units import FLEET
 from fleet.text import clean
 from fleet.triage.outputs.digest import daily_digest
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader
+from fleet.triage.outputs.files import written
 from fleet.triage.outputs.selection import DAY, moment
-from sandbox.tools import TOOLS
 
 app = make_app()
-FOLDER = ROOT / "personas"
 EVERY_S = 2.0
 """Pause between two pages of `--watch`."""
 PLAIN = 10_000
@@ -72,18 +70,21 @@ def status(
 
 
 def _show(since: str, *, as_json: bool, begin: str = "") -> None:
-    data = run(lambda: gather(moment(since, datetime.now(UTC))))
+    live = page(state(), "/readyz") if daemon_of(state()) else {}
+    data = run(lambda: gather(moment(since, datetime.now(UTC)), live))
     put(data, as_json=as_json, text=lambda: _print(data, begin))
     sys.stdout.flush()
 
 
-async def gather(since: str) -> dict[str, Any]:
-    """The content of the page; `since` (ISO) is where its news begin. Shape: docs/reference/status.md."""
+async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of the page; `since` (ISO) is where its news begin. Shape: docs/reference/status.md.
+
+    `live` is the daemon's /readyz; {} where none runs.
+    """
     folder, config = state(), load_fleet()
     pause = stopped(folder)
     daemon = holder(folder)
-    live = await page(folder, "/readyz") if daemon_of(folder) else {}
-    good, refused = _personas(live)
+    crew, refused = _personas(live)
     document = _worklist(folder)
     data: dict[str, Any] = {
         "at": iso(datetime.now(UTC)),
@@ -96,7 +97,7 @@ async def gather(since: str) -> dict[str, Any]:
         "state": str(folder),
         "daemon": daemon,
         "degraded": "the disk is full: no new run starts" if daemon and not laid(folder) else "",
-        "personas": {"loaded": live.get("personas", len(good)), "refused": refused, "failing": []},
+        "personas": {"loaded": len(crew), "refused": refused, "failing": []},
         "next": [
             {"persona": name, "at": at}
             for at, name in sorted((at, name) for name, at in live.get("next", {}).items())
@@ -108,7 +109,7 @@ async def gather(since: str) -> dict[str, Any]:
     data |= status_journal.EMPTY
     if (known := await known_journal(folder)) is not None:
         async with known as journal:
-            data |= await status_journal.read(journal, data["platform"], since, _days(config, good), good)
+            data |= await status_journal.read(journal, data["platform"], since, _days(config, crew), crew)
     data["personas"]["failing"] = data.pop("failing")
     if live:
         data["log"] = _log(live, data["runs"])
@@ -116,14 +117,15 @@ async def gather(since: str) -> dict[str, Any]:
     return data
 
 
-def _personas(live: Mapping[str, Any]) -> tuple[list[LoadedPersona], list[dict[str, str]]]:
-    """The valid files of the folder, and what is refused: as the daemon sees its own folder if it runs."""
-    good, errors = load_all(FOLDER, tools=TOOLS, bad_args=lambda *_: None, bad_expectation=lambda *_: ())
+def _personas(live: Mapping[str, Any]) -> tuple[list[CrewMember], list[dict[str, str]]]:
+    """The personas in use, and what is refused: by the daemon's own word if it runs, else by the files."""
     if live:
-        refused = live.get("refused", {}).items()
+        crew, refused = [CrewMember(**one) for one in live.get("crew", ())], live.get("refused", {}).items()
     else:
-        refused = ((Path(error.file).stem, str(error)) for error in errors)
-    return good, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
+        from fleet.cli.status_files import personas  # the table of tools, a quarter of the command's time
+
+        crew, refused = personas()
+    return crew, [{"persona": clean(name), "reason": clean(str(why), 300)} for name, why in refused]
 
 
 def _worklist(folder: Path) -> WorklistDocument:
@@ -139,10 +141,9 @@ def _digest(document: WorklistDocument, since: str) -> dict[str, Any]:
     return {name: value for name, value in asdict(made).items() if name not in ("since", "as_of")}
 
 
-def _days(config: FleetConfig, good: Collection[LoadedPersona]) -> dict[str, dict[Any, int]]:
+def _days(config: FleetConfig, crew: Iterable[CrewMember]) -> dict[str, Mapping[Unit, int]]:
     """Limits of a day: "" for the fleet, then every persona with a daily limit."""
-    days = {one.persona.name: day_limits(one.persona.budget.day) for one in good if one.persona.budget}
-    return {FLEET: day_limits(config.budget)} | {name: limits for name, limits in days.items() if limits}
+    return {FLEET: day_limits(config.budget)} | {one.name: one.day for one in crew if one.day}
 
 
 def _log(live: Mapping[str, Any], runs: Collection[Mapping[str, Any]]) -> dict[str, Any]:

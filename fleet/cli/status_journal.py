@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from fleet.cli.console import fields_of
 from fleet.cli.outages import open_outages
 from fleet.findings.outage import FACTS, read_book
 from fleet.gate.budget import Unit, left_today
-from fleet.personas.load import LoadedPersona
-from fleet.runs.desk.coverage import UNDECIDED
+from fleet.runs.desk.exit_codes import UNDECIDED
+from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
@@ -53,22 +54,21 @@ async def read(
     platform: str,
     since: str,
     days: Mapping[str, Mapping[Unit, int]],
-    personas: Collection[LoadedPersona],
+    crew: Collection[CrewMember],
 ) -> dict[str, Any]:
     """The fields of EMPTY, and `reachable`."""
     findings: dict[str, int] = {}
     for finding in await journal.findings():
         findings[finding.state] = findings.get(finding.state, 0) + 1
     last = await journal.last_ended(platform)
-    names = {one.persona.name for one in personas}
-    readers = {one.persona.name for one in personas if one.persona.driver == "triage"}
+    names, readers = {one.name for one in crew}, {one.name for one in crew if not one.looks}
     book = read_book(await journal.get(FACTS + platform))
     return {
         "reachable": asdict(platform_reach(book, [row for row in last if row.persona not in readers])),
         "waiting": await journal.waiting(platform),
         "left_today": await left_today(journal, days),
         "today": _costs(await journal.spent_today(), days),
-        "runs": [asdict(row) for row in await journal.runs(limit=10)],
+        "runs": [fields_of(row) for row in await journal.runs(limit=10)],
         "outcomes": await journal.outcomes(since),
         "skips": [asdict(row) for row in await journal.skips(limit=5)],
         "findings": findings,

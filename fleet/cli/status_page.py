@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from fleet.store.tables.units import FLEET, number, word
-from fleet.text import clean, line
+from fleet.text import clean, counted, line
 
 GROUPS = ("new", "regressed", "fixed", "still")
 """Groups of the digest, the most urgent first."""
@@ -62,7 +62,7 @@ def _health(data: Mapping[str, Any]) -> str:
         False: f"is DOWN since {minute(reach['since'])}",
         None: f"unknown: {line(reach['why'], _SHORT)}{looked}",
     }[reach["up"]]
-    counts = [f"{crew['loaded']} personas"]
+    counts = [counted(crew["loaded"], "persona")]
     counts += [f"{len(crew[name])} {name}" for name in ("refused", "failing") if crew[name]]
     soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:3]]
     upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
@@ -133,4 +133,5 @@ def _spent(left: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 def _behind(log: Mapping[str, Any]) -> str:
     if log["entries"] is None:
         return "chain: it does not answer the daemon"
-    return f"chain: triage is {log['entries'] - log['read']} entries behind the log"
+    late = counted(log["entries"] - log["read"], "entry", "entries")
+    return f"chain: triage is {late} behind the log"

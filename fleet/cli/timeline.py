@@ -32,7 +32,7 @@ from fleet.events.model import (
 )
 from fleet.events.proposal_events import FixStepTaken, ProposalMoved
 from fleet.events.recorded import UnknownRecord
-from fleet.text import line
+from fleet.text import counted, line
 
 Record = Event | UnknownRecord | Lagged
 WIDE = 160
@@ -60,7 +60,7 @@ def used(usage: TurnUsage | None) -> str:
 def _words(record: Record) -> str:
     match record:
         case Lagged():
-            return f"… {record.count} events came too fast to show"
+            return f"… {counted(record.count, 'event')} came too fast to show"
         case UnknownRecord():
             return f"unknown record {record.raw_type}: {_short(record.raw)}"
         case Header():
@@ -68,7 +68,7 @@ def _words(record: Record) -> str:
             return f"{record.persona} by {record.driver}{model} on {record.platform} at {record.rung}"
         case Footer():
             usage = f"; {used(record.usage)}" if record.usage else ""
-            took = f"{record.turns} turns, {record.calls} calls, {record.seconds:.1f} s"
+            took = f"{counted(record.turns, 'turn')}, {counted(record.calls, 'call')}, {record.seconds:.1f} s"
             return f"end: {record.outcome} {record.detail}".rstrip() + f" ({took}{usage})"
         case TurnStarted() | TurnEnded() | MessageSaid() | ToolRequested() | ToolResponded() | GateDenied():
             return _work(record)
@@ -84,7 +84,7 @@ def _work(
         case TurnEnded():
             failed = f", failed: {record.failure}" if record.failure else ""
             usage = f", {used(record.usage)}" if record.usage else ""
-            return f"turn {record.index} over: {len(record.executed)} calls{usage}{failed}"
+            return f"turn {record.index} over: {counted(len(record.executed), 'call')}{usage}{failed}"
         case MessageSaid():
             return f"{record.kind}: {line(record.text, WIDE)}" + ("" if record.is_complete else " (cut off)")
         case ToolRequested():

@@ -10,6 +10,7 @@ import typer
 from fleet.app.tool_reference import markdown, reference, words
 from fleet.cli.console import Json, make_app, put, table
 from fleet.errors import UsageError
+from fleet.text import counted
 from sandbox.tools import TOOLS
 
 app = make_app()
@@ -56,7 +57,7 @@ def _all(data: dict[str, Any]) -> None:
 
 def _one(one: dict[str, Any]) -> None:
     print(f"{one['name']}: {one['summary']}")
-    cost = f"{one['cost']['calls']} calls, {one['cost']['writes']} writes"
+    cost = f"{counted(one['cost']['calls'], 'call')}, {counted(one['cost']['writes'], 'write')}"
     print(f"effect {one['effect']}, rung {one['rung']}, cost {cost}")
     if one["effect_varies"]:
         print("a call may be an act by its arguments: then it needs the rung exercise")

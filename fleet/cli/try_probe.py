@@ -1,4 +1,4 @@
-"""`fleet personas try FILE`: one run that posts nothing, told step by step."""
+"""`fleet personas try FILE`: one run that posts nothing, shown step by step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from fleet.app.journal import known_journal
 from fleet.app.persona_sets import load
 from fleet.cli.console import Json, note, put, run, state
-from fleet.cli.daemon_client import daemon_of
+from fleet.cli.daemon_page import daemon_of
 from fleet.cli.run import fire_one, only, show_report
 from fleet.config import load_fleet, load_platform
 from fleet.drivers.expect import Values
@@ -23,7 +23,7 @@ from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe
-from fleet.runs.desk.coverage import exit_code
+from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.desk.plan import Plan
 from fleet.text import clean
 

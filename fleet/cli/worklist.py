@@ -17,6 +17,7 @@ from fleet.cli.outages import line_of, open_outages
 from fleet.errors import ConfigError, UsageError
 from fleet.text import clean
 from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, standing
+from fleet.triage.outputs.files import written
 from fleet.triage.outputs.selection import DAY, Selection, moment
 from fleet.triage.unproven import unproven
 from fleet.triage.worklist import WorklistItem
@@ -35,6 +36,8 @@ COLUMNS = {
     "fingerprint": "fingerprint",
 }
 """Heading and field; the score, which only the order needs, is left out on a terminal."""
+FEWEST = 6
+"""Digits of a fingerprint that a terminal shows at least: every command takes the first ones."""
 
 New = Annotated[bool, typer.Option("--new", help="Only items first seen, or back, since WHEN or in a day.")]
 Since = Annotated[
@@ -127,8 +130,14 @@ def rebuild(dry_run: DryRun = False, as_json: Json = False) -> None:
 
 
 def show(items: Sequence[dict[str, Any]]) -> None:
-    """The list as a table; on a terminal each item on one line."""
-    columns = COLUMNS if not sys.stdout.isatty() else {k: v for k, v in COLUMNS.items() if k != "score"}
+    """The list as a table; on a terminal each item on one line, its title as long as may be."""
+    columns = COLUMNS
+    if sys.stdout.isatty():
+        columns = {name: key for name, key in COLUMNS.items() if name not in ("score", "fingerprint")}
+        columns |= {"item": "fingerprint"}
+        names = {item["fingerprint"] for item in items}
+        few = next(few for few in range(FEWEST, 65) if len({name[:few] for name in names}) == len(names))
+        items = [item | {"fingerprint": item["fingerprint"][:few]} for item in items]
     rows = ([item[key] for key in columns.values()] for item in items)
     table(tuple(columns), rows, empty="nothing to do", one_line="finding")
 
@@ -139,7 +148,7 @@ def _current(*, offline: bool) -> tuple[WorklistDocument, bool]:
     if warning:
         note(f"the list may be older than the log: {warning}")
     try:
-        known = fresh_worklist.written(state())
+        known = written(state())
     except ConfigError as error:
         known = None
         note(f"{error}; {error.remedy}")

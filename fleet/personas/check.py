@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.repro import ReproCall
 from fleet.personas import cron
-from fleet.personas.duration import FORM, parse_duration
+from fleet.personas.duration import FORM, MAX_WALL_S, parse_duration
 from fleet.personas.frontmatter import Loc
 from fleet.personas.model import EVENTS, Persona, PolicySection, Probe, Step, Trigger
 from fleet.personas.needs import FORM as FORM_OF_NEEDS
@@ -25,7 +25,6 @@ from sandbox.tools import TOOLS
 
 ACTS = frozenset(name for name, spec in TOOLS.items() if spec.effect is Effect.ACT)
 """Tools of the `exercise` rung: they need a budget."""
-MAX_WALL_S = 86_400
 DURATION = f"write {FORM}"
 WHYS = ("every", "cron", "continuous", "on")
 _PATH = re.compile(r"[^\x00-\x1f\x7f]{1,400}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+MAX_WALL_S = 86_400
+"""Longest deadline of a run or of a turn."""
 FORM = "a number and s, m or h, such as 30s or 6h"
 _FORM = re.compile(r"([1-9][0-9]{0,5})([smh])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600}

@@ -50,6 +50,7 @@ from fleet.service.supervise import ENDING, handle_signals, side
 from fleet.service.triggers import Side, Triggers
 from fleet.store.rows import RunRow
 from fleet.store.tables.units import FLEET
+from fleet.text import counted
 
 LEAVE_S = services.SETTLE_S + SETTLE_S
 """Maximum seconds that a run takes to end after its grace: its current call, then its settling.
@@ -115,7 +116,7 @@ class Daemon:
     def drain(self, reason: str) -> None:
         """Start no more runs, stop triggers and janitor, and give runs in flight their grace."""
         self.readiness.drain(reason, self.grace_s + LEAVE_S)
-        self.notifier.status(f"draining after {reason}: {len(self.executor.live)} runs in flight")
+        self.notifier.status(f"draining after {reason}: {counted(len(self.executor.live), 'run')} in flight")
         self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
         self._firing.cancel()
         self.executor.drain(self.grace_s)
@@ -191,7 +192,7 @@ class Daemon:
                 paused = ", paused" if stopped(self.world.state) else ""
                 paused += f", degraded: {short}" if short else ""
                 runs, waiting = len(self.executor.live), sum(self.executor.waiting.values())
-                self.notifier.status(f"{self._rung}{paused}: {runs} runs, {waiting} waiting")
+                self.notifier.status(f"{self._rung}{paused}: {counted(runs, 'run')}, {waiting} waiting")
             await anyio.sleep(rest(WEATHER_S))
 
     def _announce(self) -> None:

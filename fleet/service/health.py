@@ -12,14 +12,14 @@ import anyio
 from fleet.clock import iso
 from fleet.errors import FleetError
 from fleet.findings.outage import FACTS, read_book
-from fleet.gate.budget import day_limits, left_today
+from fleet.gate.budget import left_today
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.desk.coverage_file import coverage
 from fleet.runs.executor import Executor
-from fleet.runs.queue import TRIAGE
+from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach
 from fleet.service.metrics import Reading, Tally
 from fleet.service.readiness import Readiness
@@ -96,6 +96,7 @@ class DaemonHealth:
             platform=platform_reach(
                 read_book(await journal.get(FACTS + platform)), [row for row in last if self._looks(row)]
             ),
+            crew=tuple(self._crew().values()),
             refused=dict(self._personas.refused),
             upcoming={name: iso(at) for name, at in sorted(self._personas.upcoming().items())},
             last_success={row.persona: row.ended for row in await journal.last_ended(platform, "done")},
@@ -105,8 +106,11 @@ class DaemonHealth:
         )
 
     def _looks(self, row: RunRow) -> bool:
-        one = self._personas.loaded.get(row.persona)
-        return one is not None and one.persona.driver != TRIAGE
+        one = self._crew().get(row.persona)
+        return one is not None and one.looks
+
+    def _crew(self) -> dict[str, CrewMember]:
+        return {name: CrewMember.of(one.persona) for name, one in self._personas.loaded.items()}
 
     def _coverage(self, last: Sequence[RunRow]) -> dict[tuple[str, str], int]:
         """Read from the runs' folders: a run on another host, or one that was pruned, is left out."""
@@ -134,8 +138,7 @@ class DaemonHealth:
         return left
 
     async def _days(self) -> dict[tuple[str, str], int]:
-        budgets = {name: one.persona.budget for name, one in self._personas.loaded.items()}
-        days = {name: day_limits(budget.day) for name, budget in budgets.items() if budget}
+        days = {one.name: one.day for one in self._crew().values()}
         left = await left_today(self._world.journal, {**days, FLEET: self._world.day()})
         return {(owner, str(unit)): count for owner, units in left.items() for unit, count in units.items()}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fleet.findings.outage import OutageBook
-from fleet.runs.desk.coverage import exit_code
+from fleet.runs.desk.exit_codes import exit_code
 from fleet.store.rows import RunRow
 
 UNREACHED = 4

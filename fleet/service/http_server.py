@@ -1,7 +1,8 @@
 """`/healthz`, `/readyz`, `/metrics` on a unix socket of the state directory, and optionally on loopback.
 
 Beside these pages `POST /hooks/<name>` takes signed deliveries, and `POST /runs` (on the unix socket alone)
-a person's request for a run: intake.py, doors.py. `GET /runs/<id>/events` there follows a run: follow.py.
+a person's request for a run: ingress_http.py, ingress.py. `GET /runs/<id>/events` there follows a run:
+follow.py.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def application(
         now = await health.reading()
         facts: dict[str, Any] = {"rung": now.rung, "paused": now.paused, "degraded": now.degraded}
         facts |= {"runs": now.live, "personas": now.personas, "refused": dict(now.refused)}
+        facts["crew"] = [asdict(one) for one in now.crew]
         facts |= {"platform": asdict(now.platform), "next": dict(now.upcoming)}
         facts["log"] = {"entries": now.log_entries, "read": now.log_mirrored}
         if now.subscription:

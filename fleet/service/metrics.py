@@ -15,6 +15,7 @@ from fleet.events.daemon_events import (
     TriggerSkipped,
 )
 from fleet.events.model import Event, GateDenied, ToolRequested, ToolResponded
+from fleet.service.crew import CrewMember
 from fleet.service.health_platform import UNKNOWN, PlatformReach
 from sandbox.tools import TOOLS
 
@@ -74,6 +75,8 @@ class Reading:
     subscription: str = ""
     """As in `Tally`."""
     platform: PlatformReach = UNKNOWN
+    crew: tuple[CrewMember, ...] = ()
+    """The personas in use."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Why the current version of a persona's file is rejected, by name."""
     upcoming: Mapping[str, str] = field(default_factory=dict)

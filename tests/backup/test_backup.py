@@ -118,7 +118,7 @@ async def test_nothing_is_lost_and_triage_finds_nothing_twice(
     shutil.rmtree(state)
     state.mkdir(mode=0o700)
     log.post(finding("another", title="another"))  # after the backup: the chain has it
-    _, aside = await restore(file, state, CLOCK, "operator")
+    _, aside = await restore(file, state, state / "fleet.db", CLOCK, "operator")
     assert aside == ""
     after = tree(state)
     assert {name for name in before if before[name] != after.get(name)} == {
@@ -154,10 +154,12 @@ async def test_what_is_there_is_moved_aside_and_the_dial_kept_only_when_asked(
     (state / "STOP").write_text("a newer reason")
     (state / "new").write_text("here only")
     with pytest.raises(Refused, match="not empty"):
-        await restore(file, state, CLOCK, "operator")
+        await restore(file, state, state / "fleet.db", CLOCK, "operator")
     with only_one(state), pytest.raises(TryAgain, match="another fleet"):
-        await restore(file, state, CLOCK, "operator", force=True)
-    manifest, aside = await restore(file, state, CLOCK, "operator", force=True, keep_dial=True)
+        await restore(file, state, state / "fleet.db", CLOCK, "operator", force=True)
+    manifest, aside = await restore(
+        file, state, state / "fleet.db", CLOCK, "operator", force=True, keep_dial=True
+    )
     assert not [name for name in manifest.files if name.startswith("keys/")]
     assert (state / "runs" / "gone" / "trajectory.jsonl").exists()
     assert read_dial(state / DIAL).rung == Rung.PROPOSE
@@ -186,9 +188,9 @@ async def test_a_restore_that_is_killed_leaves_a_fleet_that_does_nothing(
     with monkeypatch.context() as patch:
         patch.setattr("fleet.app.backup.os.rename", killed)
         with pytest.raises(KeyboardInterrupt):
-            await restore(file, state, CLOCK, "operator", force=True)
+            await restore(file, state, state / "fleet.db", CLOCK, "operator", force=True)
     assert "has not been completed" in (state / "STOP").read_text()
-    await restore(file, state, CLOCK, "operator", force=True)
+    await restore(file, state, state / "fleet.db", CLOCK, "operator", force=True)
     assert (state / "keys" / "identity").exists()
 
 
@@ -198,7 +200,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state.mkdir(mode=0o700)
     (state / "worklist.md").write_text("old")
     ask = CliRunner().invoke
-    assert ask(backup_app, [str(file)]).output == f"wrote {file}: 1 files\n"
+    assert ask(backup_app, [str(file)]).output == f"wrote {file}: 1 file\n"
     assert isinstance(ask(backup_app, [str(file)]).exception, UsageError)
     (state / "worklist.md").write_text("new")
     (state / "more").write_text("here only")

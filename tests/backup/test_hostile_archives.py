@@ -106,5 +106,5 @@ async def test_one_changed_byte_and_a_damaged_journal_are_refused(
     (tmp_path / "other").mkdir()
     archive(file, entry("fleet.db", b"not a database" * 400))
     with pytest.raises(FleetError, match="not a database"):
-        await restore(file, tmp_path / "other", CLOCK, "operator")
+        await restore(file, tmp_path / "other", tmp_path / "other" / "fleet.db", CLOCK, "operator")
     assert os.listdir(tmp_path / "other") == ["fleet.lock"]

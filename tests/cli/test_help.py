@@ -28,6 +28,14 @@ def test_h_is_help_everywhere(name: str) -> None:
     assert ("\n  Examples:\n" in said.stdout) >= (name in cli.examples())
 
 
+@pytest.mark.parametrize("words", [[], *([name] for name in cli.COMMANDS)], ids=" ".join)
+def test_no_summary_is_cut(words: list[str]) -> None:
+    said = CliRunner().invoke(cli.app, [*words, "-h"], env={"COLUMNS": "80"})
+    lines = said.stdout.partition("Commands:")[2].splitlines()
+    assert not [line for line in lines if line.endswith("...")]
+    assert all(len(line) <= 80 for line in lines)
+
+
 def test_h_is_help_of_a_command_in_a_group() -> None:
     said = CliRunner().invoke(cli.app, ["runs", "list", "-h"])
     assert (said.exit_code, "--all" in said.stdout) == (0, True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.metadata import metadata_key
+from fleet.chain.digest import metadata_key
 from fleet.cli.repro_shell import ShellPlace, shell
 from fleet.findings.repro import ReproCall, write_repro
 from sandbox.contract import VIEWS

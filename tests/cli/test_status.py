@@ -8,23 +8,31 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import UnixStreamServer
+from threading import Thread
 from typing import Any
 
 import anyio
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from fleet.cli.status import app
+from fleet.app.lock import only_one
+from fleet.cli import findings, runs
+from fleet.cli.status import app as status_app
 from fleet.cli.status_journal import EMPTY
 from fleet.cli.status_page import page, wrong
 from fleet.clock import SystemClock
 from fleet.findings.outage import FACTS, Outage, OutageBook
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
-from fleet.runs.desk.coverage import UNDECIDED
+from fleet.runs.desk.exit_codes import UNDECIDED
 from fleet.store.journal import Journal
+from fleet.store.rows import FindingRow
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from tests.cli.test_worklist_command import own, screen
@@ -99,7 +107,7 @@ def state(tmp_path: Path) -> Path:
 def data_of(state: Path) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATE_DIRECTORY", str(state))
-        done = CliRunner().invoke(app, ["--since", SINCE, "--json"])
+        done = CliRunner().invoke(status_app, ["--since", SINCE, "--json"])
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -139,6 +147,25 @@ def test_json_has_the_documented_fields_and_the_same_content(state: Path) -> Non
         "when": "2026-11-21T12:00:00Z",
         "why": "the night before the release",
     }
+
+
+@pytest.mark.parametrize(
+    ("app", "words"),
+    [(status_app, []), (runs.app, ["list", "--all"]), (runs.app, ["show", "run0"]), (findings.app, ["list"])],
+)
+def test_the_id_of_a_run_has_one_name_in_json(
+    state: Path, monkeypatch: pytest.MonkeyPatch, app: typer.Typer, words: list[str]
+) -> None:
+    async def found() -> None:
+        async with await Journal.open(state / "fleet.db") as journal:
+            await journal.add_finding(FindingRow(run_id="run0", fingerprint="ab" * 6, state="posted"))
+
+    anyio.run(found)
+    monkeypatch.setenv("STATE_DIRECTORY", str(state))
+    said = CliRunner().invoke(app, [*words, "--json"])
+    assert said.exit_code == 0, said.output
+    assert '"run": "run0"' in said.stdout
+    assert '"run_id"' not in said.stdout
 
 
 def test_a_quiet_night_says_nothing_is_wrong(tmp_path: Path) -> None:
@@ -208,6 +235,66 @@ def test_watch_shows_it_again_until_ctrl_c(state: Path) -> None:
     child.send_signal(signal.SIGINT)
     assert child.wait(30) == 0
     child.stdout.close()
+
+
+class _Page(BaseHTTPRequestHandler):
+    """A daemon's /readyz."""
+
+    def do_GET(self) -> None:
+        body = json.dumps(READY).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self) -> str:
+        return "a socket"
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+READY = {
+    "ok": True,
+    "crew": [
+        {"name": "qa-ux", "looks": True, "day": {"calls": 500}},
+        {"name": "qa-triage", "looks": False, "day": {}},
+    ],
+    "refused": {"qa-bad": "qa-bad.md:3: unknown key"},
+    "next": {"qa-ux": "2026-11-22T06:00:00Z"},
+    "log": {"entries": 42, "read": 42},
+}
+
+
+def test_a_running_daemon_is_asked_and_neither_files_nor_tools_are_read(state: Path) -> None:
+    script = "import sys, fleet.cli\nsys.argv = ['fleet', 'status', '--json']\n"
+    script += "try: fleet.cli.main()\nexcept SystemExit: pass\n"
+    script += (
+        "print(sorted({'httpx', 'web3', 'celpy', 'sandbox.compiler', 'fleet.chain'} & sys.modules.keys()))"
+    )
+    environment = {"PATH": os.environ["PATH"], "STATE_DIRECTORY": str(state)}
+    with chdir(state), only_one(state), UnixStreamServer("fleet.sock", _Page) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
+            cwd=ROOT,
+        )
+        thread.join()
+    said, loaded = done.stdout.splitlines()
+    data = json.loads(said)
+    assert loaded == "[]"
+    assert data["daemon"] == os.getpid()
+    assert data["personas"]["loaded"] == 2
+    assert [one["persona"] for one in data["personas"]["refused"]] == ["qa-bad"]
+    assert data["today"]["qa-ux"]["calls"] == {"spent": 0, "limit": 500}
+    assert data["reachable"]["by"] == "qa-ux"
+    assert data["next"] == [{"persona": "qa-ux", "at": "2026-11-22T06:00:00Z"}]
+    assert data["log"] == {"entries": 42, "read": 42, "behind": False}
 
 
 def test_no_library_of_the_chain_or_of_requests_is_loaded(state: Path) -> None:

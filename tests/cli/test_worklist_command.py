@@ -13,6 +13,7 @@ import sys
 import termios
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,12 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     save(path, ITEMS, HEADER)
     monkeypatch.setenv("STATE_DIRECTORY", str(path))
     return path
+
+
+def _drawn(one: WorklistItem) -> str:
+    """A fingerprint that differs from the others in its first digits, as real ones do."""
+    counted = one.fingerprint.startswith("0000")
+    return sha256(one.title.encode()).hexdigest()[:12] if counted else one.fingerprint
 
 
 def call(*words: str, app: Any = worklist.app) -> Result:
@@ -276,6 +283,7 @@ def test_no_escape_of_a_stranger_reaches_a_terminal_or_a_pipe(state: Path) -> No
 )
 def test_golden_at_80_by_24(state: Path, name: str, words: tuple[str, ...]) -> None:
     anyio.run(journalled, state)
+    save(state, [replace(one, fingerprint=_drawn(one)) for one in ITEMS], HEADER)
     text = screen(state, *words)
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):

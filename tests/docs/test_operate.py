@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +18,8 @@ import typer
 
 from fleet import errors
 from fleet.cli import COMMANDS
+from fleet.cli.propose import HELD
+from fleet.cli.status_page import wrong
 from fleet.config import EVENTS, ROOT
 
 PAGE = (ROOT / "docs/operate.md").read_text("utf-8")
@@ -72,12 +79,59 @@ def test_each_exit_code_has_a_line() -> None:
             yield from codes(one)
 
     documented = set(map(int, re.findall(r"^\| (\d+) \|", PAGE, re.M)))
-    assert {0, 130, 143, *codes(errors.FleetError)} == documented
+    assert {0, HELD, 130, 143, *codes(errors.FleetError)} == documented
+    manual = json.loads((ROOT / "fleet/cli/manual.json").read_text("utf-8"))["exit"]
+    assert documented == set(map(int, manual))
 
 
-def test_each_event_of_a_notification_has_a_line() -> None:
-    rows = re.findall(r"^\| (`[^|]*) \|", PAGE, re.M)
-    assert set(EVENTS) <= {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+def test_each_event_of_a_notification_has_a_line_that_says_what_to_do() -> None:
+    table = PAGE.partition("## Notifications")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*) \| ([^|]+) \| ([^|]+) \|$", table, re.M)
+    listed = [name for row in rows for name in re.findall(r"`([a-z-]+)`", row[0])]
+    assert listed == sorted(EVENTS, key=listed.index)
+    assert all(said.strip() and done.strip() for _, said, done in rows)
+
+
+def test_each_red_line_of_status_has_a_line() -> None:
+    broken = {
+        "persona": "p",
+        "probe": "q",
+        "reason": "r",
+        "run": "1",
+        "outcome": "crashed",
+        "ended": "2026-11-21",
+    }
+    data = {
+        "stop": "x",
+        "degraded": "x",
+        "outages": [{"severity": "high", "platform": "p", "title": "t"}],
+        "personas": {"refused": [broken], "failing": [broken | {"detail": "d"}]},
+        "undecided": [broken],
+        "left_today": {"": {"calls": 0}},
+        "log": {"entries": None, "read": 0, "behind": True},
+    }
+    begins = [line.partition(":")[0] for line in wrong(data)]
+    table = PAGE.partition("## Red lines")[2].partition("\n## ")[0]
+    assert begins == re.findall(r"^\| `([^`]+)` \|", table, re.M)
+
+
+def test_clean_says_what_it_leaves(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in (".venv", ".venv-3.12", "node_modules", ".qa-fleet/keys", ".targets/solc"):
+        (tmp_path / name).mkdir(parents=True)
+    done = subprocess.run(
+        ["make", "clean"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert done.stderr.splitlines() == [
+        "clean: left .qa-fleet (a fleet's state, with its keys); rm -r .qa-fleet removes it",
+        "clean: left .targets (fetched compilers); rm -r .targets removes it",
+    ]
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".qa-fleet", ".targets", "Makefile"]
 
 
 def test_the_contributors_page_names_targets_and_files_that_exist() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,29 @@ def test_doctor_says_that_everything_holds(devnet: Fleet) -> None:
     seen = {row["check"]: row["seen"] for row in said.data["checks"]}
     assert seen["compiler"] == "[compiler] sample: accepted"
     assert seen["loader"] == "the module of [compiler] sample: accepted"
+    names = [name for name in got if not name.startswith("jail: ")]
+    assert names == [
+        "jail",
+        "platform",
+        "site",
+        "faces",
+        "proxy",
+        "compiler",
+        "loader",
+        "keys",
+        "balance of identity",
+        "balance of sponsor",
+        "store",
+        "disk",
+        "clock",
+        "browser",
+        "state directory",
+        "dial",
+        "personas",
+        "measurements",
+    ]
+    assert re.match(r"0x[0-9a-f]{40} has 1000 coins; a name costs at most ", seen["balance of sponsor"])
+    assert said.data["next"].startswith("fleet run qa-smoke --dry-run")
 
 
 def profile_with(shared: Path, name: str, old: str, new: str) -> None:
@@ -135,6 +159,10 @@ def test_doctor_without_a_platform_says_what_is_missing(fleet: Fleet) -> None:
     assert said.code == 4
     bad = {row["check"]: row["seen"] for row in said.data["checks"] if not row["ok"]}
     assert "fleet devnet up" in bad["platform"]
+    assert {bad[name] for name in ("pages", "programs", "balances", "clock")} == {
+        "not looked at: see platform"
+    }
+    assert said.data["next"] == "fleet doctor, once the first NO is put right"
 
 
 def test_one_persona_finds_proves_posts_and_is_ranked(devnet: Fleet, shared: Path) -> None:

@@ -83,7 +83,7 @@ async def test_verify_says_what_differs(state: Path) -> None:
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
     said = fleet_log(state, "verify")
     assert said.returncode == 1
-    assert "the log differs from index 1 on (1 entries there)" in said.stdout
+    assert "the log differs from index 1 on (1 entry there)" in said.stdout
 
 
 def test_a_name_that_is_a_path_is_no_log(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def ended(fleet: Fleet, before: set[str]) -> dict[str, Any]:
     """The run that is new, once it has an outcome: clean-up outlives the agent."""
     end = time.monotonic() + 90
     while time.monotonic() < end:
-        runs = [run for run in fleet("runs", "list", "--json").data if run["run_id"] not in before]
+        runs = [run for run in fleet("runs", "list", "--json").data if run["run"] not in before]
         if runs and runs[0]["state"] == "ended":
             found: dict[str, Any] = runs[0]
             return found
@@ -54,7 +54,7 @@ def ended(fleet: Fleet, before: set[str]) -> dict[str, Any]:
 
 def known(fleet: Fleet) -> set[str]:
     said = fleet("runs", "list", "--json")
-    return {run["run_id"] for run in said.data} if said.code == 0 else set()
+    return {run["run"] for run in said.data} if said.code == 0 else set()
 
 
 def text(result: Any) -> dict[str, Any]:
@@ -87,14 +87,14 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
         assert (told["state"], told["then"]) == ("finding", "a person reviews it")
     run = await anyio.to_thread.run_sync(ended, devnet, before)
     assert (run["persona"], run["trigger"]) == ("qa-ux", "mcp")
-    events = list(read(shared / "runs" / run["run_id"] / "trajectory.jsonl"))
+    events = list(read(shared / "runs" / run["run"] / "trajectory.jsonl"))
     head, foot = events[0], events[-1]
     assert isinstance(head, Header)
     assert isinstance(foot, Footer)
     assert (head.driver, foot.outcome) == ("mcp", run["outcome"])
     assert {event.rule for event in events if isinstance(event, GateDenied)} >= {"scope", "arguments"}
     findings = devnet("findings", "list", "--json").data
-    mine = {row["title"]: row["state"] for row in findings if row["run_id"] == run["run_id"]}
+    mine = {row["title"]: row["state"] for row in findings if row["run"] == run["run"]}
     posted = {title for title, state in mine.items() if state == "posted"}
     assert [title for title in posted if "documents GET /api/persona; it answers 405" in title] == list(
         posted
@@ -102,7 +102,7 @@ async def test_an_agent_meets_the_gate_and_what_it_shows_is_proven_and_posted(
     assert {title: state for title, state in mine.items() if title not in posted} == {
         "GET {site}/llms.txt: 200": "unverified"
     }
-    assert not (shared / "runs" / run["run_id"] / "keys").exists()
+    assert not (shared / "runs" / run["run"] / "keys").exists()
 
 
 def test_an_agent_that_is_killed_leaves_a_run_that_ends(devnet: Fleet, shared: Path) -> None:

@@ -68,11 +68,11 @@ def test_the_page_leads_to_a_proven_finding(fleet: Fleet, checkout: Path) -> Non
 
     file = checkout / "personas/qa-mine.md"
     good = file.read_text("utf-8")
-    assert len(WRONG) == 10
-    file.write_text(good.replace(PROBE, "\n".join(map(wrong_probe, range(10))) + "\n"), "utf-8")
+    assert len(WRONG) == 11
+    file.write_text(good.replace(PROBE, "\n".join(map(wrong_probe, range(len(WRONG)))) + "\n"), "utf-8")
     refused = fleet("personas", "check", str(file), "--json")
     errors = refused.data["errors"]
-    assert (refused.code, len(errors)) == (3, 10)
+    assert (refused.code, len(errors)) == (3, len(WRONG))
     for index, error in enumerate(errors):
         assert error["key"] == f"probe[{index}].expect"
         line = file.read_text("utf-8").splitlines()[error["line"] - 1]

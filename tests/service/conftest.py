@@ -50,7 +50,7 @@ def persona(name: str, *steps: str, trigger: str = 'every = "1s"', times: int = 
 def _probe(name: str, n: int, steps: str) -> str:
     return (
         f'[[probe]]\nid = "look-{n}"\nseverity = "low"\nsteps = [{steps}]\n'
-        f'expect = \'result.ok || result.error_class != "{n}"\'\nfinding = "never seen: {name} {n}"\n'
+        f'expect = \'result.ok || result.error != "{n}"\'\nfinding = "never seen: {name} {n}"\n'
     )
 
 

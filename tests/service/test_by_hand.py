@@ -17,9 +17,7 @@ from fleet.errors import ConfigError, FleetError, Refused, TryAgain, UsageError
 from tests.service.conftest import CREATE, FETCH, Up, persona
 
 NEVER = 'every = "24h"'
-FINDS = persona("qa-finds", FETCH, trigger=NEVER).replace(
-    'result.ok || result.error_class != "0"', "!result.ok"
-)
+FINDS = persona("qa-finds", FETCH, trigger=NEVER).replace('result.ok || result.error != "0"', "!result.ok")
 
 
 def say(app: typer.Typer, *words: str) -> Result:

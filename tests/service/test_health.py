@@ -23,6 +23,7 @@ from fleet.errors import ConfigError
 from fleet.events.daemon_events import PersonaRefused, SubscriptionLost, SubscriptionOpened
 from fleet.events.model import GateDenied, Header, ToolRequested, ToolResponded
 from fleet.findings.redact import Redactor
+from fleet.service.crew import CrewMember
 from fleet.service.daemon import LEAVE_S
 from fleet.service.exposition import exposition
 from fleet.service.health_platform import UNKNOWN, PlatformReach
@@ -51,6 +52,7 @@ READING = Reading(
     log_entries=12,
     log_mirrored=10,
     platform=PlatformReach(up=True, since="2026-11-21T17:50:00Z", by="qa-smoke", why=""),
+    crew=(CrewMember(name="qa-y", day={"calls": 5}),),
     refused={"qa-x": "qa-x.md:3: bad"},
     upcoming={"qa-a": "2026-11-21T18:01:00Z"},
     last_success={"qa-a": "2026-11-21T17:50:00Z"},
@@ -91,6 +93,7 @@ async def test_a_loop_that_hangs_is_unhealthy_and_a_draining_daemon_not_ready() 
         "runs": 1,
         "personas": 3,
         "degraded": "",
+        "crew": [{"name": "qa-y", "looks": True, "day": {"calls": 5}}],
         "refused": {"qa-x": "qa-x.md:3: bad"},
         "platform": {"up": True, "since": "2026-11-21T17:50:00Z", "by": "qa-smoke", "why": ""},
         "next": {"qa-a": "2026-11-21T18:01:00Z"},

@@ -148,7 +148,7 @@ async def test_a_person_prunes(state: Path) -> None:
     assert folders(state) == ["held", "over"]
     assert "0 runs would be removed" in fleet(state, "runs", "prune", "--dry-run", "--days", "101").stdout
     said = fleet(state, "runs", "prune", "--days", "99")
-    assert (said.returncode, said.stdout.splitlines()[-1]) == (0, "1 runs removed, 0.0 MB")
+    assert (said.returncode, said.stdout.splitlines()[-1]) == (0, "1 run removed, 0.0 MB")
     assert folders(state) == ["held"]
     shown = fleet(state, "runs", "show", "over").stdout
     assert "over  p  ended  done  all is well" in shown

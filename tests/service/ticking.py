@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 
-from fleet.app.work_journal import at_work
+from fleet.app.wiring import at_work
 from fleet.clock import SystemClock
 from fleet.errors import TryAgain
 from fleet.events.daemon_events import Feed

@@ -59,7 +59,7 @@ class NoticeMessage(_NoticePart):
 
 
 class HostState(_NoticePart):
-    """What one daemon told of itself: refused personas with a digest of the reason, and its trouble."""
+    """What one daemon reported of itself: refused personas with a digest of the reason, and its trouble."""
 
     refused: dict[str, str] = {}
     trouble: str = ""

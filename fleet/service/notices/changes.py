@@ -14,7 +14,7 @@ from fleet.gate.budget import Unit
 from fleet.service.notices.book import HostState, Notice, NoticeBook
 from fleet.store.proposal_rows import ProposalRow
 from fleet.store.rows import ItemRow
-from fleet.store.tables.units import number, word
+from fleet.store.tables.units import amount
 from fleet.text import line
 
 FIXED = frozenset({"fixed", "verified-fixed"})
@@ -36,7 +36,7 @@ def of_items(book: NoticeBook, items: Iterable[ItemRow], now: str) -> NoticeBook
     known, found, first = dict(book.items or {}), list[Notice](), book.items is None
     for item in items:
         if item.title.startswith(f"{WORD}: "):
-            continue  # an outage is told as one
+            continue  # an outage has a notice of its own
         before = next((known[name] for name in (item.fingerprint, *item.names) if name in known), "")
         after = _said(item.state, before)
         if after and after != known.get(item.fingerprint):
@@ -132,7 +132,7 @@ def of_budgets(
                 continue
             known += (key,)
             of = owner or "the fleet"
-            text = f"budget of {of} spent for today (UTC): {number(unit, limit)} {word(unit)}"
+            text = f"budget of {of} spent for today (UTC): {amount(unit, limit)}"
             found.append(Notice(event="budget-spent", text=text, at=now))
     return book.model_copy(update={"spent": known, "waiting": (*book.waiting, *found)})
 

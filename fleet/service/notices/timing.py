@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
+from fleet.backoff import Backoff
 from fleet.clock import iso
 from fleet.config import NoticeEvent, NotifySection
 from fleet.service.notices.book import GROUPS, Notice, NoticeBook, NoticeMessage
@@ -20,8 +21,8 @@ PENDING = 20
 """Messages on their way at most: while receivers are dead, notices wait and share the next one."""
 GIVE_UP = timedelta(hours=24)
 """Age at which an undelivered message is dropped."""
-FIRST_AGAIN = timedelta(minutes=1)
-LAST_AGAIN = timedelta(hours=1)
+AGAIN = Backoff(60.0, 3600.0)
+"""Pauses after a try that did not reach every receiver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def tried(
                 continue
             one = one.model_copy(update={"left": left})
             if is_last:
-                again = iso(now + min(FIRST_AGAIN * 2 ** min(one.tries, 10), LAST_AGAIN))
+                again = iso(now + timedelta(seconds=AGAIN.pause(one.tries)))
                 one = one.model_copy(update={"tries": one.tries + 1, "again": again})
         kept.append(one)
     return book.model_copy(update={"messages": tuple(kept)})

@@ -1,0 +1,21 @@
+"""A group of commands whose help shows each summary whole, over several lines where it is long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+LONGEST = 400
+"""Characters of a first sentence; click's own limit is the rest of the line, and cuts with an ellipsis."""
+
+
+class SummaryGroup(TyperGroup):
+    """As typer's, but for the cut."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, one.get_short_help_str(LONGEST)) for name, one in found if one and not one.hidden]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
