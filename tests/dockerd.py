@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,14 +60,16 @@ def why_no_engine() -> str:
 
 
 @contextmanager
-def running_engine(runtimes: Mapping[str, str] | None = None) -> Iterator[DockerEngine]:
+def running_engine(*, inside: Sequence[str] = ()) -> Iterator[DockerEngine]:
     """Start an engine without a network; end it, what it started, its mounts and its folder.
 
-    `runtimes`: more of them, by name and path. RuntimeError with the end of its log if it does not answer.
+    `inside`: a command that becomes the engine, such as `unshare`. RuntimeError with the end of its log if it
+    does not answer.
     """
     folder = Path(tempfile.mkdtemp(prefix="dkr-", dir="/tmp"))  # short: a socket's path has 108 bytes
+    folder.chmod(0o711)  # the group of the socket may come to it
     try:
-        with _started(folder, runtimes or {}) as engine:
+        with _started(folder, inside) as engine:
             yield engine
     finally:
         _unmount(folder)
@@ -77,14 +79,15 @@ def running_engine(runtimes: Mapping[str, str] | None = None) -> Iterator[Docker
 @contextmanager
 def restarted(engine: DockerEngine) -> Iterator[DockerEngine]:
     """Another one with the folder and the socket of one that was killed, until the end of the block."""
-    with _started(engine.folder, {}) as successor:
+    with _started(engine.folder, ()) as successor:
         yield successor
 
 
 @contextmanager
-def _started(folder: Path, runtimes: Mapping[str, str]) -> Iterator[DockerEngine]:
+def _started(folder: Path, inside: Sequence[str]) -> Iterator[DockerEngine]:
+    command = [*inside, *_command(folder)]
     with open(folder / "log", "ab") as log:
-        process = subprocess.Popen(_command(folder, runtimes), stdout=log, stderr=log, process_group=0)
+        process = subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
     engine = DockerEngine(f"unix://{folder}/d.sock", process.pid, folder)
     try:
         _wait(lambda: _answers(engine) or process.poll() is not None, _START_S)
@@ -108,13 +111,13 @@ def dockerd() -> Iterator[DockerEngine]:
         yield engine
 
 
-def _command(folder: Path, runtimes: Mapping[str, str]) -> list[str]:
+def _command(folder: Path) -> list[str]:
     return [
+        *("setpriv", "--pdeathsig", "TERM"),  # a test run that is killed leaves none
         "dockerd",
         *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
         *("-H", f"unix://{folder}/d.sock", "-p", str(folder / "d.pid")),
         *("--iptables=false", "--ip6tables=false", "--bridge=none"),
-        *(word for name, path in runtimes.items() for word in ("--add-runtime", f"{name}={path}")),
     ]
 
 

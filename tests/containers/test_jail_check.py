@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,22 @@ def test_make_demo_says_so_before_it_installs_anything(tmp_path: Path) -> None:
     assert "user namespaces are switched off" in done.stderr
     assert "Error 4" in done.stderr
     assert not (tmp_path / "v").exists()
+
+
+def test_a_demo_without_make_says_so_before_it_starts_a_chain(tmp_path: Path) -> None:
+    """As in a container with its usual options, whose entry point is `fleet`."""
+    user = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps")
+    script = f'{NO_SPACES}; exec setpriv --inh-caps -all --ambient-caps -all "$@"'
+    done = subprocess.run(
+        [*user, "sh", "-c", script, "sh", sys.executable, "-m", "fleet.cli", "demo"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "STATE_DIRECTORY": str(tmp_path / "state")},
+    )
+    assert (done.returncode, done.stdout) == (4, ""), done.stderr
+    assert "no more namespaces may be made here" in done.stderr
+    assert 'backend = "docker"' in done.stderr
+    assert "docs/" in done.stderr
+    assert not (tmp_path / "state" / "demo").exists()

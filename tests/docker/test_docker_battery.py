@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docker.jails import containers, volumes
+from tests.docker.members import start_member, why_no_member
 from tests.dockerd import DockerEngine, running_engine, why_no_engine
 from tests.jail.probes.battery import ALL
 from tests.jail.scenarios import SCENARIOS
@@ -20,7 +21,8 @@ pytestmark = [pytest.mark.jail, pytest.mark.docker]
 
 TIMES = int(os.environ.get("DOCKER_BATTERIES", "1"))
 """The long form runs the whole battery often on one engine: what is left behind adds up."""
-WEAKER = tomllib.loads((Path(__file__).parents[1] / "jail" / "weaker.toml").read_text())["docker"]
+_LISTED = tomllib.loads((Path(__file__).parents[1] / "jail" / "weaker.toml").read_text())
+WEAKER, MEMBERS = _LISTED["docker"], _LISTED["docker"] | _LISTED.get("docker-user", {})
 WHOLE = bool(os.environ.get("DOCKER_FULL"))
 SHORT = ("F12", "J01 I02", "N09", "R02-crowd", "R08", "T01 P10", "T04")
 """Of what only the host can see: where an engine has another part in it than bubblewrap."""
@@ -43,8 +45,23 @@ def test_the_fence_holds_or_is_listed_as_weaker(dockerd: DockerEngine) -> None:
     assert (containers(dockerd), volumes(dockerd)) == ([], [])
 
 
+@pytest.mark.skipif(not WHOLE, reason="the battery a second time: make docker")
+def test_it_holds_for_a_fleet_of_an_ordinary_user(dockerd: DockerEngine) -> None:
+    if why := why_no_member(dockerd):
+        pytest.skip(why)
+    names = [name for name in NAMES if name != "T04"]  # it kills the engine's own process, which is of root
+    with ExitStack() as stack:
+        report = finish(start_member(stack, dockerd, *names))
+    assert set(report) == set(names)
+    assert {name: seen for name, (held, seen) in report.items() if not held and name not in MEMBERS} == {}
+    for name, listed in MEMBERS.items():
+        assert not report[name][0], f"{name} holds: take it from tests/jail/weaker.toml"
+        assert re.fullmatch(listed["seen"], report[name][1]), (name, report[name])
+    assert (containers(dockerd), volumes(dockerd)) == ([], [])
+
+
 def test_the_list_names_probes() -> None:
-    assert set(WEAKER) <= {*ALL, *SCENARIOS}
+    assert {*WEAKER, *MEMBERS} <= {*ALL, *SCENARIOS}
 
 
 def test_a_stopped_engine_leaves_nothing() -> None:

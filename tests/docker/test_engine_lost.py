@@ -17,7 +17,7 @@ import pytest
 from fleet.clock import SystemClock
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
-from fleet.runs.desk.coverage import exit_code
+from fleet.runs.desk.exit_codes import exit_code
 from tests.acceptance.conftest import persona, probe, step
 from tests.docker.jails import containers, jailed, volumes
 from tests.dockerd import DockerEngine, restarted, running_engine

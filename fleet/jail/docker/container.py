@@ -38,7 +38,7 @@ class Container:
     async def end(self) -> None:
         """The kernel's word that PID 1 is gone, and so all processes; then how it ended, by kernel or engine.
 
-        Without either there is no answer, but an end. The dead container is removed afterwards.
+        Without either, the call ends without an answer. The dead container is removed afterwards.
         """
         if self._ended:
             return

@@ -1,4 +1,4 @@
-"""What the engine is told about one container: pure, from the shape of its jail."""
+"""The description of one container for the engine: pure, from the shape of its jail."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Docker's engine: makes, starts, kills and removes containers; nothing of a jail flows through it.
 
 Every call runs in a worker thread under a deadline for the whole of it, and the library's errors become
-JailError here. Whoever can speak to an engine of root is root: a jail never sees its socket.
+JailError here. Access to an engine of root is root: a jail never sees its socket.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """An engine that can be used: the id of the jail's image, processors, whether it maps users."""
+    """An engine that can be used: the id of the jail's image, processors, whether it maps users, and whether
+    it is an ordinary user's own."""
 
     image: str
     processors: int
     maps_users: bool
+    rootless: bool
 
 
 class Engine:
@@ -167,10 +169,12 @@ class Engine:
                 f"the engine has no runtime {self.choice.runtime!r}", remedy="set `[jail] runtime`"
             )
         options = " ".join(facts.get("SecurityOptions") or ())
+        rootless = "name=rootless" in options
         return Ready(
             image=_image(client, self.choice.image),
             processors=int(facts["NCPU"]),
-            maps_users="name=userns" in options or "name=rootless" in options,
+            maps_users="name=userns" in options or rootless,
+            rootless=rootless,
         )
 
 

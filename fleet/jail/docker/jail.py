@@ -14,8 +14,7 @@ from fleet.jail.docker.start import start_container
 from fleet.jail.jail_spec import UNPRIVILEGED, checked_mounts, existing
 from fleet.jail.locate import find_interpreter, guest_code, site_packages
 from fleet.jail.model import Image, Tier
-from fleet.jail.pool import Pool
-from fleet.jail.pooled import PooledJail
+from fleet.jail.pool import Pool, PooledJail
 from fleet.jail.selfcheck import prove
 
 IMAGE_PYTHON = "/opt/py/bin/python3"
@@ -24,8 +23,15 @@ import in /opt/site."""
 
 _NOTES = (
     ("memory", True, "the engine's control group counts all of it; PID 1 watches as well"),
-    ("engine", True, "weaker: who can use its socket is root on this machine, the fleet included"),
+    (
+        "filters",
+        True,
+        "the engine's leaves out names that its libseccomp does not know; ours is on top of it: see "
+        "`later system calls`",
+    ),
 )
+_OF_ROOT = ("engine", True, "weaker: who can use its socket is root on this machine, the fleet included")
+_ROOTLESS = ("engine", True, "rootless: who can use its socket is the engine's user, and not root")
 
 
 class DockerJail(PooledJail):
@@ -51,8 +57,13 @@ class DockerJail(PooledJail):
 
     async def probe(self) -> Tier:
         """Prove the fence by behaviour in fresh jails of the same shape."""
+        try:
+            rootless = (await self._engine.ready()).rootless
+        except JailError:
+            rootless = False  # the checks say what is wrong
+        notes = (*_NOTES, _ROOTLESS if rootless else _OF_ROOT)
         return await prove(
-            self._image, backend="docker", open_jail=self._alike, spool=self._spool, notes=_NOTES
+            self._image, backend="docker", open_jail=self._alike, spool=self._spool, notes=notes
         )
 
     def _alike(self, image: Image, work: Path | None) -> DockerJail:

@@ -15,9 +15,8 @@ from fleet.jail.docker.container_spec import ContainerShape, container_config
 from fleet.jail.docker.door import Door, peer_pid, pin
 from fleet.jail.docker.engine import Engine
 from fleet.jail.docker.owner import owner_labels
-from fleet.jail.handshake import await_listener
 from fleet.jail.reap import write_record
-from fleet.jail.running_jail import RunningJail
+from fleet.jail.running_jail import RunningJail, await_listener
 from fleet.jail.seccomp import seccomp_filter
 
 _START_S = 30.0
