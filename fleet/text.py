@@ -88,6 +88,11 @@ def line(text: str, limit: int = 200) -> str:
     return clean(_SPACES.sub(" ", clean(text, limit * 8)).strip(), limit)
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A count and its noun: `1 file`, `0 files`; `many` for a plural without a mere s."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def cut_bytes(text: str, limit: int) -> str:
     """The text in at most `limit` UTF-8 bytes, cut on a character boundary, with an ellipsis if cut."""
     raw = text.encode("utf-8", "replace")

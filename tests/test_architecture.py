@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -85,3 +87,41 @@ def test_every_room_has_a_line() -> None:
         assert f"`fleet/{room.name}`" in PAGE or f"`{room.name}`" in PAGE, room
     for room in sorted(path.parent for path in (ROOT / "fleet" / "runs").glob("*/__init__.py")):
         assert f"**{room.name}**" in PAGE, room
+
+
+def is_builtin_error(base: ast.expr) -> bool:
+    known = getattr(builtins, base.id, None) if isinstance(base, ast.Name) else None
+    return isinstance(known, type) and issubclass(known, BaseException)
+
+
+def test_every_exception_outside_the_tree_of_errors_stands_on_the_page() -> None:
+    files = [*(ROOT / "fleet").rglob("*.py"), *(ROOT / "sandbox").rglob("*.py")]
+    nodes = [n for one in files if "devnet" not in one.parts for n in ast.walk(ast.parse(one.read_text()))]
+    roots = {n.name for n in nodes if isinstance(n, ast.ClassDef) and any(map(is_builtin_error, n.bases))}
+    section = PAGE.partition("## Exceptions that steer\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([A-Z][A-Za-z]+)`", section))
+    assert {name for name in roots if not name.startswith("_")} <= named
+
+
+def prose() -> Iterator[tuple[Path, str]]:
+    """What is written for people: the pages, and the docstrings of our own code."""
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "sandbox" / "README.md"]:
+        yield page, page.read_text()
+    for file in [*(ROOT / "fleet").rglob("*.py"), *(ROOT / "sandbox").rglob("*.py")]:
+        if "devnet" not in file.parts:
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield file, ast.get_docstring(node) or ""
+
+
+def test_a_file_that_a_page_or_a_docstring_names_is_there() -> None:
+    rooms = ("fleet", "sandbox", "config", "tests", "bench")
+    files = [f"/{one.relative_to(ROOT)}" for room in rooms for one in (ROOT / room).rglob("*.py")]
+    named = {
+        (str(page.relative_to(ROOT)), name)
+        for page, text in prose()
+        for name in re.findall(r"(?<![\w/.-])((?:[a-z_]+/)*[a-z_]+\.py)\b", text)
+    }
+    assert {
+        (page, name) for page, name in named if not any(one.endswith(f"/{name}") for one in files)
+    } == set()

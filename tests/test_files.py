@@ -173,8 +173,8 @@ def test_no_room_has_a_writer_or_a_reader_of_its_own() -> None:
         ("chain/run_keys.py", "S_ISREG"),  # overwrites a key before it is removed
         ("app/archive.py", "O_EXCL"),  # a backup may be larger than memory
         ("disk_reserve.py", "O_EXCL"),  # space without content
-        ("fix/tree_scan.py", "S_ISREG"),  # a hostile work tree: opened beneath its top, never by path
-        ("fix/tree_write.py", "O_EXCL"),  # the same tree, written
+        ("fix/repository/tree_scan.py", "S_ISREG"),  # a hostile work tree: opened beneath its top
+        ("fix/repository/tree_write.py", "O_EXCL"),  # the same tree, written
         ("store/sql/online_copy.py", "O_EXCL"),  # an empty database, filled by SQLite
         ("store/sql/sqlite.py", "O_EXCL"),  # an empty database, filled by SQLite
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.broker.upstream import RpcUpstream
+from fleet.broker.services import RpcUpstream
 from fleet.cli.daemon_client import ask
 from fleet.errors import TryAgain
 from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, post, trust_store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.machine import pressure
+from fleet.runs.proof.attempt import pressure
 from sandbox import machine
 
 LOAD = "7.94 6.20 5.01 3/171 12345\n"

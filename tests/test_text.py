@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.text import MARKS, clean, csv_cell, cut_bytes, line, markdown, markdown_code
+from fleet.store.tables.units import amount
+from fleet.text import MARKS, clean, counted, csv_cell, cut_bytes, line, markdown, markdown_code
 
 ANY = st.text(st.characters() | st.sampled_from("\x1b\x9b[]0m\u202e\u200b\u0301\x00\ud800\n\t|`"))
 
@@ -137,3 +138,18 @@ def test_a_code_span_has_one_fence_longer_than_any_run_inside(text: str) -> None
 def test_formulas_become_text(formula: str) -> None:
     assert csv_cell(formula).startswith("'")
     assert csv_cell("plain") == "plain"
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        (counted(1, "file"), "1 file"),
+        (counted(0, "file"), "0 files"),
+        (counted(2, "entry", "entries"), "2 entries"),
+        (counted(1, "entry", "entries"), "1 entry"),
+        (amount("calls", 1), "1 call"),
+        (amount("usd_micro", 1_000_000), "1 usd"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(said: str, wanted: str) -> None:
+    assert said == wanted

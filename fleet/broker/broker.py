@@ -18,11 +18,16 @@ import socket
 from collections.abc import AsyncIterator, Callable
 
 import anyio
+import h11
 
-from fleet.broker.egress_policy import EgressPolicy
-from fleet.broker.egress_record import EgressRecord
-from fleet.broker.egress_session import EgressSession
+from fleet.broker.connection import JailConnection, header
+from fleet.broker.egress_policy import EgressPolicy, parse_target
+from fleet.broker.egress_record import EgressEntry, EgressRecord
+from fleet.broker.forward import relay
+from fleet.broker.jail_session import JailSession
+from fleet.broker.rpc_policy import Denied
 from fleet.broker.services import Services, TxPort
+from sandbox.spec import OVERRIDES
 
 __all__ = ["Broker", "EgressPolicy", "EgressRecord", "TxPort"]
 
@@ -69,3 +74,64 @@ class Broker:
         self._records.append(record)
         if self._noted is not None:
             self._noted(record)
+
+
+class EgressSession(JailSession):
+    """The requests of one call: the broker's own services, and listed hosts."""
+
+    def __init__(
+        self, policy: EgressPolicy, services: Services, note: Callable[[EgressRecord], None]
+    ) -> None:
+        super().__init__(policy, note)
+        self._services = services
+
+    async def _route(self, wire: JailConnection, request: h11.Request, entry: EgressEntry) -> None:
+        target = request.target.decode("ascii", "replace")
+        if request.method == b"CONNECT":
+            # inside a tunnel no rule but the host's could be held; the broker does TLS itself
+            entry.host = target[:100]
+            raise Denied("tunnel", f"egress denied by broker: CONNECT {target[:100]}")
+        elif target.startswith("/"):
+            await self._serve_own(wire, request, target, entry)
+        else:
+            async with asyncio.timeout(self._policy.request_s):
+                await self._forward(wire, request, target, entry)
+
+    async def _serve_own(
+        self, wire: JailConnection, request: h11.Request, path: str, entry: EgressEntry
+    ) -> None:
+        service = self._services.by_path.get(path)
+        if service is None or request.method != b"POST":
+            raise Denied("service", f"no such service: {entry.verb} {path[:60]}", status=404)
+        entry.verb = path[1:].upper()
+        async with asyncio.timeout(self._policy.request_s):
+            body = await wire.body()
+        entry.sent = len(body)
+        entry.status, payload = await service(body, entry)
+        raw = wire.encode(payload)
+        if path == "/rpc":  # a transaction's outcome is never withheld
+            self._meter(entry)(len(raw))
+        await wire.answer(entry.status, raw)
+
+    async def _forward(
+        self, wire: JailConnection, request: h11.Request, text: str, entry: EgressEntry
+    ) -> None:
+        target = parse_target(text)
+        entry.host, entry.what = target.origin.authority, target.path.partition("?")[0][:200]
+        if header(request, b"host").decode("ascii", "replace") not in _hosts(text):
+            raise Denied("host-mismatch", "the Host header names another host than the target")
+        self._policy.check(entry.verb, target)
+        if taken := OVERRIDES & {name.decode("ascii", "replace") for name, _ in request.headers}:
+            raise Denied("override", f"{min(taken)} may make it another request", status=400)
+        await wire.go_on(await self._policy.turn(target.origin))
+        body = await wire.body()
+        entry.sent = len(body)
+        await relay(wire, request, body, target, self._policy, self._meter(entry))
+        entry.status = 200
+
+
+def _hosts(target: str) -> tuple[str, str]:
+    """Spellings of a Host header that mean the target: with its port as written, or the default left out."""
+    authority = target.partition("://")[2].partition("/")[0]
+    bare = authority.removesuffix(":80" if target.startswith("http://") else ":443")
+    return authority, bare

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied, rewrite
-from fleet.broker.upstream import RpcUpstream
 from fleet.errors import ChainError, FleetError, Refused, TxFailed, Unreachable
+from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, post
 from sandbox import strict_json
 
 Answer = tuple[int, Mapping[str, Any] | bytes]
@@ -27,6 +27,7 @@ _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9-]{1,63}", re.ASCII)
 _WEI = re.compile(r"[0-9]{1,40}", re.ASCII)
 _ROUTE = re.compile(r"[a-z0-9-]{0,32}", re.ASCII)
+_JSON = {"content-type": "application/json"}
 
 
 class TxPort(Protocol):
@@ -131,3 +132,37 @@ def _match(asked: Mapping[str, Any], key: str, pattern: re.Pattern[str]) -> str:
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise Denied("shape", f"{key}: not of the form {pattern.pattern[:40]}", status=400)
     return value
+
+
+class RpcUpstream:
+    """The node, over connections that are kept. The operator chose its URL, so its address is not checked."""
+
+    def __init__(self, url: str, *, max_response: int) -> None:
+        self._url, self._max_response = url, max_response
+        self._client = open_client(url)
+        self._answered = False
+
+    async def post(self, body: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer; Denied `unreachable` without one."""
+        try:
+            try:
+                return await self._exchange(body)
+            except HttpFailure as failure:
+                if isinstance(failure, AnswerTooLarge) or not self._answered:
+                    raise
+            # a kept connection may have been closed meanwhile; all requests are reads, so retry
+            return await self._exchange(body)
+        except AnswerTooLarge:
+            why = f"the node answered more than {self._max_response} bytes"
+            raise Denied("too-large", why, status=502) from None
+        except HttpFailure as failure:
+            why = "closed the connection" if failure.reached else "does not answer"
+            raise Denied("unreachable", f"the chain's node {why}", status=502) from None
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _exchange(self, body: bytes) -> tuple[int, bytes]:
+        answer = await post(self._client, self._url, body, _JSON, limit=self._max_response)
+        self._answered = True
+        return answer

@@ -13,7 +13,7 @@ from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet.chain.digest import lower
-from fleet.chain.late import recursion_limit_kept
+from fleet.chain.recursion_limit import recursion_limit_kept
 
 if TYPE_CHECKING:
     from eth_abi.codec import ABICodec

@@ -1,4 +1,4 @@
-"""Keccak-256, and the fleet's spelling of an address: `0x` and 40 lower-case hex digits."""
+"""Keccak-256, keys of metadata, and the fleet's spelling of an address: `0x` and 40 lower-case hex digits."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def lower(address: str) -> str:
     if not is_address(address):
         raise ValueError("not an address: expected 0x and 40 hex digits")
     return address.lower()
+
+
+def metadata_key(name: str) -> bytes:
+    """The diamond's metadata key for this name (platform-facts 1.4)."""
+    return keccak256(name.encode())

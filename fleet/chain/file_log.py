@@ -94,7 +94,7 @@ class FileLog:
     async def post_many(
         self, texts: Sequence[str], *, run: str = "", charge: Charge = "reports"
     ) -> list[PostedEntry | FleetError]:
-        """Write entries, all or none; Refused when one of them is no entry, or a fence refuses."""
+        """Write entries, all or none; Refused when one of them is not an entry, or a fence refuses."""
         if self._signer is None:
             raise Refused("this log was opened without a signer", rule="key")
         requests = [entry_request(self._diamond, self._gas, text, run=run, charge=charge) for text in texts]

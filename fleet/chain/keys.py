@@ -18,7 +18,7 @@ from coincurve import PrivateKey, PublicKey
 
 from fleet import files
 from fleet.chain.digest import keccak256
-from fleet.chain.late import recursion_limit_kept
+from fleet.chain.recursion_limit import recursion_limit_kept
 from fleet.errors import ConfigError
 
 MAX_KEY_FILE = 16_384

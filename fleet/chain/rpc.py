@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_int
-from fleet.chain.late import recursion_limit_kept
+from fleet.chain.recursion_limit import recursion_limit_kept
 from fleet.config import Platform
 from fleet.errors import ChainError, FleetError, RpcError, Unreachable, WrongTarget
 from fleet.unanswered import TIMED_OUT

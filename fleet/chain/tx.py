@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.chain.digest import keccak256
 from fleet.chain.keys import Secret
-from fleet.chain.late import recursion_limit_kept
+from fleet.chain.recursion_limit import recursion_limit_kept
 
 if TYPE_CHECKING:
     from eth_account.typed_transactions.dynamic_fee_transaction import DynamicFeeTransaction

@@ -88,7 +88,7 @@ class CompilerSection(Section):
 
     @property
     def program(self) -> Program:
-        """What a jail is told of it."""
+        """What a jail receives of it."""
         return Program(**{one.name: _plain(getattr(self, one.name)) for one in fields(Program)})
 
 

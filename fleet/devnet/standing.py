@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet.chain.digest import ZERO_ADDRESS
-from fleet.chain.metadata import metadata_key
+from fleet.chain.digest import ZERO_ADDRESS, metadata_key
 from fleet.chain.rpc import Rpc
 from fleet.devnet import node
 

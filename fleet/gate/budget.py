@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple, Protocol, get_args
 
 from fleet.config import DayLimits
 from fleet.errors import BudgetExceeded, ConfigError
-from fleet.personas.check import MAX_WALL_S
-from fleet.personas.duration import parse_duration
+from fleet.personas.duration import MAX_WALL_S, parse_duration
 from fleet.personas.model import BudgetSection
 from fleet.store.tables.units import FLEET, INT_MAX, SCOPES, USD, Limits, Scope, key_of, limited, micros
 

@@ -9,8 +9,7 @@ from fleet.errors import JailError
 from fleet.jail.jail_spec import Shape, open_shape
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import Image, Tier
-from fleet.jail.pool import Pool
-from fleet.jail.pooled import PooledJail
+from fleet.jail.pool import Pool, PooledJail
 from fleet.jail.selfcheck import prove
 from fleet.jail.spawn import spawn
 

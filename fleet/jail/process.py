@@ -34,6 +34,12 @@ def proc_stat(pid: int) -> ProcStat | None:
     return ProcStat(state=fields[0].decode(), parent=int(fields[1]), start=int(fields[19]))
 
 
+def own_start() -> int:
+    """Start time of this process; distinguishes it from a later one with the same pid."""
+    stat = proc_stat(os.getpid())
+    return stat.start if stat else 0
+
+
 def boot_id() -> str:
     """Boot id: start times of another boot are meaningless."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,4 +1,4 @@
-"""One live jail: run one request in it, then ensure that nothing of it remains."""
+"""One live jail: its handshake, one request in it, and then nothing of it remains."""
 
 from __future__ import annotations
 
@@ -12,12 +12,41 @@ from typing import Protocol
 
 import anyio
 
+from fleet.errors import JailError
 from fleet.jail.model import End, Limits, Outcome
 from fleet.jail.streams import BoundedReader, feed, readable
 from sandbox import strict_json
 
-_GO, _HERE = b"G", b"A"
+_READY, _GO, _HERE = b"R", b"G", b"A"
+"""Words on the control socket: of PID 1, to it, of it."""
+HANDSHAKE_S = 15.0
 _WAKE_S = 5.0
+
+
+async def await_listener(control: socket.socket, ended_fd: int) -> socket.socket:
+    """Return the listening socket of the jail's network, which PID 1's first message carries.
+
+    `ended_fd` becomes readable when the jail has ended. JailError without that message.
+    """
+    tasks = [asyncio.ensure_future(readable(fd)) for fd in {control.fileno(), ended_fd}]
+    try:
+        await asyncio.wait(tasks, timeout=HANDSHAKE_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    try:
+        word, fds, _, _ = socket.recv_fds(control, 16, 1)
+    except OSError as error:
+        raise JailError("the jail did not report") from error
+    if word != _READY or len(fds) != 1:
+        for fd in fds:
+            os.close(fd)
+        raise JailError("the jail ended during its start")
+    listener = socket.socket(fileno=fds[0])
+    listener.setblocking(False)
+    os.set_inheritable(listener.fileno(), False)
+    return listener
 
 
 class Outer(Protocol):

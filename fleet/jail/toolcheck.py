@@ -1,4 +1,4 @@
-"""Do the platform's compiler and loader work in a jail here? Tried, before a run relies on them."""
+"""Do the platform's programs, and the browser, work in a jail here? Tried, before a run relies on them."""
 
 from __future__ import annotations
 
@@ -97,3 +97,15 @@ def _judged(name: str, seen: Mapping[str, str], has_sample: bool) -> ToolTrial:
     if seen["ending"] == "accepted":
         return ToolTrial(name, True, False, f"{what}: accepted")
     return ToolTrial(name, False, False, f"{what} was expected to be accepted: {ended}")
+
+
+async def try_browser(jail: Jail) -> str:
+    """Why the browser does not start, "" if it does; the jail's image needs no guest but ours."""
+    try:
+        outcome = await jail.call(b"\n", deadline_s=_DEADLINE_S, resources="browser")
+    except JailError as error:
+        return line(f"could not look: {error}", 300)
+    if outcome.end is End.EXITED and outcome.code == 0:
+        return ""
+    said = outcome.stderr.decode(errors="replace").strip()[-200:]
+    return line(f"it does not start in a jail: {outcome.end} {outcome.code}: {said}", 300)

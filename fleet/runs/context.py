@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
-from fleet.chain.metadata import metadata_key
+from fleet.chain.digest import metadata_key
 from fleet.chain.never import NeverList
 from fleet.chain.own_entries import OwnEntries
 from fleet.chain.ports import FeedbackPort, NamesPort

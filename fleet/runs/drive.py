@@ -28,8 +28,8 @@ from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_groups import granted
 from fleet.runs.context import FleetContext
 from fleet.runs.desk import brief
-from fleet.runs.desk.coverage import BLIND
 from fleet.runs.desk.desk import EXPLORING, RunDesk, Setting
+from fleet.runs.desk.exit_codes import BLIND
 from fleet.runs.desk.state_file import StateFile
 from fleet.runs.desk.stop_conditions import PROVABLE, limit_of, summary
 from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, DriverChoice
@@ -58,7 +58,7 @@ class Drive:
     scope: Scope
     recorder: DecisionRecorder
     started: float
-    hand: DriverChoice = PLAYBOOK
+    driver: DriverChoice = PLAYBOOK
     desk: RunDesk | None = None
     turn_s: float = 0.0
     """Deadline of a turn; 0: the persona's."""
@@ -72,8 +72,8 @@ class Drive:
         """The header's fields on the driver and the brief."""
         one = self.persona.persona
         return {
-            "driver": self.hand.name,
-            "model": self.hand.model,
+            "driver": self.driver.name,
+            "model": self.driver.model,
             "goal": line(one.summary, 200),
             "build": __version__,
             "groups": granted(one.tools),
@@ -88,13 +88,13 @@ class Drive:
         watch = Watch(self.world, exercise.run, self.persona, exercise.session, exercise.stream)
         await self._check(watch)
         await watch.begin()
-        if self.hand.name == RETEST.name:
+        if self.driver.name == RETEST.name:
             return await self._again(watch)
         detail = ""
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
                 if not self._only_explores(desk):
-                    detail = await self._by_hand(desk)
+                    detail = await self._by_driver(desk)
             if driving.cancelled_caught:
                 raise desk.progress.end(RunOver("deadline_exceeded", "the rest of the time is for proofs"))
             if not self._only_explores(desk):
@@ -143,7 +143,7 @@ class Drive:
                     recorder=self.recorder,
                     policy=self.persona.persona.policy,
                     texts=self.texts,
-                    hand=self.hand,
+                    driver=self.driver,
                     started=self.started,
                     turn_s=self.turn_s or parse_duration(self.persona.persona.policy.turn_timeout),
                 )
@@ -181,11 +181,11 @@ class Drive:
     @property
     def _plans(self) -> bool:
         """Whether a driver of ours worked through the plan, not an agent from outside or a record."""
-        return self.hand.name in (PLAYBOOK.name, "model")
+        return self.driver.name in (PLAYBOOK.name, "model")
 
     def _only_explores(self, desk: RunDesk) -> bool:
         """Whether there is nothing to do but to ask new questions: a playbook without a probe."""
-        playbook = self.hand.name == PLAYBOOK.name
+        playbook = self.driver.name == PLAYBOOK.name
         return playbook and not desk.state.items and bool(self.persona.persona.explore)
 
     async def _explore(self, desk: RunDesk) -> str:
@@ -205,11 +205,11 @@ class Drive:
         notebook = Notebook(world.state / "explore" / world.platform.name)
         discovered = partial(world.journal.discover, self.exercise.run)
         drive = explorer(makers, ground, notebook, self.exercise.run, discovered)
-        hand = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
-        desk.progress.change(hand)
+        driver = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
+        desk.progress.change(driver)
         left = self.started + self.budget.wall_s * DRIVING - now
         with anyio.move_on_after(max(left, 0.0)):  # the rest of the time is for proofs
-            return await _driven(hand, desk)
+            return await _driven(driver, desk)
         return "explorers stopped by the deadline"
 
     async def _usable(self) -> frozenset[str]:
@@ -222,9 +222,9 @@ class Drive:
                 found.add(tool)
         return frozenset(found)
 
-    async def _by_hand(self, desk: RunDesk) -> str:
+    async def _by_driver(self, desk: RunDesk) -> str:
         try:
-            return await _driven(self.hand, desk)
+            return await _driven(self.driver, desk)
         except (ProviderFailed, BudgetExceeded) as error:
             reason = self.world.redactor.text(line(str(error), 500))
             over = RunOver(
@@ -232,7 +232,7 @@ class Drive:
             )
             if not self._falls_back(error):
                 raise over from None
-            event = DriverChanged(before=self.hand.name, after=PLAYBOOK.name, reason=reason)
+            event = DriverChanged(before=self.driver.name, after=PLAYBOOK.name, reason=reason)
             self.exercise.stream.emit(event)
             desk.progress.change(PLAYBOOK)
             return await _driven(PLAYBOOK, desk)
@@ -240,20 +240,20 @@ class Drive:
     def _falls_back(self, error: Exception) -> bool:
         one = self.persona.persona
         strict = one.policy.fail_fast.on_chat_error and isinstance(error, ProviderFailed)
-        return one.driver == "auto" and self.hand.name == "model" and not strict
+        return one.driver == "auto" and self.driver.name == "model" and not strict
 
 
-async def _driven(hand: DriverChoice, desk: RunDesk) -> str:
+async def _driven(driver: DriverChoice, desk: RunDesk) -> str:
     """The driver's closing detail. If a fence ended the run, that outcome wins over any exception."""
     try:
-        return await hand.drive(desk)
+        return await driver.drive(desk)
     except RunOver:
         raise
     except Exception as error:
         if desk.over is not None:
             raise desk.over from None
         if isinstance(error, TimeoutError):
-            raise RunOver("failed", f"{hand.name} gave up after a turn timed out") from None
+            raise RunOver("failed", f"{driver.name} gave up after a turn timed out") from None
         raise
 
 

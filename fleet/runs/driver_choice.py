@@ -60,7 +60,7 @@ def drivers(model: MakeModel | None) -> tuple[str, ...]:
     return DRIVERS if model is None else (*DRIVERS, "model")
 
 
-def hand_of(
+def choose_driver(
     model: MakeModel | None, persona: LoadedPersona, given: DriverChoice | None = None
 ) -> DriverChoice:
     """The driver for a run of this persona; ConfigError when it is not available.

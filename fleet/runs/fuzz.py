@@ -34,15 +34,15 @@ from sandbox.program import Program
 from sandbox.spec import Context
 from sandbox.tools import TOOLS
 
-ROUND_S = 20.0
+ROUND_S = 40.0
 SHORTEST_S = 3.0
 FEWEST_ROUNDS = 2
 """Rounds of each part that a short search makes: what one finds is known to the next."""
-LOADER = 0.5
+LOADER = 0.25
 """A round of the loader, in rounds of the compiler: fewer defects are to be found there."""
 CALL_S = 45.0
 """Seconds of a single call: enough for a hang on a machine that this search keeps busy itself."""
-SPOILED = 3
+SPOILED = 6
 """Looks that may fail for reasons of ours before fewer than LOOKS count."""
 MARGIN_S = 2.0
 BROKEN = 3
@@ -167,7 +167,7 @@ class FuzzSearch:
             await self._confirm(old)
 
     async def _round(self, seconds: float) -> None:
-        part = self.parts[self._turn % len(self.parts)]
+        part = self.campaign.due(self.parts)
         self._turn += 1
         seconds *= LOADER if part == "loader" and len(self.parts) > 1 else 1.0
         asked = self.campaign.begin_round(

@@ -14,8 +14,8 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Persona
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext
-from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, hand_of
-from fleet.runs.run import SETTLE_S, RunReport, Work, opened, own_start
+from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
+from fleet.runs.run import SETTLE_S, RunReport, Work, opened
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.settle import transactions
 from fleet.store.rows import RunRow
@@ -71,14 +71,14 @@ async def fire(
     persona: LoadedPersona,
     *,
     trigger: str = "manual",
-    hand: DriverChoice | None = None,
+    driver: DriverChoice | None = None,
     work: Callable[[str], Awaitable[str | None]] | None = None,
 ) -> RunReport:
     """Start one run of a persona and complete it; exactly one outcome is recorded in any case.
 
-    `hand` replaces the persona's own driver; `work`, given the run's id, all of its probes.
+    `driver` replaces the persona's own driver; `work`, given the run's id, all of its probes.
     """
-    hand = hand if work else hand_of(world.model, persona, hand)
+    driver = driver if work else choose_driver(world.model, persona, driver)
     run = new_run_id()
     budget = Budget.of(persona.persona.budget, file=persona.path)
     await world.source.trigger(
@@ -94,7 +94,7 @@ async def fire(
     if not await world.source.begin(run):
         raise TryAgain(f"another daemon is running {persona.persona.name}", remedy="wait for its run")
     own = partial(work, run) if work else None
-    report = await execute(world, run, persona, trigger=trigger, work=own, hand=hand)
+    report = await execute(world, run, persona, trigger=trigger, work=own, driver=driver)
     if report.settled:
         await world.source.done(run)
     return report
@@ -107,19 +107,19 @@ async def execute(
     *,
     trigger: str,
     work: Work | None = None,
-    hand: DriverChoice | None = None,
+    driver: DriverChoice | None = None,
 ) -> RunReport:
     """Complete a claimed run, once. `work` replaces the persona's probes; RunOver may end it."""
     budget = Budget.of(persona.persona.budget, file=persona.path)
     async with opened(world, run, persona, budget) as open_run:
         try:
-            open_run.drive.hand = PLAYBOOK if work else hand_of(world.model, persona, hand)
+            open_run.drive.driver = PLAYBOOK if work else choose_driver(world.model, persona, driver)
         except ConfigError as error:  # it was claimed, so it ends like any other
-            work = partial(_nobody, error)
+            work = partial(_failed, error)
         return await open_run.live(trigger, work)
 
 
-async def _nobody(error: ConfigError) -> None:
+async def _failed(error: ConfigError) -> None:
     raise error
 
 
@@ -130,7 +130,6 @@ __all__ = [
     "fire",
     "forget_unbegun",
     "new_run_id",
-    "own_start",
     "recover",
     "resettle",
 ]

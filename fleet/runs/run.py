@@ -19,15 +19,15 @@ from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.gate import Gate
 from fleet.gate.scope import Scope
-from fleet.jail.process import proc_stat
+from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.decision_file import DecisionFile
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
-from fleet.runs.desk.coverage import UNDECIDED
 from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.desk.exit_codes import UNDECIDED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget
@@ -61,12 +61,6 @@ class RunReport:
     settled: bool
     coverage: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
     """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason."""
-
-
-def own_start() -> int:
-    """Start time of this process; distinguishes it from a later one with the same pid."""
-    stat = proc_stat(os.getpid())
-    return stat.start if stat else 0
 
 
 def _unsaid(row: RunRow) -> str:

@@ -83,7 +83,7 @@ async def survey(
     """Look at all parts concurrently; `said` is called with each result, `programs` looks at the compiler."""
     found: dict[str, tuple[SurveyedPart, ...]] = {
         "node": (),
-        **dict.fromkeys(_pages(platform), ()),
+        **dict.fromkeys(page_urls(platform), ()),
         "programs": (),
     }
     chain: list[tuple[frozenset[str] | None, dict[str, int]]] = []
@@ -99,7 +99,7 @@ async def survey(
         await put("node", parts)
 
     async def page(name: str, url: str) -> None:
-        await put(name, [await _page(name, url)])
+        await put(name, [await look_at(name, url)])
 
     async def compiler() -> None:
         await put("programs", await programs())
@@ -107,20 +107,21 @@ async def survey(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(node)
         tasks.start_soon(compiler)
-        for name, url in _pages(platform).items():
+        for name, url in page_urls(platform).items():
             tasks.start_soon(page, name, url)
     parts = tuple(part for row in found.values() for part in row)
     return Survey(parts=parts, selectors=chain[0][0], costs=chain[0][1])
 
 
-def _pages(platform: Platform) -> dict[str, str]:
+def page_urls(platform: Platform) -> dict[str, str]:
     """URL to request for each part of the web; "" for a part that the profile does not name."""
     name = platform.call_targets[0] if platform.call_targets else "qa"
     web = platform.web
     return {"site": web.site, "faces": web.face.replace("{name}", name), "proxy": web.proxy}
 
 
-async def _page(part: str, url: str) -> SurveyedPart:
+async def look_at(part: str, url: str) -> SurveyedPart:
+    """One look at a part of the web; without a URL the profile does not name it."""
     if not url:
         return SurveyedPart(part, "absent", f"the profile names no {part}")
     try:

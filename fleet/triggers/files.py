@@ -17,12 +17,13 @@ from typing import Literal
 import anyio
 from anyio import to_thread
 
-from fleet.clock import Clock, SystemClock, rest
+from fleet.clock import Clock, rest
 from fleet.errors import UsageError
 from fleet.files import open_regular
 from fleet.personas.load import IGNORED
-from fleet.triggers.deliver import deliver, described, tell
-from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip, file_key
+from fleet.triggers.deliver import tell
+from fleet.triggers.model import EVERYONE, FactStore, FiringSink, Skip, file_key
+from fleet.triggers.poller import Poller
 
 KEY = "triggers.files"
 """Journal key of the last known content of each file."""
@@ -112,12 +113,15 @@ def _kind(before: str, after: str) -> Literal["added", "changed", "removed"]:
     return "removed" if after == GONE else "changed"
 
 
-class FileWatch:
+class FileWatch(Poller):
     """Fires the personas of a file whose content changed; the first sight of a file does not count.
 
     Its state is in the journal, so a change while the daemon was down fires at the next start. `run` raises
     UsageError when already running.
     """
+
+    EVENT = "file"
+    EXPECTED = (Exception,)
 
     def __init__(
         self,
@@ -130,13 +134,11 @@ class FileWatch:
         clock: Clock | None = None,
         key: str = KEY,
     ) -> None:
+        super().__init__(sink, every_s, clock)
         self._key = key
-        self._base, self._facts, self._sink, self._watchers = base, facts, sink, watchers
-        self._every_s = every_s
-        self._clock = clock or SystemClock()
+        self._base, self._facts, self._watchers = base, facts, watchers
         self._settling = Settling()
         self._known: dict[str, tuple[str, int]] | None = None  # path: digest, changes so far
-        self._told = ""
         self._running = False
 
     async def run(self) -> None:
@@ -145,22 +147,9 @@ class FileWatch:
             raise UsageError("files are already being watched")
         self._running = True
         try:
-            while True:
-                await self.turn()
-                await anyio.sleep(rest(self._every_s))
+            await super().run()
         finally:
             self._running = False
-
-    async def turn(self) -> None:
-        """Look once and handle any failure."""
-        problem = ""
-        try:
-            await self.look()
-        except Exception as error:
-            problem = described(error)
-        if problem and problem != self._told:
-            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@file", f"could not look: {problem}"))
-        self._told = problem
 
     async def look(self) -> None:
         """Fire new settled changes; journal errors pass through."""
@@ -175,22 +164,12 @@ class FileWatch:
             before, count = self._known.get(path, (digest, -1))
             if count >= 0 and digest == before:
                 continue
-            if count < 0 or await self._fire(path, watched[path], digest, count + 1):
+            content = hashlib.sha256(f"{path}\0{digest}".encode()).hexdigest()
+            keys = [(persona, file_key(persona, content, count + 1)) for persona in sorted(watched[path])]
+            if count < 0 or await self.fire(keys, f"file {path}"):
                 await self._know(path, digest, count + 1)
             else:
                 self._settling.forget(path)
-
-    async def _fire(self, path: str, personas: Collection[str], digest: str, count: int) -> bool:
-        """Fire, then store: after a crash in between, the key is the same. False to try again."""
-        refused = []
-        for persona in sorted(personas):
-            key = file_key(persona, hashlib.sha256(f"{path}\0{digest}".encode()).hexdigest(), count)
-            firing = Firing(key, persona, f"file {path}", self._clock.now())
-            if problem := await deliver(self._sink, firing):
-                refused.append(Skip(persona, firing.key, problem))
-        for skip in refused:
-            await tell(self._sink, skip)
-        return not refused or len(refused) < len(personas)
 
     async def _know(self, path: str, digest: str, count: int) -> None:
         assert self._known is not None

@@ -12,13 +12,10 @@ import re
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
-import anyio
-
-from fleet.clock import Clock, SystemClock, rest
-from fleet.errors import FleetError
+from fleet.clock import Clock
 from fleet.store.rows import ItemRow
-from fleet.triggers.deliver import deliver, described, tell
-from fleet.triggers.model import EVERYONE, FactStore, Firing, FiringSink, Skip
+from fleet.triggers.model import FactStore, FiringSink
+from fleet.triggers.poller import Poller
 
 EVENT = "item-confirmed"
 KEY = "triggers.items"
@@ -39,8 +36,10 @@ class ItemBook(FactStore, Protocol):
     async def items(self, platform: str, states: Collection[str] = (), /) -> list[ItemRow]: ...
 
 
-class ItemWatch:
+class ItemWatch(Poller):
     """Looks while any persona is subscribed."""
+
+    EVENT = EVENT
 
     def __init__(
         self,
@@ -53,34 +52,9 @@ class ItemWatch:
         every_s: float = LOOK_S,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__(sink, every_s, clock)
         self._platform, self._key = platform, f"{KEY}.{platform}"
-        self._book, self._sink, self._subscribers, self._waits = book, sink, subscribers, waits
-        self._every_s, self._clock = every_s, clock or SystemClock()
-        self._woken = anyio.Event()
-        self._told = ""
-
-    def wake(self) -> None:
-        """Look soon: a run has ended, perhaps one of triage."""
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Look until cancelled."""
-        while True:
-            self._woken = anyio.Event()
-            await self.turn()
-            with anyio.move_on_after(rest(self._every_s)):
-                await self._woken.wait()
-
-    async def turn(self) -> None:
-        """Look once and handle any failure."""
-        problem = ""
-        try:
-            await self.look()
-        except FleetError as error:
-            problem = described(error)
-        if problem and problem != self._told:
-            await tell(self._sink, Skip(EVERYONE, f"{EVERYONE}@{EVENT}", f"could not look: {problem}"))
-        self._told = problem
+        self._book, self._subscribers, self._waits = book, subscribers, waits
 
     async def look(self) -> None:
         """Fire the gravest item that has not fired in its present stage and need not wait."""
@@ -93,21 +67,11 @@ class ItemWatch:
         for item in sorted(items, key=_gravest):
             if known.get(item.fingerprint) == item.since or await self._waits(item):
                 continue
-            if await self._fire(item, personas):
+            keys = [(one, item_key(one, item.fingerprint, item.since)) for one in personas]
+            if await self.fire(keys, f"item {item.fingerprint} is {item.state}"):
                 left = {one.fingerprint: known[one.fingerprint] for one in items if one.fingerprint in known}
                 await self._book.swap(self._key, stored, json.dumps(left | {item.fingerprint: item.since}))
             return
-
-    async def _fire(self, item: ItemRow, personas: Collection[str]) -> bool:
-        """Fire, then store: after a crash in between, the key is the same. False to try again."""
-        refused = 0
-        for persona in personas:
-            key = item_key(persona, item.fingerprint, item.since)
-            firing = Firing(key, persona, f"item {item.fingerprint} is {item.state}", self._clock.now())
-            if problem := await deliver(self._sink, firing):
-                await tell(self._sink, Skip(persona, key, problem))
-                refused += 1
-        return refused < len(personas)
 
 
 def item_key(persona: str, item: str, since: str) -> str:

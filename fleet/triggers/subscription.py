@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from fleet.backoff import Backoff
-from fleet.chain.late import recursion_limit_kept
+from fleet.chain.recursion_limit import recursion_limit_kept
 from fleet.clock import Clock, SystemClock
 from fleet.errors import Unreachable
 

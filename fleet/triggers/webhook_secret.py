@@ -5,11 +5,15 @@ So writing the file changes the secret, and a file that others may read is rejec
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from secrets import token_hex
 
 from fleet.chain.keys import read_private
+from fleet.clock import Clock
 from fleet.config import FleetConfig, hook_files, sink_file
 from fleet.errors import ConfigError
+from fleet.triggers.webhook import headers
 
 SHORTEST = 16
 """Minimum bytes of a secret; its hex form has 32 characters."""
@@ -39,3 +43,17 @@ def private_secret(path: Path) -> bytes:
             f"{path}: a secret of a webhook or sink has at least {SHORTEST} bytes", remedy=remedy
         )
     return secret
+
+
+class SinkSeal:
+    """Signs a body for one of the sinks; the constructor raises ConfigError for an invalid secret."""
+
+    def __init__(self, config: FleetConfig, sinks: Iterable[str], state: Path, clock: Clock) -> None:
+        self._config, self._state, self._clock = config, state, clock
+        for name in sinks:
+            sink_secret(config, name, state)
+
+    def __call__(self, name: str, body: bytes) -> dict[str, str]:
+        """The headers of one delivery."""
+        now = int(self._clock.now().timestamp())
+        return headers(sink_secret(self._config, name, self._state), token_hex(16), now, body)

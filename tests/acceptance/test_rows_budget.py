@@ -65,7 +65,7 @@ async def test_the_day_ends_a_run_and_its_closing_report_is_still_possible(
     async with house.world(state, one) as world:
         report = await fire(limited(world, reports=0, writes=0), one)
         assert (report.outcome, report.settled) == ("budget_exceeded", True)
-        assert report.detail == "the budget of 1 calls a day of this persona is spent"
+        assert report.detail == "the budget of 1 call a day of this persona is spent"
         assert await world.journal.spent(report.run) == {"calls": 1, "closing": 1}
         (entry,) = [read_entry(text) for text in await own_entries(world)]
         assert (entry.run, entry.severity) == (report.run, "info")

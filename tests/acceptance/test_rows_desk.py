@@ -97,7 +97,7 @@ async def test_what_a_driver_explores_is_proven_in_fresh_jails_and_posted_only_i
     one = persona(tmp_path, FRONT, probe("seen", FETCH, expect="result.status == 200"))
     state = await house.state(tmp_path)
     async with house.world(state, one) as world:
-        report = await fire(world, one, hand=DriverChoice(name="mcp", drive=liar, explores=True))
+        report = await fire(world, one, driver=DriverChoice(name="mcp", drive=liar, explores=True))
         assert (report.outcome, report.detail) == ("incomplete", "1 of 1 probes are open")
         word, ours = report.findings
         assert (word.state, word.confirmed, word.index, word.data["claim"]["review"]) == (

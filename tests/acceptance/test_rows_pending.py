@@ -23,7 +23,7 @@ async def test_a_stipend_in_the_air_keeps_its_run_open_and_its_key_here(house: H
     one = persona(
         tmp_path,
         'tools = ["qa_create"]\nbudget = { calls = 9, writes = 4 }',
-        probe("mint", CREATE, expect='result.error_class != "x"'),
+        probe("mint", CREATE, expect="size(result.error_class) < 99"),
     )
     async with between(house.rpc, tamper) as url:
         state = await house.state(tmp_path, (house.devnet.chain.url, url))

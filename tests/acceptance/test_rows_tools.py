@@ -22,7 +22,7 @@ from tests.acceptance.doubles import Answering, Dropping, between
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 
 BUDGET = "budget = { calls = 90, writes = 60 }"
-TRUE = 'result.ok || result.error_class != "x"'
+TRUE = "result.ok || size(result.error_class) < 99"
 """Holds whatever is answered: these tests read the answers themselves."""
 
 

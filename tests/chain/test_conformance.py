@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fleet.chain import abi
+from fleet.chain.digest import metadata_key
 from fleet.chain.doubles import DIAMOND, MemoryChain, MemorySponsor
 from fleet.chain.memory import MemoryJournal, MemoryKeys
-from fleet.chain.metadata import metadata_key
 from fleet.chain.ports import (
     FeedbackPort,
     NamesPort,

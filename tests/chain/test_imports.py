@@ -25,6 +25,8 @@ COMMANDS = {
     "personas check": 0,
     "personas list": 0,
     "runs list": 0,
+    "findings list": 0,
+    "proposals list": 0,
     "runs prune --help": 0,
     "config check": 2,  # there is no devnet yet
 }
@@ -54,6 +56,16 @@ def test_a_command_that_does_not_touch_the_chain_imports_no_web3(command: str, t
     )
     assert done.returncode == COMMANDS[command], done.stderr
     assert done.stderr.splitlines()[-1].strip() == "heavy:"
+
+
+def test_no_command_imports_web3_before_it_is_asked_for_the_chain() -> None:
+    program = (
+        "import sys; from importlib import import_module; from fleet.cli import COMMANDS;"
+        "[import_module(f'fleet.cli.{name}') for name in COMMANDS];"
+        f"print([name for name in {(*HEAVY, 'httpx', 'celpy')!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("command", ["worklist", f"findings show {'a' * 12}"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.chain.metadata import metadata_key
+from fleet.chain.digest import metadata_key
 from fleet.chain.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil

@@ -6,8 +6,7 @@ import pytest
 from eth_abi.abi import encode
 
 from fleet.chain.abi import FUNCTIONS, REGISTERED
-from fleet.chain.digest import ZERO_ADDRESS, keccak256
-from fleet.chain.metadata import metadata_key
+from fleet.chain.digest import ZERO_ADDRESS, keccak256, metadata_key
 from fleet.devnet.deploy import DEPLOYER
 from fleet.errors import RpcError
 from tests.devnet.conftest import ALICE, BOB, OWNER_ONLY, World, topic

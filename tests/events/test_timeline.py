@@ -69,7 +69,7 @@ def test_the_lines_of_a_run() -> None:
         'call 1: ok in 0.10 s {"ok": true}',
         "call 2: qa_call refused by dial: observe",
         "turn 0 over: 0 calls, tokens 7 input",
-        "end: done (1 turns, 2 calls, 1.5 s; tokens 7 input, $0.01)",
+        "end: done (1 turn, 2 calls, 1.5 s; tokens 7 input, $0.01)",
     ]
     assert (
         words(UnknownRecord("new.kind", {"a": "\x1b[2J"})) == 'unknown record new.kind: {"a": "\\u001b[2J"}'

@@ -33,6 +33,7 @@ ARGS: dict[str, dict[str, Any]] = {
     "qa_fetch": {"url": PAGE},
     "qa_chain": {"function": "feedbackCount"},
     "qa_browse": {"url": PAGE},
+    "qa_account": {"url": PAGE, "steps": [["nobody", "GET", "/me", {}]]},
     "qa_report": {"text": "hello"},
 }
 EFFECTS = {name: spec.effect for name, spec in TOOLS.items()}

@@ -221,7 +221,7 @@ def _named(name: str, asked: asyncio.Event | None = None) -> Egress:
 
 
 async def own_way_out(yard: Yard) -> Verdict:
-    """N09: each jail reaches the broker of its own call; one without a broker reaches nobody."""
+    """N09: each jail reaches the broker of its own call; one without a broker reaches nothing."""
     calls = [yard.act("connect", egress=_named(name)) for name in ("one", "two")]
     seen = [o.stdout.strip() for o in await asyncio.gather(*calls, yard.act("connect"))]
     return seen == [b"one", b"two", b"ConnectionRefusedError"], str(seen)

@@ -9,10 +9,10 @@ import pytest
 
 from fleet.cli import doctor
 from fleet.jail import model
-from fleet.jail.browsercheck import try_browser
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image
+from fleet.jail.toolcheck import try_browser
 from sandbox.browser import installed
 from tests.sandbox.browsing import needs_browser
 

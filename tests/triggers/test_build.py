@@ -100,12 +100,15 @@ async def test_a_refused_firing_is_tried_again_with_the_same_key() -> None:
 async def test_a_failed_look_and_a_platform_that_says_nothing_are_told_once() -> None:
     builds = Builds(broken=True)
     assert await builds.fires(looks=3) == []
-    assert [skip.reason for skip in builds.sink.skips] == ["HttpFailure: ConnectError: refused"]
+    assert [skip.reason for skip in builds.sink.skips] == [
+        "could not look: HttpFailure: ConnectError: refused"
+    ]
     silent = Builds()
     silent.watch = BuildWatch(platform(), silent.facts, silent.sink, lambda _: ("qa-a",), clock=FakeClock())
     assert await silent.fires(looks=3) == []
     assert [skip.reason for skip in silent.sink.skips] == [
-        "the platform states no build: its profile has no web.version, and its site no ETag"
+        "could not look: ConfigError: the platform states no build: "
+        "its profile has no web.version, its site no ETag"
     ]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fleet.chain.digest import ZERO_ADDRESS
-from fleet.chain.metadata import metadata_key
+from fleet.chain.digest import ZERO_ADDRESS, metadata_key
 from fleet.errors import TxFailed
 
 PERSONA = metadata_key("localharness.persona")

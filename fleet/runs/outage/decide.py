@@ -15,6 +15,7 @@ from typing import Literal
 
 from fleet.findings.outage import WORD
 from fleet.runs.call.targets import NODE, Reach, spoken, words
+from fleet.text import counted
 from fleet.unanswered import NO_NAME
 
 PATIENCE_S = 7.0
@@ -190,7 +191,7 @@ def title(verdict: Down, since: str) -> str:
     count = max(Counter(look.target for look in verdict.tried).values())
     span = max(look.at for look in verdict.tried) - verdict.since
     others = f"; {spoken(verdict.answered)} {'answers' if _one(verdict.answered) else 'answer'}"
-    over = f"{count} looks over {span:.0f} s" if span >= 2 else f"{count} looks over {span:.1f} s"
+    over = f"{counted(count, 'look')} over {span:.{0 if span >= 2 else 1}f} s"
     rest = others if verdict.answered else f"; {words(verdict.by)} answered"
     return f"{WORD}: {spoken(verdict.targets)} {do} not answer: {how}, {over}, since {since}{rest}"
 

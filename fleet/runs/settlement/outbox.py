@@ -31,7 +31,7 @@ async def report_all(context: RunContext) -> None:
     await _seen(world, run)
     for row in await world.journal.findings(run, ["posting", "confirmed"]):
         if row.data.get("held"):
-            continue  # an outage of the node: the run that sees it answer posts it (watch.py)
+            continue  # an outage of the node: the run that sees it answer posts it (outage/watch.py)
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
         affordable = await context.can_post(unit)
         # Only paid findings enter the outbox: if no budget is left, the crash came after the charge.
