@@ -43,7 +43,7 @@ async def target(name: str | None) -> list[Row]:
 
 
 async def pages(name: str | None) -> list[Row]:
-    """Site, faces and proxy; one that the profile does not name is no fault."""
+    """Site, faces and proxy; what the profile leaves out is fine."""
     looks = [await look_at(part, url) for part, url in page_urls(profile(name)).items()]
     return [(one.part, not one.is_bad, one.seen) for one in looks]
 

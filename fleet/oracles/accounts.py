@@ -75,7 +75,7 @@ def _foreign_change(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
 
 
 def _refused(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: an operation that the description has is no method of one's own thing."""
+    """[the description, a row]: an operation of the description is not a strange method."""
     for step in played(seen[-1]):
         if step.who != "one" or step.status not in (405, 501):
             continue

@@ -213,14 +213,14 @@ async def _keep(
             unproven=tuple(task.left),
         )
         await to_thread.run_sync(save, task.folder, decided.items, header)
-        await journal.put_items(task.platform, [row_of(item) for item in decided.items])
+        await journal.put_items(task.platform, [item_row(item) for item in decided.items])
         await journal.put(LEFT, mark)
         await journal.put(AS_OF, place)
         await journal.put(DIGEST, now)
     return changed
 
 
-def row_of(item: WorklistItem) -> ItemRow:
+def item_row(item: WorklistItem) -> ItemRow:
     """An item for re-runs; a stranger's repro is not in it."""
     return ItemRow(
         fingerprint=item.fingerprint,

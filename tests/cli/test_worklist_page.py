@@ -14,7 +14,7 @@ from fleet.cli import app
 from fleet.config import ROOT
 from fleet.store.journal import Journal
 from fleet.triage.life import OPEN, ItemState
-from fleet.triage.run import row_of
+from fleet.triage.run import item_row
 from tests.cli.test_worklist_command import ITEMS, state
 
 __all__ = ("state",)
@@ -31,7 +31,7 @@ NAMES = {"FP": ITEMS[0].fingerprint, "OTHER": ITEMS[1].fingerprint}
 
 async def listed(state: Path) -> None:
     async with await Journal.open(state / "fleet.db") as journal:
-        await journal.put_items("devnet", [row_of(one) for one in ITEMS])
+        await journal.put_items("devnet", [item_row(one) for one in ITEMS])
 
 
 def test_its_commands_work_in_their_order(state: Path) -> None:

@@ -30,7 +30,7 @@ from fleet.store.rows import DecisionKind, DecisionRow, FindingRow, ItemRow, Mir
 from fleet.triage.decisions import named, record_of
 from fleet.triage.fold import Decided, PassInputs, TriageFold
 from fleet.triage.life import OPEN
-from fleet.triage.run import row_of
+from fleet.triage.run import item_row
 from tests.triage.triage_log import FLEET, START, TRUSTED
 from tests.triage.year_places import PERSONAS, ListedLog, Place
 
@@ -227,7 +227,7 @@ class Year:
         self.fold.add(self.log.entries[self.fold.index.next_index :])
         known = PassInputs(now=self.now, figures=dict(self.figures), decisions=tuple(self.decisions))
         self.decided = decided = self.fold.decide(known)
-        self.items = [row_of(item) for item in decided.items]
+        self.items = [item_row(item) for item in decided.items]
         for text in (*decided.records, *filter(None, (decided.summary,))):
             self.post(text)
         self._noted(decided.records)

@@ -18,7 +18,7 @@ from fleet.runs.proof.attempt import Attempt, judged
 from fleet.runs.proof.candidates import Candidate, candidates
 from fleet.runs.proof.item_questions import ItemQuestion, by_repro
 from fleet.runs.proof.rerun import unanswered
-from fleet.store.rows import ItemRow
+from fleet.triage.run import item_row
 
 Looked = Literal["shown", "clean", "unsure"]
 
@@ -83,19 +83,7 @@ class ItemJudge:
 def item_judge(task: FixTask, platform: Platform, question: ItemQuestion | None = None) -> ItemJudge:
     """The judge of a task's item. `question`, where it is known (journal, learned probes, personas), decides
     as it does on the platform; else the oracles judge the repro. FixError when its question is not known."""
-    item = task.item
-    row = ItemRow(
-        fingerprint=item.fingerprint,
-        state=item.state,
-        severity=item.severity,
-        surface=item.surface,
-        title=item.title,
-        persona=item.source,
-        repro=item.repro,
-        names=item.names,
-        trusted=item.trusted,
-    )
-    found = question or by_repro(row, task.calls)
+    found = question or by_repro(item_row(task.item), task.calls)
     if isinstance(found, str):
         raise FixError(found)
     if found.unsure:
