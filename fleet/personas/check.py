@@ -223,8 +223,7 @@ def _probe(probe: Probe, loc: Loc, granted: Collection[str], rules: Rules) -> It
         why = _not_json(step.args) or rules.bad_args(step.tool, step.args)
         if why:
             yield Complaint((*here, "args"), f"not valid for {step.tool}: {why}", f"fleet tools {step.tool}")
-        else:
-            yield from _places(step, (*here, "args"), rules.around)
+        yield from _places(step, (*here, "args"), rules.around)
     for need in probe.needs:
         if why := bad_need(need):
             yield Complaint((*loc, "needs"), why, f"needs: {FORM_OF_NEEDS}")

@@ -17,6 +17,12 @@ from fleet.personas.check import Complaint, Rules, complaints, suggestion
 from fleet.personas.frontmatter import Loc
 from fleet.personas.model import Persona
 
+_FORMS = {
+    "name": "qa- and small letters, digits and hyphens, such as qa-links",
+    "id": "small letters, digits and hyphens, such as dead-link",
+}
+"""What a name looks like, in words."""
+
 
 def examined(data: dict[str, Any], stem: str, rules: Rules) -> tuple[Persona | None, list[Complaint]]:
     """The persona, if its types are right, and every complaint, the likely cause of others first."""
@@ -25,7 +31,7 @@ def examined(data: dict[str, Any], stem: str, rules: Rules) -> tuple[Persona | N
         if error["type"] == "extra_forbidden":
             found.append(_unknown(data, tuple(error["loc"])))
     wrong = [_explained(error) for error in _errors(data)]
-    left, kept = _left(data, wrong, stem, rules)
+    left, kept = _left(data, wrong, rules)
     try:
         persona = Persona.model_validate(left)
     except ValidationError:
@@ -62,14 +68,15 @@ def _explained(error: Mapping[str, Any]) -> Complaint:
     loc: Loc = tuple(error["loc"])
     if error["type"] == "missing":
         return Complaint(loc, "is required", "add it", missing=True)
+    form = _FORMS.get(str(loc[-1])) if error["type"] == "string_pattern_mismatch" else None
+    if form:
+        return Complaint(loc, f"{error['input']!r} is not a valid {loc[-1]}", f"write {form}")
     return Complaint(loc, str(error["msg"]), "correct the value")
 
 
-def _left(
-    data: Mapping[str, Any], wrong: list[Complaint], stem: str, rules: Rules
-) -> tuple[dict[str, Any], list[int]]:
+def _left(data: Mapping[str, Any], wrong: list[Complaint], rules: Rules) -> tuple[dict[str, Any], list[int]]:
     """The values without the wrong ones, and the place of each probe that is left in the file."""
-    instead = {"name": stem, "surface": "ux", "budget": {"calls": 1}, "tools": sorted(rules.tools)}
+    instead = {"name": "qa-unnamed", "surface": "ux", "budget": {"calls": 1}, "tools": sorted(rules.tools)}
     left = dict(data)
     bad: set[int | str] = set()
     for one in wrong:

@@ -35,9 +35,13 @@ Place = tuple[int, int, str, str]
 
 
 def refused(folder: Path, text: str, around: Surroundings | None = AROUND) -> list[Place]:
-    """Line, column, key and message of every error."""
     path = folder / "qa-x.md"
     path.write_text(HEAD + text + "+++\nBody.\n", "utf-8")
+    return complaints(path, around)
+
+
+def complaints(path: Path, around: Surroundings | None) -> list[Place]:
+    """Line, column, key and message of every error."""
     with pytest.raises(PersonaError) as caught:
         load_persona(
             path,
@@ -49,6 +53,27 @@ def refused(folder: Path, text: str, around: Surroundings | None = AROUND) -> li
     found = (caught.value, *caught.value.others)
     assert all(one.remedy for one in found)
     return [(one.line, one.column, one.key, one.reason) for one in found]
+
+
+def test_a_wrong_name_and_wrong_arguments_hide_nothing_else(tmp_path: Path) -> None:
+    wrong = '{ url = "{sight}/", repet = 2 }'
+    text = PROBE.replace('{ url = "{site}/" }', wrong).replace(".status", ".statu")
+    path = tmp_path / "x.md"
+    path.write_text(HEAD.replace("qa-x", "x") + text + "+++\nBody.\n", "utf-8")
+    assert [(line, column, key, why[:62]) for line, column, key, why in complaints(path, AROUND)] == [
+        (2, 0, "name", "'x' is not a valid name"),
+        (9, 0, "probe[0].steps[0].args", "not valid for qa_fetch: /repet: unknown argument; did you mean"),
+        (9, 46, "probe[0].steps[0].args", "no placeholder {sight}"),
+        (10, 18, "probe[0].expect", "the result of qa_fetch has no field 'statu'; did you mean 'sta"),
+    ]
+
+
+def test_every_wrong_argument_of_a_call_is_named() -> None:
+    assert bad_args(TOOLS["qa_fetch"], {"url": "{site}/", "repet": 2, "rate": "x"}) == (
+        "/rate: Input should be a valid number, unable to parse string as a number; "
+        "/repet: unknown argument; did you mean 'repeat'?"
+    )
+    assert bad_args(TOOLS["qa_fetch"], {"url": "{site}/", "repeat": 2}) is None
 
 
 def test_one_file_says_all_that_is_wrong_with_it(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ SPOILT = (  # replace, by, line, key, part of the message, part of the remedy
         "CEL",
     ),
     ('"qa-probe"', '"qa-other"', 2, "name", "'qa-other' is in a file called qa-probe.md", "rename"),
-    ('"qa-probe"', '"probe"', 2, "name", "should match pattern", "correct"),
+    ('"qa-probe"', '"probe"', 2, "name", "'probe' is not a valid name", "qa- and small letters"),
     ("calls = 20", "calls = = 20", 6, "", "not TOML: Invalid value", "syntax"),
     ('id = "second"', 'id = "x"\nid = "second"', 20, "", "not TOML: Cannot overwrite", "syntax"),
     ("calls = 20", "calls = " + "9" * 5000, 2, "", "not TOML", "syntax"),

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import lru_cache
 from typing import Any
 
 import pydantic
 import pydantic.dataclasses
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from fleet.errors import JailError
 from fleet.jail.model import End, Outcome
+from fleet.personas.check import suggestion
 from sandbox import strict_json
 from sandbox.spec import PROTOCOL, Context, ToolSpec
 
 MAX_DEPTH = 32
 """Deepest nesting in a result; later readers walk it by recursion."""
 _GARBAGE = (ValueError, KeyError, TypeError, RecursionError)
+MAX_WRONG = 5
+"""Most wrong arguments that one complaint names."""
 MAX_VALUES = 10_000
 """Most members of all lists and tables in a result: each is checked, masked, recorded and shown."""
 
@@ -46,13 +50,20 @@ def _adapter(model: type) -> TypeAdapter[Any]:
 
 
 def bad_args(spec: ToolSpec, args: Mapping[str, Any]) -> str | None:
-    """Why these arguments are invalid for the tool, with a JSON pointer, or None."""
+    """Why these arguments are invalid for the tool, each with a JSON pointer, or None."""
     try:
         _adapter(spec.args).validate_python(dict(args))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        return "/" + "/".join(str(part) for part in first["loc"]) + f": {first['msg']}"
+        wrong = error.errors(include_url=False, include_context=False, include_input=False)
+        return "; ".join(_wrong_argument(spec, one) for one in wrong[:MAX_WRONG])
     return None
+
+
+def _wrong_argument(spec: ToolSpec, error: ErrorDetails) -> str:
+    loc, said = error["loc"], error["msg"]
+    if error["type"] == "unexpected_keyword_argument":
+        said = "unknown argument" + suggestion(str(loc[-1]), [one.name for one in fields(spec.args)])
+    return f"/{'/'.join(str(part) for part in loc)}: {said}"
 
 
 def schema(spec: ToolSpec) -> dict[str, Any]:
