@@ -77,15 +77,18 @@ def _explained(error: Mapping[str, Any]) -> Complaint:
 def _left(data: Mapping[str, Any], wrong: list[Complaint], rules: Rules) -> tuple[dict[str, Any], list[int]]:
     """The values without the wrong ones, and the place of each probe that is left in the file."""
     instead = {"name": "qa-unnamed", "surface": "ux", "budget": {"calls": 1}, "tools": sorted(rules.tools)}
-    left = dict(data)
+    left = deepcopy(dict(data))
     bad: set[int | str] = set()
     for one in wrong:
-        if one.loc[0] == "probe" and len(one.loc) > 1:
-            bad.add(one.loc[1])
-        elif one.loc[0] in instead:
-            left[str(one.loc[0])] = instead[str(one.loc[0])]
-        else:
-            left.pop(str(one.loc[0]), None)
+        match one.loc:
+            case ("probe", int(index), "id" | "severity" as key):
+                left["probe"][index][key] = "low" if key == "severity" else f"unnamed-{index}"
+            case ("probe", index, *_):
+                bad.add(index)
+            case (str(key), *_) if key in instead:
+                left[key] = instead[key]
+            case (key, *_):
+                left.pop(str(key), None)
     probes = left.get("probe", [])
     kept = [index for index in range(len(probes)) if index not in bad]
     if bad:

@@ -63,7 +63,7 @@ def test_a_wrong_name_and_wrong_arguments_hide_nothing_else(tmp_path: Path) -> N
     assert [(line, column, key, why[:62]) for line, column, key, why in complaints(path, AROUND)] == [
         (2, 0, "name", "'x' is not a valid name"),
         (9, 0, "probe[0].steps[0].args", "not valid for qa_fetch: /repet: unknown argument; did you mean"),
-        (9, 46, "probe[0].steps[0].args", "no placeholder {sight}"),
+        (9, 47, "probe[0].steps[0].args", "no placeholder {sight}"),
         (10, 18, "probe[0].expect", "the result of qa_fetch has no field 'statu'; did you mean 'sta"),
     ]
 
