@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from fleet.config import StoreSection, read_text
 from fleet.errors import ConfigError
+
+_PASSWORDS = frozenset({"password", "sslpassword"})
+"""Parameters of a server's URL that are secrets."""
 
 
 def store_place(store: StoreSection, state: Path) -> Path | str:
@@ -16,7 +19,7 @@ def store_place(store: StoreSection, state: Path) -> Path | str:
     credential = Path(os.environ.get("CREDENTIALS_DIRECTORY", "/nonexistent")).absolute() / "store-url"
     if store.url and store.url_file:
         raise ConfigError("store: both url and url_file are set", remedy="keep one of them")
-    if re.match(r"[^/]*//[^/]*:[^/]*@|.*[?&]password=", store.url):
+    if re.match(r"[^/]*//[^/]*:[^/]*@|.*[?&](?:ssl)?password=", store.url):
         raise ConfigError(
             "store.url: contains a password", remedy="put the URL into the file of store.url_file"
         )
@@ -37,10 +40,11 @@ def shown(place: Path | str) -> str:
 
 
 def without_password(url: str) -> str:
-    """A server's URL as its own tools take it, less its password."""
+    """A server's URL as its own tools take it, less its passwords."""
     parts = urlsplit(url)
     login, at, host = parts.netloc.rpartition("@")
-    query = "&".join(one for one in parts.query.split("&") if one and not one.startswith("password="))
+    named = [(unquote(one.partition("=")[0]), one) for one in parts.query.split("&") if one]
+    query = "&".join(one for name, one in named if name not in _PASSWORDS)
     made = f"postgresql://{login.partition(':')[0]}{at}{host}{parts.path}"
     return f"{made}?{query}" if query else made
 

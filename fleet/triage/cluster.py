@@ -11,7 +11,7 @@ the first of the newer entries with that name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -86,9 +86,10 @@ class ReadReport:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Reports of one defect in log order. `keys` are its names; `runs` are those of reports not kept.
+    """Reports of one defect in log order. `keys` are its names; `runs` are those of all reports of ours, kept
+    or not.
 
-    `resolved_at` (Unix seconds) is set when the reports came after a fix.
+    `resolved_at` (Unix seconds) is set when the reports came after a fix: then their own runs count.
     """
 
     fingerprint: str
@@ -121,6 +122,6 @@ def keys_of(entry: ParsedEntry, trusted: bool) -> tuple[str, ...]:
     return (entry.fp, fingerprint(entry.surface, entry.repro, entry.title))
 
 
-def recurrence(reports: Iterable[ReadReport], more: Collection[int] = ()) -> int:
+def recurrence(reports: Iterable[ReadReport]) -> int:
     """Distinct runs of trusted senders; 1 for what only strangers report, regardless of their number."""
-    return len({*more, *[report.seen_by for report in reports if report.trusted]}) or 1
+    return len({report.seen_by for report in reports if report.trusted}) or 1

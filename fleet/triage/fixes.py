@@ -20,6 +20,7 @@ from fleet.triage.rank import ItemFacts, date_of, seconds
 from fleet.triage.worklist import WorklistItem
 
 SOURCE = "qa-triage"
+_NOTHING = ItemFacts(figures_by="journal")
 
 
 def since_fixed(
@@ -47,6 +48,8 @@ def merged_figures(
 
     The last look of a name counts for all of them.
     """
+    if not (figures or records):
+        return _NOTHING
     found = [figures[name] for name in names if name in figures]
     best = max(found, key=lambda one: (one.runs, one.last), default=None)
     logged = [one for one in records if one.kind == "seen"]

@@ -25,7 +25,7 @@ from fleet.triage.decisions import StandingDecisions, fold
 from fleet.triage.fixes import fixed_text, merged_figures, seen_text, since_fixed
 from fleet.triage.index import TriageIndex, no_collection
 from fleet.triage.item_reports import ItemReports
-from fleet.triage.life import OPEN, life
+from fleet.triage.life import OPEN, Life, life
 from fleet.triage.merging import MergedItem, NearItems, merged
 from fleet.triage.rank import RankedCluster, best_proof, checked, item_of, judge
 from fleet.triage.worklist import ItemLink, WorklistItem
@@ -85,9 +85,11 @@ class _Judged:
     reopened: str = ""
     """When a person reopened it last: records from before it resolve nothing."""
 
-    def listed(self, place: int) -> WorklistItem:
-        """The item at this rank; what it was made from is dropped."""
+    def listed(self, place: int, now: datetime) -> WorklistItem:
+        """The item at this rank; what it was made from is dropped. `now` is for one only reported."""
         if self.fresh is not None:
+            if self.fresh.facts.life is None:
+                self.fresh.facts = replace(self.fresh.facts, life=_life(self.fresh.cluster, now))
             self.item, self.fresh = item_of(self.fresh, place), None
         elif self.item is not None and self.item.rank != place:
             self.item = replace(self.item, rank=place)
@@ -103,10 +105,7 @@ class _Shared:
     weights: Mapping[str, float]
     standing: StandingDecisions
     gone: Mapping[str, str]
-    end_of_day: datetime = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.end_of_day = datetime.combine(self.inputs.now.date(), time(23, 59, 59), UTC)
+    end_of_day: datetime
 
 
 class TriageFold:
@@ -132,10 +131,10 @@ class TriageFold:
             return self._decided(inputs)
 
     def _decided(self, inputs: PassInputs) -> Decided:
-        items, fixed, seen, place = [], [], [], 0
+        items, fixed, seen, place, today = [], [], [], 0, _end_of_day(inputs.now)
         for one in self._order.values():
             place += not one.order[0]
-            item = one.listed(0 if one.order[0] else place)
+            item = one.listed(0 if one.order[0] else place, today)
             items.append(item)
             if item.trusted:
                 fixed += self._fixed(one, item, inputs)
@@ -161,7 +160,8 @@ class TriageFold:
             [one for one in inputs.decisions if one.kind != "fixed" or one.at >= inputs.since], records
         )
         alike = alike and not _ended(standing, before.now, inputs.now)
-        shared = _Shared(inputs, weights, standing, outages.ended_at(self.index, inputs.ended))
+        gone = outages.ended_at(self.index, inputs.ended)
+        shared = _Shared(inputs, weights, standing, gone, _end_of_day(inputs.now))
         if self._near.stale(changed):
             self._near, alike = NearItems(), False
         linked = self._near.add(self.index.items() if not alike else sorted(changed, key=_first))
@@ -204,28 +204,27 @@ class TriageFold:
         records = self._records_of(whole)
         decisions = shared.standing.states_of(whole.keys) if shared.standing.all else ()
         facts = merged_figures(whole.keys, inputs.figures, records)
-        back = since_fixed(whole, records, decisions)
-        lived = life(
-            whole.reports,
-            proof=best_proof((back or whole).reports),
-            figures=facts.figures,
-            records=records,
-            decisions=decisions,
-            now=inputs.now if decisions else shared.end_of_day,
-        )
-        if whole.fingerprint in shared.gone:
-            lived = outages.over(lived, shared.gone[whole.fingerprint])
-        shown = back if back is not None and lived.state not in ("fixed", "verified-fixed") else whole
+        shown, lived = whole, None
+        if records or decisions or facts.figures or whole.fingerprint in shared.gone:
+            back = since_fixed(whole, records, decisions)
+            now = inputs.now if decisions else shared.end_of_day
+            lived = _life(whole, now, (back or whole).reports, facts.figures, records, decisions)
+            if whole.fingerprint in shared.gone:
+                lived = outages.over(lived, shared.gone[whole.fingerprint])
+            if back is not None and lived.state not in ("fixed", "verified-fixed"):
+                shown = back
         severity = shared.standing.severity_of(whole.keys) if shared.standing.all else None
-        facts = replace(
-            facts,
-            life=lived,
-            severity=severity.severity if severity else "",
-            severity_by=severity.who if severity else "",
-            links=_links(group, whole, shared.standing),
-        )
+        links = _links(group, whole, shared.standing)
+        if lived or severity or links:
+            facts = replace(
+                facts,
+                life=lived,
+                severity=severity.severity if severity else "",
+                severity_by=severity.who if severity else "",
+                links=links,
+            )
         ranked = judge(shown, shared.weights, facts, inputs.now.date(), known)
-        order = (lived.state not in OPEN, *ranked.order)
+        order = (lived is not None and lived.state not in OPEN, *ranked.order)
         read = (ranked.lead.text, ranked.entry)
         reopened = max((one.at for one in decisions if one.kind == "reopen"), default="")
         return _Judged(order, read, ranked, None, records, shown.reports, reopened)
@@ -256,6 +255,22 @@ class TriageFold:
             return []
         text = seen_text(item, one.reports, own, one.records, inputs.now, inputs.seen_every)
         return [text] if text else []
+
+
+def _life(
+    whole: Cluster,
+    now: datetime,
+    back: Sequence[ReadReport] = (),
+    figures: Recurrence | None = None,
+    records: Sequence[ItemRecord] = (),
+    decisions: Sequence[DecisionRow] = (),
+) -> Life:
+    proof = best_proof(back or whole.reports)
+    return life(whole.reports, proof=proof, figures=figures, records=records, decisions=decisions, now=now)
+
+
+def _end_of_day(now: datetime) -> datetime:
+    return datetime.combine(now.date(), time(23, 59, 59), UTC)
 
 
 def _ended(standing: StandingDecisions, before: datetime, now: datetime) -> bool:

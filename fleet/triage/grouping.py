@@ -27,6 +27,10 @@ DENIED = -0.5
 """What saying the opposite of a word of the core counts for, as a share of its weight."""
 COMMON, RARE = 0.6, 0.25
 """Least share of a group's texts that say what happens by its core, and most that say what does not."""
+AGREED, AGREED_SHORT = 1 / 2, 2 / 3
+"""Share of what happens by a core that is enough, for a text of at most `SHORT` concepts the second: a short
+text that says something else has no room for more, a long one also tells what came before and after."""
+SHORT = 5
 CONTRADICTED = 0.5
 """What a contradiction takes from the likeness of two texts."""
 NO_SURFACE = "unknown"
@@ -106,7 +110,7 @@ class _TextGroup:
         return all(name in small or name[0] == "=" for name in common)
 
     def tells_else(self, other: _TextGroup) -> bool:
-        """Whether the other group says less than half of what happens by this one's core, and something else
+        """Whether the other group says too little of what happens by this one's core, and something else
         happens in it: it is about the same things, and reports another one."""
         events, least, rare = lists().events, len(self.texts) * COMMON, len(self.texts) * RARE
         core = agreed = 0
@@ -116,7 +120,8 @@ class _TextGroup:
                 core += 1
                 _, agree, deny = other.said.get(name, (0, 0, 0))
                 agreed += bool((agree and yes * 2 > no) or (deny and no * 2 > yes))
-        if agreed * 2 >= core:
+        short = all(len(text.wording.signs) <= SHORT for text in other.texts)
+        if agreed >= core * (AGREED_SHORT if short else AGREED):
             return False
         for name in events.intersection(other.said):
             _, agree, deny = other.said[name]
@@ -267,7 +272,8 @@ def _margin(one: _TextGroup, other: _TextGroup) -> float:
     alike = sum(a.score(b) for a in left for b in right) / (len(left) * len(right))
     big, small = (one, other) if len(one.texts) >= len(other.texts) else (other, one)
     if len(big.texts) < CORE:
-        return alike - limits["link" if len(big.texts) == 1 else "few"]
+        margin = alike - limits["link" if len(big.texts) == 1 else "few"]
+        return -1.0 if margin >= 0 and one.tells_else(other) and other.tells_else(one) else margin
     if big.tells_else(small) or (len(small.texts) >= CORE and small.tells_else(big)):
         return -1.0
     if alike < limits["vague"] and big.vague():

@@ -76,7 +76,6 @@ class TriageIndex:
         self._former: dict[str, str] = {}
         self._older: set[str] = set()
         self._tails: dict[tuple[str, str], _Tail] = {}
-        self._runs: dict[str, str] = {}
         self._read: dict[str, int] = {}
         self._theirs_read = self._their_items = 0
 
@@ -90,9 +89,9 @@ class TriageIndex:
         """The same from rows of the mirror in order: a million of them."""
         with no_collection():
             for index, sender, at, text in rows:
-                self._add(epoch, index, sender, at, text.decode("utf-8", "surrogatepass"))
+                self._add(epoch, index, sender, at, text)
 
-    def _add(self, epoch: int, index: int, sender: str, at: int, text: str) -> None:
+    def _add(self, epoch: int, index: int, sender: str, at: int, text: str | bytes) -> None:
         if index < self.next_index and epoch <= self.epoch:
             raise ChainError(f"entry {index} of the log was folded already", remedy="fold anew")
         self.epoch, self.next_index = epoch, index + 1
@@ -100,10 +99,18 @@ class TriageIndex:
         self.last_at = at
         if sender not in self.trusted:
             sender = sender.lower()
-        if sender in self.trusted:
-            self._ours(epoch, index, sender, at, text)
+        ours = sender in self.trusted
+        if not ours and not self._takes(sender):
+            self.unread += 1
+            return
+        said, sender = (
+            text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"),
+            intern(sender),
+        )
+        if ours:
+            self._ours(epoch, index, sender, at, said)
         else:
-            self._theirs(epoch, index, sender, at, text)
+            self._theirs(epoch, index, sender, at, said)
 
     def items(self) -> list[ItemReports]:
         """Every item, in order of first sight; a stranger is first only in what is not ours."""
@@ -140,8 +147,8 @@ class TriageIndex:
             self._read_ours(epoch, index, sender, at, text)
             return
         proof = proof_of(True, state, True, rate, ev)
-        run = self._runs.setdefault(run, run) if run else f"#{epoch}.{index}"
-        name = cast(Severity, severity)  # one of the words that `skim` takes
+        run = intern(run) if run else f"#{epoch}.{index}"
+        name = cast(Severity, intern(severity))  # one of the words that `skim` takes
         report = ReadReport(epoch, index, at, sender, True, run, proof, name, text, intern(source))
         self._file(report, (fp,) if was or state == "evidence" else (fp, own), was)
 
@@ -152,7 +159,6 @@ class TriageIndex:
         """
         if len(self._tails) >= TAILS:
             self._tails.clear()
-            self._runs.clear()
         known: _Tail = ("", "none", False)
         said = tail_of(below)
         if said is not None and (last is not below or not said[0].startswith(_RECORDS)):
@@ -187,10 +193,11 @@ class TriageIndex:
         if (item := self._items.get(name)) is not None:
             self._changed[item] = None
 
+    def _takes(self, sender: str) -> bool:
+        """Whether one more entry of this stranger is read."""
+        return self._theirs_read < STRANGERS_READ and self._read.get(sender, 0) < PER_SENDER
+
     def _theirs(self, epoch: int, index: int, sender: str, at: int, text: str) -> None:
-        if self._theirs_read >= STRANGERS_READ or self._read.get(sender, 0) >= PER_SENDER:
-            self.unread += 1
-            return
         self._theirs_read += 1
         self._read[sender] = self._read.get(sender, 0) + 1
         entry = read(text)

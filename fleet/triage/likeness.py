@@ -104,10 +104,12 @@ def variant(a: Wording, b: Wording) -> bool:
     if min(len(a.signs), len(b.signs)) < FULL or a.orders != b.orders:
         return False
     differ = a.signs.items() ^ b.signs.items()
-    if len(differ) > VARIED or any(
-        name in lists().polar or name in lists().alternatives for name, _ in differ
-    ):
+    if len(differ) > VARIED:
         return False
+    polar, alternatives = lists().polar, lists().alternatives
+    for name, _ in differ:
+        if name in polar or name in alternatives:
+            return False
     return a.marks == b.marks or not (a.marks and b.marks)
 
 

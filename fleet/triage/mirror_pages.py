@@ -6,13 +6,13 @@ noticed. What was read is written while the next pages are on their way.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio.abc import TaskGroup
 
 from fleet.errors import ChainError
 from fleet.store.rows import LogRecord
@@ -24,7 +24,8 @@ MOST = 4_096
 PAGE_BYTES = 512 << 10
 """Text that a page aims at: smaller ones cost more requests, larger ones wait longer for the node."""
 IN_FLIGHT = 3
-"""Pages asked for at once: the node makes the next ones while this process reads one (mark B7)."""
+"""Pages asked for at once, and most of one write: the node makes the next ones while this process reads one
+(mark B7), and a commit costs as much as a page."""
 _TIMESTAMPS = 2**63 - 1
 
 Write = Callable[[int, Sequence[LogRecord]], Awaitable[None]]
@@ -41,6 +42,48 @@ class PassLimits:
 
 class LogChanged(Exception):
     """The log or its mirror changed under the reader: look again."""
+
+
+@dataclass(slots=True)
+class _AskedPage:
+    """Entries start..end-1 of a log, with the one before them: on their way, `found` or a `failure`."""
+
+    start: int
+    end: int
+    found: list[LogRecord] = field(default_factory=list)
+    failure: Exception | None = None
+    done: anyio.Event = field(default_factory=anyio.Event)
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """What was read so far: up to index `at`, of which the `batch` of some `pages` is not written yet."""
+
+    at: int
+    last: LogRecord | None
+    batch: list[LogRecord] = field(default_factory=list)
+    pages: int = 0
+    failure: Exception | None = None
+
+    def take(self, page: _AskedPage) -> bool:
+        """Add a page that continues this; otherwise say why it does not in `failure`."""
+        if page.failure is not None:
+            self.failure = page.failure
+        elif page.start and not (page.found and self.last and same(page.found[0], self.last)):
+            self.failure = LogChanged()
+        else:
+            new = page.found[min(page.start, 1) :]
+            self.batch += new
+            self.pages += 1
+            self.at += len(new)
+            self.last = new[-1] if new else self.last
+        return self.failure is None
+
+    async def put_down(self, write: Write) -> None:
+        """Write what is not written yet."""
+        if self.batch:
+            batch, self.batch, self.pages = self.batch, [], 0
+            await write(self.at - len(batch), batch)
 
 
 class LogReader(Protocol):
@@ -79,36 +122,50 @@ class PageReader:
         Reads up to `count`, then up to what the log counts by then, until it counts no more. What was read
         before a failure is written.
         """
-        begun, batch = at, list[LogRecord]()
         while True:
-            pages = self._pages(at, count)
-            read = [partial(self.read, max(0, start - 1), end) for start, end in pages]
-            results = await together(read, partial(write, begun, batch) if batch else None)
-            begun, batch, ended = at, [], not results
-            for (start, end), result in zip(pages, results, strict=True):
-                if not isinstance(result, list):
-                    await write(begun, batch)
-                    raise result
-                if start and not (result and last and same(result[0], last)):
-                    await write(begun, batch)
-                    raise LogChanged
-                page = result[min(start, 1) :]
-                batch += page
-                last, at = batch[-1] if batch else last, start + len(page)
-                if ended := at < end:
-                    break
-            self._resize(batch)
-            if ended or at >= count:
-                await write(begun, batch)
-                count, begun, batch = at if ended else await self._log.count(), at, []
-                if count < at:
-                    raise LogChanged
-                if count == at:
-                    return
+            stretch = _Stretch(at, last)
+            async with anyio.create_task_group() as group:
+                try:
+                    await self._read_to(count, stretch, write, group)
+                except Exception as error:  # not in an exception group
+                    stretch.failure = error
+                group.cancel_scope.cancel()  # what is still on its way is not needed
+            if stretch.failure is not None:
+                raise stretch.failure
+            at, last = stretch.at, stretch.last
+            if at < count:
+                return  # the log ends here now
+            count = await self._log.count()
+            if count < at:
+                raise LogChanged
+            if count == at:
+                return
 
-    def _pages(self, at: int, count: int) -> list[tuple[int, int]]:
-        ends = range(at, min(count, at + IN_FLIGHT * self._page), self._page)
-        return [(start, min(count, start + self._page)) for start in ends]
+    async def _read_to(self, count: int, stretch: _Stretch, write: Write, group: TaskGroup) -> None:
+        """Pages up to `count`, the next ones on their way while one is looked at and written."""
+        flight: deque[_AskedPage] = deque()
+        asked, good, before = stretch.at, True, list[LogRecord]()
+        while good and stretch.at < count:
+            while asked < count and len(flight) < IN_FLIGHT:
+                page = _AskedPage(asked, min(count, asked + self._page))
+                group.start_soon(self._fetch, page)
+                flight.append(page)
+                asked = page.end
+            if stretch.pages == IN_FLIGHT:
+                await stretch.put_down(write)
+            page = flight.popleft()
+            await page.done.wait()
+            if good := stretch.take(page):
+                self._resize(before)  # a page counts once another one continues it
+                before, good = page.found, stretch.at == page.end
+        await stretch.put_down(write)
+
+    async def _fetch(self, page: _AskedPage) -> None:
+        try:
+            page.found = await self.read(max(0, page.start - 1), page.end)
+        except Exception as error:  # an outcome: the pages before it are good
+            page.failure = error
+        page.done.set()
 
     def _resize(self, entries: Sequence[LogRecord]) -> None:
         if entries:
@@ -138,30 +195,3 @@ def same(one: LogRecord, other: LogRecord) -> bool:
         and one.sender.lower() == other.sender.lower()
         and max(0, min(one.timestamp, _TIMESTAMPS)) == max(0, min(other.timestamp, _TIMESTAMPS))
     )
-
-
-async def together(
-    reads: Sequence[Callable[[], Awaitable[list[LogRecord]]]], write: Callable[[], Awaitable[None]] | None
-) -> list[list[LogRecord] | Exception]:
-    """The outcome of each read; raises what the write raised."""
-    done: dict[int, list[LogRecord] | Exception] = {}
-    failed: list[Exception] = []
-
-    async def read(place: int, one: Callable[[], Awaitable[list[LogRecord]]]) -> None:
-        try:
-            done[place] = await one()
-        except Exception as error:  # an outcome: the pages before it are good
-            done[place] = error
-
-    async with anyio.create_task_group() as group:
-        for place, one in enumerate(reads):
-            group.start_soon(read, place, one)
-        if write is not None:
-            try:
-                await write()
-            except Exception as error:  # not in an exception group
-                failed.append(error)
-    if failed:
-        raise failed[0]
-    await checkpoint_if_cancelled()  # a read that the deadline cut short has no outcome
-    return [done[place] for place in range(len(reads))]

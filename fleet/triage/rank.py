@@ -14,6 +14,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from types import MappingProxyType
 
 from fleet.clock import iso
@@ -48,6 +49,7 @@ _BEGIN: Mapping[ProofState, ItemState] = MappingProxyType(
     }
 )
 _YEAR_9999 = 253_402_300_799
+_DAY_0 = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class ItemFacts:
     links: tuple[ItemLink, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class RankedCluster:
     """One item with everything that its place depends on."""
 
@@ -75,15 +77,40 @@ class RankedCluster:
     proof: ProofState
     severity: str
     count: int
-    factors: tuple[RankFactor, ...]
+    counted_by: str
+    surface_by: str
+    first: ReadReport
+    """The first report that counts: a stranger cannot predate us."""
+    days: int
+    numbers: tuple[float, float, float, float, float]
+    """The factors: severity, recurrence, surface, verification, age."""
     score: float
     last: int
 
     @property
     def order(self) -> tuple[int, float, int, int, str]:
         """Where it stands, among its like: best first."""
-        first = first_of(self.cluster.reports, self.proof)
+        first = self.first
         return TIERS.index(self.proof), -self.score, first.epoch, first.index, self.cluster.fingerprint
+
+    @property
+    def factors(self) -> tuple[RankFactor, ...]:
+        """The factors in words, and who set them."""
+        severity, recurrence, surface, verification, age = self.numbers
+        what = "run" if self.proof != "untrusted" else "sender"
+        return (
+            _factor("severity", self.severity, severity, self.facts.severity_by or "log"),
+            _factor("recurrence", counted(self.count, what), recurrence, self.counted_by),
+            _factor("surface", self.entry.surface, surface, self.surface_by),
+            _factor("verification", self.proof, verification, "log"),
+            _factor("age", f"open {counted(self.days, 'day')}", age, "log"),
+        )
+
+
+@lru_cache(maxsize=4_096, typed=True)
+def _factor(name: str, value: str, factor: float, by: str) -> RankFactor:
+    """One value for all items that have it: most factors of a long list are the same few."""
+    return RankFactor(name, value, factor, by)
 
 
 def checked(weights: Mapping[str, float]) -> Mapping[str, float]:
@@ -120,48 +147,55 @@ def judge(
 
     `known` is a text that was read before: often the leading one.
     """
-    proof = best_proof(item.reports)
-    basis = [report for report in item.reports if report.proof == proof]
-    lead = next((report for report in basis if report.text), basis[0])
+    reports = item.reports
+    said = {(one.proof, one.severity) for one in reports}
+    proof = next(tier for tier in TIERS if any(tier == one for one, _ in said))
+    lead = next((one for one in reports if one.proof == proof and one.text), None)
+    lead = lead or next(one for one in reports if one.proof == proof)
     entry = known[1] if known is not None and known[0] == lead.text else lead.entry
-    named = (name if name in SEVERITIES else "unknown" for name in {one.severity for one in basis})
+    named = [name if name in SEVERITIES else "unknown" for one, name in said if one == proof]
     severity = facts.severity or max(named, key=SEVERITIES.__getitem__)
-    count = recurrence(item.reports, () if item.resolved_at else item.runs)
-    last = max([one.at for one in item.reports if one.trusted or proof == "untrusted"], default=0)
+    count = recurrence(reports) if item.resolved_at else len(item.runs) or 1
+    strangers = proof == "untrusted"
+    first = next(one for one in reports if one.trusted or strangers)
+    last = max([one.at for one in reports if one.trusted or strangers])
     by = "log"
-    if facts.figures is not None and proof != "untrusted":
+    if facts.figures is not None and not strangers:
         if facts.figures.runs > count:
             count, by = facts.figures.runs, facts.figures_by
         last = max(last, seconds(facts.figures.last))
-    opened = first_of(item.reports, proof).at
-    days = 0 if day is None else min(max((day - _day(opened)).days, 0), AGE_DAYS)
+    days = 0 if day is None else min(max(day.toordinal() - _day(first.at), 0), AGE_DAYS)
     rate = entry.rate if proof == "flaky" else None
-    what = "run" if proof != "untrusted" else "sender"
-    factors = (
-        RankFactor("severity", severity, SEVERITIES[severity], facts.severity_by or "log"),
-        RankFactor("recurrence", counted(count, what), 1 + math.log2(count), by),
-        RankFactor(
-            "surface",
-            entry.surface,
-            weights.get(entry.surface, min(weights.values())),
-            "persona weights" if entry.surface in weights else "lightest of the persona weights",
-        ),
-        RankFactor("verification", proof, rate[0] / rate[1] if rate and rate[0] else 1.0, "log"),
-        RankFactor("age", f"open {counted(days, 'day')}", 1 + math.log2(1 + days) / _AGE, "log"),
+    surface = weights.get(entry.surface)
+    numbers = (
+        SEVERITIES[severity],
+        1 + math.log2(count),
+        min(weights.values()) if surface is None else surface,
+        rate[0] / rate[1] if rate and rate[0] else 1.0,
+        1 + math.log2(1 + days) / _AGE,
     )
-    score = round(math.prod(factor.factor for factor in factors), 3)
-    return RankedCluster(item, facts, lead, entry, proof, severity, count, factors, score, last)
+    return RankedCluster(
+        cluster=item,
+        facts=facts,
+        lead=lead,
+        entry=entry,
+        proof=proof,
+        severity=severity,
+        count=count,
+        counted_by=by,
+        surface_by="lightest of the persona weights" if surface is None else "persona weights",
+        first=first,
+        days=days,
+        numbers=numbers,
+        score=round(math.prod(numbers), 3),
+        last=last,
+    )
 
 
 def best_proof(reports: Iterable[ReadReport]) -> ProofState:
     """The best tier that any of them reaches."""
     found = {report.proof for report in reports}
     return next(tier for tier in TIERS if tier in found)
-
-
-def first_of(reports: Iterable[ReadReport], proof: ProofState) -> ReadReport:
-    """The first report that counts: a stranger cannot predate us."""
-    return next(report for report in reports if report.trusted or proof == "untrusted")
 
 
 def echoed(reports: Collection[ReadReport]) -> bool:
@@ -172,13 +206,14 @@ def echoed(reports: Collection[ReadReport]) -> bool:
 
 def item_of(one: RankedCluster, place: int) -> WorklistItem:
     """The item as it is listed, at this place."""
-    entry, reports, first = one.entry, one.cluster.reports, first_of(one.cluster.reports, one.proof)
+    entry, reports, first = one.entry, one.cluster.reports, one.first
     trusted, facts = one.proof != "untrusted", one.facts
-    senders = sorted({line(report.sender, 64) for report in reports if report.trusted == trusted})
+    own = [report for report in reports if report.trusted == trusted]
+    senders = sorted({line(sender, 64) for sender in {report.sender for report in own}})
     back = bool(one.cluster.resolved_at)
     life = facts.life or Life(_BEGIN[one.proof], date_of(first.at))
-    figures = facts.figures if trusted else None
-    days = {date_of(report.at)[:10] for report in reports if report.trusted == trusted}
+    figures, factors = facts.figures if trusted else None, one.factors
+    days = {_day(report.at) for report in own}
     return WorklistItem(
         rank=place,
         fingerprint=one.cluster.fingerprint,
@@ -190,7 +225,7 @@ def item_of(one: RankedCluster, place: int) -> WorklistItem:
         repro=write_repro(entry.repro) if trusted and entry.repro else "",
         evidence=entry.ev if trusted else "",
         score=one.score,
-        why=_why(one),
+        why=_why(one, factors),
         first_seen=date_of(first.at),
         last_seen=date_of(one.last),
         senders=tuple(senders[:SENDERS_SHOWN]),
@@ -212,13 +247,13 @@ def item_of(one: RankedCluster, place: int) -> WorklistItem:
         names=tuple(sorted(one.cluster.keys)),
         severity_by=facts.severity_by,
         stages=life.stages,
-        factors=one.factors,
+        factors=factors,
         links=facts.links,
     )
 
 
-def _why(one: RankedCluster) -> str:
-    severity, seen, surface, verified, age = one.factors
+def _why(one: RankedCluster, factors: tuple[RankFactor, ...]) -> str:
+    severity, seen, surface, verified, age = factors
     who = f" (set by {severity.by})" if one.facts.severity_by else ""
     parts = [f"{severity.value} {severity.factor:g}{who}", f"{seen.value} {seen.factor:.3g}"]
     parts.append(f"{surface.value} {surface.factor:g}")
@@ -242,7 +277,7 @@ def _why(one: RankedCluster) -> str:
         untrusted = one.proof == "untrusted"
         parts.append("other strangers report it too" if untrusted else "a stranger reports it too")
     if one.cluster.resolved_at:
-        first = date_of(first_of(one.cluster.reports, one.proof).at)
+        first = date_of(one.first.at)
         parts.append(f"regression: resolved {date_of(one.cluster.resolved_at)}, reported again {first}")
     return "; ".join(parts)
 
@@ -257,5 +292,6 @@ def date_of(at: int) -> str:
     return iso(datetime.fromtimestamp(max(0, min(at, _YEAR_9999)), UTC))
 
 
-def _day(at: int) -> date:
-    return datetime.fromtimestamp(max(0, min(at, _YEAR_9999)), UTC).date()
+def _day(at: int) -> int:
+    """The day (UTC) of Unix seconds, as `date.toordinal` counts; of hostile ones the nearest."""
+    return max(0, min(at, _YEAR_9999)) // 86_400 + _DAY_0

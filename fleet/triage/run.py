@@ -18,6 +18,7 @@ from fleet.store.rows import DecisionRow, EpochRow, ItemRow, RawEntry
 from fleet.triage.cluster import LoggedText
 from fleet.triage.decisions import named
 from fleet.triage.fold import Decided, PassInputs, TriageFold
+from fleet.triage.index import no_collection
 from fleet.triage.mirror import LogMirror, MirrorState, follow
 from fleet.triage.mirror_pages import LogReader
 from fleet.triage.outputs.document import NO_AUDIT, AuditRate, LogPosition, WorklistHeader
@@ -179,8 +180,9 @@ async def folded(
     ):
         fold = TriageFold(trusted)
         index = fold.index
-    async for rows in journal.mirror_chunks(at.epoch, index.next_index):
-        await to_thread.run_sync(index.add_rows, at.epoch, rows)
+    with no_collection():
+        async for rows in journal.mirror_chunks(at.epoch, index.next_index):
+            await to_thread.run_sync(index.add_rows, at.epoch, rows)
     index.digest = await journal.mirror_digest(at.epoch, index.next_index - 1)
     return fold
 

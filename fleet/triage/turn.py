@@ -29,7 +29,7 @@ async def posting(
 ) -> AsyncIterator[bool]:
     """Whether it is this process's turn to post (or to do what `key` names); given back at the end.
 
-    Work whose turn a peer has taken is cancelled, and TryAgain.
+    Work whose turn a peer has taken, or can take since it could not be renewed, is cancelled, and TryAgain.
     """
     before, now = await journal.get(key), clock.now()
     taken = before.partition(" ")[2] if before else ""
@@ -52,7 +52,7 @@ async def posting(
             await asyncio.gather(renewing, return_exceptions=True)
             await journal.swap(key, lease.mine, "")
     if work.cancelled_caught:
-        raise TryAgain(f"a peer has taken the turn {key} of this process")
+        raise TryAgain(f"{lease.lost} the turn {key} of this process")
 
 
 @dataclass(slots=True)
@@ -66,23 +66,37 @@ class _Lease:
     turn: timedelta
     changing: anyio.Lock = field(default_factory=anyio.Lock)
     token: str = field(default_factory=lambda: secrets.token_hex(8))
+    ends: float = 0.0
+    """On the event loop's clock: a beat before it ends in the journal, whose times are whole seconds."""
+    lost: str = "the journal has not renewed"
 
     async def renew(self) -> bool:
         """Put off its end, if it is ours (or free) still."""
+        began = asyncio.get_running_loop().time()
         renewed = f"{self.token} {iso(self.clock.now() + self.turn)}"
         kept = await self.journal.swap(self.key, self.mine, renewed)
-        self.mine = renewed if kept else self.mine
+        if kept:
+            self.mine, self.ends = renewed, began + self.turn.total_seconds() - self._beat
         return kept
 
     async def keep(self, work: anyio.CancelScope) -> None:
-        """Renew it as often as a daemon's heart beats; cancel the work once a peer has it."""
-        while True:
-            await asyncio.sleep(self.turn.total_seconds() / BEATS)
-            try:
-                async with self.changing:
-                    kept = await self.renew()
-            except FleetError:  # the journal is away: the lease may last until it is back
-                continue
-            if not kept:
-                work.cancel()
-                return
+        """Renew it as often as a daemon's heart beats; cancel the work once a peer has it, or could."""
+        loop = asyncio.get_running_loop()
+        try:
+            while loop.time() < self.ends:
+                await asyncio.sleep(min(self._beat, self.ends - loop.time()))
+                try:
+                    with anyio.move_on_after(self.ends - loop.time()):
+                        async with self.changing:
+                            kept = await self.renew()
+                        if not kept:
+                            self.lost = "a peer has taken"
+                            return
+                except FleetError:  # the journal is away: the turn lasts until its end
+                    continue
+        finally:
+            work.cancel()
+
+    @property
+    def _beat(self) -> float:
+        return self.turn.total_seconds() / BEATS

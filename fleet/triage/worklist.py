@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from fleet.store.rows import LinkKind
 from fleet.triage.life import ItemState, Stage
@@ -104,5 +104,10 @@ class WorklistItem:
 
 def digest(items: Sequence[WorklistItem]) -> str:
     """SHA-256 of the whole list: equal lists, equal digests."""
-    text = json.dumps([asdict(item) for item in items], ensure_ascii=False)
+    text = json.dumps(items, ensure_ascii=False, default=fields_of)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def fields_of(one: Any) -> dict[str, Any]:
+    """A dataclass for `json.dumps`, which asks for each that it meets: `asdict` copies the whole first."""
+    return {name: getattr(one, name) for name in one.__dataclass_fields__}

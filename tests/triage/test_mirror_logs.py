@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import anyio
@@ -13,7 +13,7 @@ from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import LogEntry, LogRecord
 from fleet.triage.mirror import MirrorState, follow
 from fleet.triage.mirror_check import compare
-from fleet.triage.mirror_pages import PassLimits, together
+from fleet.triage.mirror_pages import IN_FLIGHT, PageReader, PassLimits
 from tests.triage.triage_log import FLEET, ScriptedLog
 
 pytestmark = pytest.mark.anyio
@@ -147,17 +147,23 @@ async def test_a_log_without_end_meets_the_deadline_and_what_was_read_stays(jour
 
 
 async def test_a_deadline_while_the_journal_writes_cuts_the_reads_short_and_no_more() -> None:
-    async def never() -> list[LogRecord]:
-        await anyio.sleep_forever()
-        return []
+    class Stuck(ScriptedLog):
+        async def range(self, start: int, count: int, /) -> list[LogEntry]:
+            if start + count > IN_FLIGHT:
+                await anyio.sleep_forever()
+            return await super().range(start, count)
 
-    async def written() -> None:
+    wrote: list[int] = []
+
+    async def written(start: int, entries: Sequence[LogRecord]) -> None:
         with anyio.CancelScope(shield=True):  # as a transaction is
             await anyio.sleep(0.1)
+        wrote.append(start)
 
     with anyio.move_on_after(0.02) as scope:
-        await together([never], written)
-    assert scope.cancelled_caught
+        log = Stuck([LogEntry(FLEET, at, str(at)) for at in range(5)])
+        await PageReader(log, PassLimits(), 1).read_on(0, 5, None, written)
+    assert (scope.cancelled_caught, wrote) == (True, [0])
 
 
 async def test_a_log_without_end_meets_the_limit_of_bytes(journal: Journal) -> None:

@@ -93,6 +93,25 @@ def test_who_tells_of_something_else_than_most_is_not_one_of_them() -> None:
     assert found == {"1": "0", "2": "0", "3": "0"}
 
 
+def test_a_short_text_that_says_something_else_happens_stays_outside_a_core() -> None:
+    core = (
+        ("a", "s", "Push subscriptions that are dead are reported as sent."),
+        ("b", "s", "dead push subscriptions reported as sent"),
+        ("c", "s", "push to a dead subscription is reported as sent"),
+    )
+    other = "A notification is sent to a subscription that was deleted an hour before."
+    assert links_of(*core, ("d", "s", other)) == {"b": "a", "c": "a"}
+
+
+def test_of_few_texts_those_that_each_report_something_else_stay_apart() -> None:
+    twice = (
+        "a push is delivered twice to one device with two subscriptions",
+        "Notifications to live push subscriptions are sent twice.",
+    )
+    other = "A notification is sent to a subscription that was deleted an hour before."
+    assert links_of(("a", "s", twice[0]), ("b", "s", twice[1]), ("c", "s", other)) == {"b": "a"}
+
+
 def test_a_core_of_things_alone_takes_in_only_what_is_much_alike() -> None:
     invites = (
         "an invite with 1 wei is shown with the value 0.00",

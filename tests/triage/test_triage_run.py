@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from fleet.clock import iso
-from fleet.errors import ConfigError, TryAgain
+from fleet.errors import ConfigError, TryAgain, Unreachable
 from fleet.findings.envelope import MAX_BYTES, read
 from fleet.findings.records import write_record
 from fleet.store.journal import MEMORY, Journal
@@ -237,6 +238,30 @@ async def test_work_whose_turn_a_peer_has_taken_is_cancelled(world: World) -> No
     with pytest.raises(TryAgain, match="a peer has taken the turn"):
         await work()
     assert await world.journal.get(POSTING) == "a-peer 2999-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("trouble", [Unreachable("the journal is away"), OSError("of another kind")])
+async def test_work_whose_turn_cannot_be_renewed_ends_before_a_peer_may_take_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    swaps = iter([world.journal.swap])
+
+    async def once(*asked: Any) -> bool:
+        if (swap := next(swaps, None)) is None:
+            raise trouble
+        return await swap(*asked)
+
+    monkeypatch.setattr(world.journal, "swap", once)
+
+    async def work() -> None:
+        async with posting(world.journal, world.clock, turn_s=1.2):
+            await anyio.sleep(20)
+            patient.append(1)
+
+    patient: list[int] = []
+    with pytest.raises((TryAgain, type(trouble))):
+        await work()
+    assert patient == []
 
 
 async def test_bad_weights_are_a_configuration_error(world: World) -> None:

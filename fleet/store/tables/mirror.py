@@ -19,8 +19,8 @@ from fleet.store.sql.schema import LOG
 from fleet.store.tables.base import INT_MAX, plain
 from fleet.store.tables.epochs import Epochs, newest_of
 
-CHUNK = 20_000
-"""Entries of one read of `mirror_chunks`: about 10 MB of usual ones."""
+CHUNK = 5_000
+"""Entries of one read of `mirror_chunks`: about 3 MB of usual ones."""
 
 _LogRow: TypeAlias = tuple[int, int, str, int, bytes, str]
 """The columns of LOG, in their order."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -12,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleet.errors import ConfigError
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader, document
-from fleet.triage.worklist import SCHEMA, WorklistItem
+from fleet.triage.worklist import SCHEMA, WorklistItem, fields_of
 
 ORDER = (
     "schema",
@@ -30,13 +29,14 @@ ORDER = (
 
 def to_json(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
     """UTF-8 that ends with a newline, keys in a fixed order: equal lists, equal bytes."""
-    record = asdict(document(items, header))
-    return dump({key: record[key] for key in ORDER})
+    made = document(items, header)
+    return dump({key: getattr(made, key) for key in ORDER})
 
 
 def dump(value: Any) -> bytes:
-    """JSON for a file."""
-    return json.dumps(value, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
+    """JSON for a file, of dataclasses too."""
+    text = json.dumps(value, ensure_ascii=False, indent=1, default=fields_of)
+    return text.encode("utf-8", "replace") + b"\n"
 
 
 def schema() -> dict[str, Any]:
