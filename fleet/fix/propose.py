@@ -163,11 +163,12 @@ class Proposer:
 
     async def _held(self, task: FixTask, report: GateReport) -> str:
         """The gate held it. An item of which a build of the base is clean needs a better repro; of one that
-        could not be looked at there, nothing is said."""
+        could not be looked at there, or that showed now and then, nothing is said."""
         step = report.held_at
         why = self._line(f"{step.step}: {step.words}" if step else "the gate gave no reason")
         owed = {HELD_AT: str(step.step)} if step else {}
-        if step is not None and step.step == GateStep.REPRODUCE and step.evidence.get("looked"):
+        seen = step.evidence if step is not None and step.step == GateStep.REPRODUCE else {}
+        if step is not None and seen.get("looked") and not seen.get("shown"):
             reason = f"it does not show on a build of {task.name} ({task.repository.branch}): {step.words}"
             owed |= {OWED: record_text(self.world, task, "needs-repro", reason, self.run.persona)}
         await self._move(task, "held", owed, why=why)

@@ -125,6 +125,8 @@ def test_a_server_that_is_away_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     [
         ("postgresql://u:secret@h:5/d?sslmode=require", "postgresql://u@h:5/d?sslmode=require"),
         ("postgres://h/d?password=secret&host=/run", "postgresql://h/d?host=/run"),
+        ("postgresql://h/d?sslkey=/k&sslpassword=secret", "postgresql://h/d?sslkey=/k"),
+        ("postgresql://h/d?pass%77ord=secret&host=/run", "postgresql://h/d?host=/run"),
         ("postgresql:///d", "postgresql:///d"),
     ],
 )

@@ -161,9 +161,11 @@ class GitHubServer:
         self.comments.setdefault(number, []).append(body["body"])
         return 201, _OPERATIONS["issues/create-comment"].example() | {"body": body["body"]}
 
-    def list_comments(self, number: int, _query: dict[str, str], _body: Json) -> tuple[int, Any]:
+    def list_comments(self, number: int, query: dict[str, str], _body: Json) -> tuple[int, Any]:
         example = _OPERATIONS["issues/create-comment"].example()
-        return 200, [example | {"body": text} for text in self.comments.get(number, [])]
+        size = int(query.get("per_page", "30"))
+        begin = (int(query.get("page", "1")) - 1) * size
+        return 200, [example | {"body": text} for text in self.comments.get(number, [])[begin : begin + size]]
 
     def search(self, _number: int, query: dict[str, str], _body: Json) -> tuple[int, Any]:
         """Roughly GitHub's: a quoted text in the body, or any of the words in the title."""

@@ -172,6 +172,7 @@ async def test_an_answer_streams_through_piece_by_piece() -> None:
         (post("/v1x/messages"), (404, "path")),
         (post("/v1/../admin"), (404, "path")),
         (post("/v1/%2e%2e/admin"), (404, "path")),
+        (post("/v1/mess%61ges"), (404, "path")),
         (post("/v1//messages"), (404, "path")),
         (post("/v1/a;b"), (404, "path")),
         (post("/v1/messages?key=AIzaStranger"), (400, "credential")),

@@ -45,6 +45,21 @@ async def test_labels_and_reviewers_that_are_refused_change_nothing(
     assert [label["name"] for label in server.pulls[1]["labels"]] == ["qa-fleet", "bug"]
 
 
+async def test_after_many_comments_a_comment_is_still_answered_once_and_a_draft_closed_with_one(
+    server: GitHubServer, publisher: GitHubPublisher, of: FixTask
+) -> None:
+    await published(publisher, of)
+    server.comments[1] = ["a remark"] * 230
+    for _ in range(2):
+        await publisher.answer(of, 31, STEPS)
+    assert len(server.comments[1]) == 231
+    server.faults["pulls/update"] = [JSONResponse({"message": "later"}, 500)]
+    with pytest.raises(TryAgain):
+        await publisher.close(of, "resolved")
+    await publisher.close(of, "resolved")
+    assert len(server.comments[1]) == 232
+
+
 async def test_a_comment_is_answered_once_and_only_on_our_open_draft(
     server: GitHubServer, publisher: GitHubPublisher, of: FixTask
 ) -> None:

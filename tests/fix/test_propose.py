@@ -101,6 +101,13 @@ async def test_an_item_that_does_not_show_needs_a_repro(here: FixHome) -> None:
     assert "does not show on a build of sample (main)" in record.reason
 
 
+async def test_nothing_is_said_of_an_item_that_shows_now_and_then(here: FixHome) -> None:
+    seen = {"looked": True, "shown": 1, "of": 3}
+    here.parts.steps = (StepResult(GateStep.REPRODUCE, False, "shown 1 of 3 on the base", seen),)
+    assert "held at reproduce" in await here.propose()
+    assert here.log.texts == []
+
+
 async def test_nothing_is_said_of_an_item_that_could_not_be_looked_at(here: FixHome) -> None:
     here.parts.steps = (StepResult(GateStep.REPRODUCE, False, "it does not build", {"code": 2}),)
     assert await here.propose() == "held at reproduce: it does not build"

@@ -76,6 +76,7 @@ async def test_a_run_of_qa_fix_passes_over_what_the_gate_held(here: FixHome) -> 
         ('qa_call(target="docs", message="hello")', "qa_call needs a token that is signed for its moment"),
         ('qa_chain(function="totalNames")', "qa_chain needs a chain"),
         ('qa_browse(url="{site}/")', "qa_browse needs a browser"),
+        ('qa_account(url="{site}/join", steps=[["one", "GET", "/me", {}]])', "qa_account needs more than"),
         ('qa_compile(source="x", other=true)', "compares with another program"),
         ('qa_fetch(url="{site}/")', "the repository has no service"),
     ],

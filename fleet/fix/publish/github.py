@@ -31,6 +31,8 @@ from fleet.fix.publish.github_operations import (
     GitHubOperation,
 )
 
+PAGE, PAGES = 100, 20
+"""Comments of one page, GitHub's most, and pages that are read."""
 _PULL = TypeAdapter(GitHubPull)
 _PULLS = TypeAdapter(list[GitHubPull])
 _MADE_COMMENT = TypeAdapter(GitHubComment)
@@ -88,8 +90,7 @@ class GitHubPublisher:
             return None
         pull = found.pull
         if pull.outcome == "open":
-            said = await self._api.call(COMMENTS, _COMMENTS, number=pull.number, query={"per_page": "100"})
-            if not any(is_marked(one.body, task) for one in said):
+            if not any(is_marked(one.body, task) for one in await self._comments(pull.number)):
                 await self._api.call(
                     COMMENT, _MADE_COMMENT, number=pull.number, body=closing_comment(task, why)
                 )
@@ -104,8 +105,7 @@ class GitHubPublisher:
         if found.pull is None or not found.ours or found.pull.outcome != "open":
             raise FixError("there is no open draft of ours", remedy="fleet proposals list")
         number = found.pull.number
-        there = await self._api.call(COMMENTS, _COMMENTS, number=number, query={"per_page": "100"})
-        for one in there:
+        for one in await self._comments(number):
             if answers(one.body, task, comment):
                 return one.html_url
         text = answering_comment(task, comment, steps)
@@ -121,6 +121,17 @@ class GitHubPublisher:
         head = branch.head if branch is not None else ""
         pull = _counting(marked, mine, head)
         return _Standing(branch, pull, ours=pull in marked)
+
+    async def _comments(self, number: int) -> list[GitHubComment]:
+        """All comments on a request, the oldest first; FixError when there are more than are read."""
+        found: list[GitHubComment] = []
+        for page in range(1, PAGES + 1):
+            query = {"per_page": str(PAGE), "page": str(page)}
+            there = await self._api.call(COMMENTS, _COMMENTS, number=number, query=query)
+            found += there
+            if len(there) < PAGE:
+                return found
+        raise FixError(f"request {number} has more than {len(found)} comments", remedy="answer it by hand")
 
     def _is_from(self, pull: GitHubPull, task: FixTask) -> bool:
         """Whether a request comes from our branch of this very repository, not from a fork's."""

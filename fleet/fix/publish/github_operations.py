@@ -62,7 +62,7 @@ ASK = _operation(
 LABEL = _operation("add labels", "POST /repos/{repository}/issues/{number}/labels", 200, fields="labels")
 COMMENT = _operation("comment", "POST /repos/{repository}/issues/{number}/comments", 201, fields="body")
 COMMENTS = _operation(
-    "list comments", "GET /repos/{repository}/issues/{number}/comments", 200, query="per_page"
+    "list comments", "GET /repos/{repository}/issues/{number}/comments", 200, query="per_page page"
 )
 SEARCH = _operation("search", "GET /search/issues", 200, query="q per_page advanced_search")
 
