@@ -9,7 +9,6 @@ same broker as the browser's proxy.
 from __future__ import annotations
 
 import base64
-import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 
 from sandbox import http
 from sandbox.browser import DevTools
+from sandbox.cookies import SPLIT
 from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.rpc import denial
 from sandbox.spec import Mistake
@@ -46,8 +46,6 @@ _NOT_PASSED_BACK = frozenset(
     )
 )
 _BLOCKED = "BlockedByClient"
-_COOKIES = re.compile(r", (?=[^;,\s]+=)")
-"""Between two cookies of one joined header; not within a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +76,12 @@ class Document:
 
 @dataclass(slots=True)
 class Traffic:
-    """Answers the requests of one browser. `main` is the frame whose documents are the page's."""
+    """Answers the requests of one browser. `main` is the frame whose documents are the page's; `cookies`
+    gives the Cookie field of a session for a URL, "" for none."""
 
     deadline: Deadline
     main: str = ""
+    cookies: Callable[[str], str] | None = None
     document: Document = field(default_factory=Document)
     refused_document: str = ""
     broken: JailBroken | None = None
@@ -144,6 +144,8 @@ class Traffic:
             raise Failure("refused", f"more than {MAX_REQUESTS} requests or {MAX_BYTES} bytes of one page")
         given = {str(name).lower(): str(value) for name, value in headers.items()}
         kept = {name: given[name] for name in _PASSED_ON if given.get(name, "\n").isprintable()}
+        if self.cookies and (sent := self.cookies(url)):
+            kept["cookie"] = sent
         reply = http.send(http.HttpRequest(method, http.absolute(url), kept), self.deadline.within(REQUEST_S))
         if reply.by_broker:
             raise denial(reply)
@@ -170,7 +172,7 @@ class Traffic:
             {"name": name, "value": one}
             for name, value in reply.headers.items()
             if name not in _NOT_PASSED_BACK
-            for one in (_COOKIES.split(value) if name == "set-cookie" else (value,))
+            for one in (SPLIT.split(value) if name == "set-cookie" else (value,))
         ]
         assert self.tools
         self.tools.post(

@@ -13,7 +13,7 @@ from typing import Any
 from sandbox.browser import DevTools, NoReply, ProtocolError
 from sandbox.browser_scripts import AXE, FACTS, FOCUS, WCAG
 from sandbox.browser_traffic import Traffic
-from sandbox.errors import Deadline, Failure
+from sandbox.errors import Deadline, DeadlinePassed, Failure
 from sandbox.text import clean
 
 LOAD_S = 12.0
@@ -28,14 +28,20 @@ MAX_SAID = 30
 TABS = 40
 AXE_FILE = Path("/opt/axe-core/axe.min.js")
 
+_HTML = ("text/html", "application/xhtml+xml")
 _LEVELS = {"error": "error", "assert": "error", "warning": "warning"}
 
 
 @dataclass(slots=True)
 class Visit:
-    """What one page did. `unjudged` are parts without a meaning: the page or this machine was too slow."""
+    """What one page did. `unjudged` are parts without a meaning: the page or this machine was too slow.
+
+    With `origin`, the canary counts only where it runs with that origin: not in a sandboxed frame, and not in
+    one of another host.
+    """
 
     canary: str = ""
+    origin: str = ""
     console: list[dict[str, Any]] = field(default_factory=list)
     exceptions: list[dict[str, Any]] = field(default_factory=list)
     ran_by: str = ""
@@ -49,6 +55,7 @@ class Visit:
     picture: bytes = b""
     unjudged: list[str] = field(default_factory=list)
     session: str = ""
+    _origins: dict[Any, Any] = field(default_factory=dict)
     _tools: DevTools | None = None
 
     def happens(self, method: str, params: Mapping[str, Any]) -> None:
@@ -56,8 +63,13 @@ class Visit:
         match method:
             case "Page.loadEventFired":
                 self.loaded = True
+            case "Runtime.executionContextCreated":
+                made = params.get("context")
+                if isinstance(made, dict):
+                    self._origins[made.get("id")] = made.get("origin")
             case "Runtime.bindingCalled" if self.canary and params.get("name") == self.canary:
-                self.ran_by = self.ran_by or "binding"
+                if not self.origin or self._origins.get(params.get("executionContextId")) == self.origin:
+                    self.ran_by = self.ran_by or "binding"
             case "Page.javascriptDialogOpening":
                 if self.canary and params.get("message") == self.canary:
                     self.ran_by = self.ran_by or "dialog"
@@ -223,6 +235,34 @@ class Visit:
             raise traffic.broken
         if self.crashed:
             raise Failure("internal", "the page ended its part of the browser")
+
+
+def visited(url: str, visit: Visit, traffic: Traffic, width: int, deadline: Deadline) -> float:
+    """Open and read one page in a browser of its own; when the browser was ready. Failure: it was not."""
+
+    def happens(method: str, params: Mapping[str, Any]) -> None:
+        if method == "Fetch.requestPaused":
+            traffic.paused(params)
+        else:
+            visit.happens(method, params)
+
+    tools = DevTools(happens)
+    traffic.tools = tools
+    try:
+        tools.ready()
+        began = time.monotonic()
+        visit.open(tools, traffic, url, width, deadline)
+        visit.leave(traffic)
+        if not traffic.refused_document:
+            kind = traffic.document.content_type
+            visit.look(tools, deadline, html=kind.partition(";")[0].strip().lower() in _HTML)
+            visit.leave(traffic)
+    except (DeadlinePassed, NoReply, ProtocolError, KeyError, TypeError) as error:
+        raise Failure("busy", f"could not tell: the browser did not do its part ({error})") from None
+    finally:
+        traffic.close()
+        tools.close()
+    return began
 
 
 def _words(given: object) -> str:

@@ -75,30 +75,30 @@ def read(markup: str, canary: str = "") -> tuple[Analysis, MarkupReader]:
     """`analyse`, and from the same reading what the page's elements refer to; nothing of a costly page."""
     page = _Page(canary)
     try:
-        with _limited(CPU_S):
+        with limited(CPU_S):
             page.feed(markup)
             page.close()
             return page.result(), page.refers
-    except _Costly:
+    except Costly:
         return Analysis(judged=False), MarkupReader()
     except (AssertionError, ValueError, RecursionError):  # html.parser's own on malformed declarations
         return page.result(), page.refers
 
 
-class _Costly(Exception):
+class Costly(Exception):
     """The page's share of processor time is spent."""
 
 
 @contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Raise _Costly after this much processor time of this process; without a limit in any but the main
+def limited(seconds: float) -> Iterator[None]:
+    """Raise Costly after this much processor time of this process; without a limit in any but the main
     thread, which a guest's is."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def spent(_signal: int, _frame: object) -> None:
-        raise _Costly
+        raise Costly
 
     before = signal.signal(signal.SIGVTALRM, spent)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)

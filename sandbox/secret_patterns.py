@@ -82,6 +82,11 @@ _HEX64 = r"((?:0x)?[0-9a-f]{64})\b"
 _OWNER = (
     r"(?:private|secret|signing|signer|sponsor|fee[_ -]?payer|payer|deployer|wallet|master)[_ -]?(?:private)?"
 )
+_COMMENT = r"[\"'`]?[;,)]?[ \t]{0,4}(?://|#|/\*|<!--)"
+_CALLED = (
+    r"(?:(?!(?:an?y?|no|not|never|without|your|users?|hash|salt|public|of|for|from|by|with|than|signed|needs?)\b)"
+    r"[a-z'_-]{1,16}:?[ \t]){0,3}"
+)
 _TOKEN = r"[A-Za-z0-9._~+/=-]"
 _WORD = rf"(?![a-z]{{1,20}}(?:[.]?\s|[.]?\Z|(?!{_TOKEN}).))"  # "bearer tokens" is prose
 _LABEL = r"(?:x-goog-api-key|x-api-key|authorization|cookie|api[-_]?key|private[-_]?key|password|mnemonic)"
@@ -178,11 +183,17 @@ SECRETS: tuple[SecretPattern, ...] = (
         ),
         _ANY,
     ),
+    # a comment that calls it so; one that only speaks of a key (`no private key is needed`) is hidden where
+    # all secrets are, and is no leak
     SecretPattern(
         "private-key",
-        re.compile(rf"(?i){_HEX64}[\"'`]?[;,)]?[ \t]{{0,4}}(?://|#|/\*|<!--)[^\n]{{0,40}}?private[ _-]key"),
+        re.compile(
+            rf"(?i){_HEX64}{_COMMENT}[ \t]{{0,4}}{_CALLED}private[ _-]key\b"
+            r"(?![ \t]+(?:is|was)[ \t]+(?:not|never)\b)"
+        ),
         _ANY,
     ),
+    SecretPattern("private-key", re.compile(rf"(?i){_HEX64}{_COMMENT}[^\n]{{0,40}}?private[ _-]key"), None),
     SecretPattern("call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}")),
     # base64 of `{"`: a head alone is masked too, or a page of heads would be searched to its end from each
     SecretPattern("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?)?")),

@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,9 @@ GUESSES = (
     *("secret-key", "supersecret", "your-secret-key", "mysecret", "test", "dev", "development", "admin", ""),
 )
 """Secrets of tutorials; whether one of them made a token is found without asking anybody."""
+BRIEF_S = 86_400
+"""Seconds for which a token that is checked by its signature alone may outlast its session: providers of such
+tokens give them minutes to a day."""
 _TOKEN = re.compile(
     r"(?i)^(?:access|auth|bearer|id|session|api)?[_-]?(?:token|jwt)$|^sessionid$|^session_id$"
 )
@@ -47,11 +51,25 @@ def document(reply: HttpReply) -> Any:
 
 def forged(headers: Mapping[str, str], how: str) -> dict[str, str] | None:
     """The headers of a session with its token forged in one way; None where it has no such form."""
-    ((name, sent),) = headers.items()
-    lead, mark, token = sent.partition(" " if name == "authorization" else "=")
+    name, before, token = _parts(headers)
     plain = {"garbage": "not-a-token-of-anybody", "cut": token[: len(token) // 2]}
     text = plain[how] if how in plain else _signed(token, how)
-    return {name: f"{lead}{mark}{text}"} if text else None
+    return {name: before + text} if text else None
+
+
+def brief(headers: Mapping[str, str]) -> bool:
+    """Whether a session's token states its own end, at most `BRIEF_S` away."""
+    parts = _parts(headers)[2].split(".")
+    claims = _read(parts[1]) if len(parts) == 3 else None
+    ends = claims.get("exp") if isinstance(claims, dict) else None
+    return isinstance(ends, int | float) and ends - time.time() <= BRIEF_S
+
+
+def _parts(headers: Mapping[str, str]) -> tuple[str, str, str]:
+    """The name of a session's one header, what stands before its token, and the token."""
+    ((name, sent),) = headers.items()
+    lead, mark, token = sent.partition(" " if name == "authorization" else "=")
+    return name, lead + mark, token
 
 
 def _signed(token: str, how: str) -> str:

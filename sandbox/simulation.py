@@ -27,6 +27,8 @@ RICH = 10**24
 ORIGIN = "0x" + "0f" * 20
 """From where the code of `override` is called."""
 MAX_EVENTS = 16
+NAMES = " names the caller"
+"""What follows an event that does, in topics or data."""
 TELLER = "0x" + "7e" * 20
 """Where code that gives another address's balance is put for a simulation."""
 
@@ -119,11 +121,9 @@ def _by_method(
             return None  # the node does not know it, or not in this form
         raise
     try:
-        outcomes = [_outcome(one) for one in found[0]["calls"]]
+        outcomes = [_outcome(one, by.sender) for one, by in zip(found[0]["calls"], messages, strict=True)]
     except (TypeError, KeyError, IndexError, ValueError, AttributeError):
         raise Failure("garbage", "the node sent an invalid simulation") from None
-    if len(outcomes) != len(messages):
-        raise Failure("garbage", "the node simulated another number of calls")
     return "simulate", outcomes
 
 
@@ -133,15 +133,22 @@ def _params(one: Message, gas: tuple[int, int]) -> dict[str, str]:
     return found | ({"value": hex(one.value)} if one.value else {})
 
 
-def _outcome(found: Any) -> CallOutcome:
+def _outcome(found: Any, sender: str) -> CallOutcome:
     ok = found["status"] == "0x1"
     data = found.get("returnData", "0x")
     if not ok and data in ("", "0x"):
         data = (found.get("error") or {}).get("data") or "0x"
-    events = tuple(f"{log['address']}:{(log['topics'] or [''])[0]}"[:110] for log in found.get("logs", ()))
+    events = tuple(_event(log, sender) for log in found.get("logs", ()))
     return CallOutcome(
         ok, bytes.fromhex(str(data).removeprefix("0x")), rpc.number(found["gasUsed"]), events[:MAX_EVENTS]
     )
+
+
+def _event(log: Any, sender: str) -> str:
+    """Where an event comes from, its first topic, and NAMES where it names the caller."""
+    topics = log["topics"] or [""]
+    named = sender[2:].lower() in f"{''.join(topics)}{log.get('data', '')}".lower()
+    return f"{log['address']}:{topics[0]}"[:110] + NAMES * named
 
 
 def _by_code(

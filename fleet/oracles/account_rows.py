@@ -8,11 +8,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fleet.findings.sighting import Sighting
+from fleet.oracles.json_schema import resolved
 from fleet.oracles.model import Exchange, Observation, Oracle
-from fleet.oracles.passages import parsed
+from fleet.oracles.worded import description as description_of
 
 REFUSED = (401, 403, 404)
-_OWN = re.compile(r"(?i)\b(?:my|mine|own|your|yours|private|personal|owner)\b")
+_MINE = r"(?:my|mine|your|yours|own|private|personal|caller's)"
+_MAKER = r"(?:owner|maker|author|creator)s?"
+_ALONE = re.compile(
+    r"(?i)\bonly (?:(?:visible|readable|available|accessible|shown|given|served) )?(?:(?:to|by|for) )?"
+    rf"(?:(?:the|its|their|an?) )?{_MAKER}\b"
+    rf"|\b(?:to|by|for) (?:(?:the|its|their) )?{_MAKER}[ -](?:only|alone)\b"
+    rf"|\({_MAKER}[ -]only\)|\bone of (?:mine|yours)\b|\bof the caller\b|\b(?:only you|you alone|you only)\b"
+)
+"""Words by which a document says that one account alone reads a thing."""
+_OTHERS = re.compile(
+    r"(?i)\b(?:any(?:one|body)?|every(?:one|body)?|all|public(?:ly)?|shared?|others?|members?|open|unlisted|link"
+    r"|teams?|groups?|organi[sz]ations?|workspaces?|company|tenants?|colleagues?)\b"
+    r"|\b(?:chang|edit|delet|updat|modif|remov|writ)\w*"
+)
+"""Words by which it may say that others read it, or speaks of something other than reading."""
+_NOT_YOURS = re.compile(
+    rf"(?i)\b(?:not|n't)\b[^.;]{{0,30}}\b(?:{_MAKER}|yours|mine|owned)\b"
+    r"|\b(?:another|other|else's) (?:account|user|member|person|owner|maker|author|creator)"
+    r"|\bbelongs to (?:another|some(?:one|body))\b|\bsome(?:one|body) else's\b"
+)
+"""What the description of a refusal says where it is for other accounts."""
 
 
 class PlayedStep(NamedTuple):
@@ -35,6 +56,9 @@ class PlayedStep(NamedTuple):
     @property
     def good(self) -> bool:
         return 200 <= self.status < 300
+
+    def reads(self, path: str) -> bool:
+        return self.method == "GET" and self.path == path
 
     def same(self, other: PlayedStep) -> bool:
         """Whether both are the same request, by any caller."""
@@ -63,29 +87,46 @@ def closed(steps: Sequence[PlayedStep], to: PlayedStep) -> bool:
 def described(
     seen: Sequence[Exchange], path: str
 ) -> Iterator[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
-    """The operations of a path, by each description before the last call: at, operations, description."""
+    """The operations of a path, by each description before the last call: at, operations, description.
+
+    A path may be below a server's; of several paths that end so, the longest is meant.
+    """
     for at, source in enumerate(seen[:-1]):
-        document = parsed(str(source.result.get("text", "")))
-        paths = document.get("paths") if isinstance(document, dict) and "openapi" in document else None
-        for template, item in paths.items() if isinstance(paths, dict) else ():
-            if isinstance(item, dict) and path.endswith(re.sub(r"\{[^{}/]+\}$", "{id}", template)):
-                yield at, item, document
+        document = description_of(str(source.result.get("text", ""))) or {}
+        paths = document.get("paths")
+        fits = [
+            (len(folded), item)
+            for template, item in (paths.items() if isinstance(paths, dict) else ())
+            if path.endswith(folded := re.sub(r"\{[^{}/]+\}$", "{id}", template)) and folded.startswith("/")
+        ]
+        if fits and isinstance(item := max(fits, key=lambda one: one[0])[1], dict):
+            yield at, item, document
 
 
 def private(seen: Sequence[Exchange], path: str) -> tuple[int, ...]:
-    """Where a description says that a thing is its maker's: by that word, or by a 403 for reading it."""
-    for at, item, _ in described(seen, path):
+    """Where a description says that a thing is its maker's: in what it says of reading it, or of a 403."""
+    for at, item, document in described(seen, path):
         read = item.get("get")
-        if isinstance(read, dict) and (
-            "403" in map(str, read.get("responses", ()))
-            or _OWN.search(f"{read.get('summary', '')} {read.get('description', '')}")
-        ):
+        if not isinstance(read, dict):
+            continue
+        answers = read.get("responses")
+        refusal = resolved(answers.get("403") if isinstance(answers, dict) else None, document)
+        said = f"{read.get('summary', '')}. {read.get('description', '')}"
+        if _NOT_YOURS.search(str(refusal.get("description", ""))) or _ones_own(said, path):
             return (at,)
     return ()
 
 
-MINE: dict[str, Any] = {"status": 200, "one": True, "other": False, "facts": {}}
-NONE: dict[str, Any] = {"status": 200, "one": False, "other": False, "facts": {}}
+def _ones_own(said: str, path: str) -> bool:
+    """Whether words on a path's thing say that it is one account's: `your note`, never `your token`."""
+    thing = re.split(r"[-_]", path.removesuffix("/{id}").rpartition("/")[2])[-1]
+    stem = re.escape(re.sub(r"(?:ies|(?<=[sxh])es|s)$", "", thing))
+    named = re.search(rf"(?i)\b{_MINE} (?:\w+ ){{0,2}}{stem}\w{{0,3}}\b", said) if len(stem) > 1 else None
+    return bool(named or _ALONE.search(said)) and not _OTHERS.search(said)
+
+
+MINE: dict[str, Any] = {"status": 200, "one": True, "other": False, "named": True, "facts": {}}
+NONE: dict[str, Any] = {"status": 200, "one": False, "other": False, "named": False, "facts": {}}
 NO = NONE | {"status": 401}
 GONE = NONE | {"status": 404}
 ITEM, LIST, ME = "/api/things/{id}", "/api/things", "/api/me"

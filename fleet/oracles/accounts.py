@@ -7,7 +7,7 @@ and refuses it without a token.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.oracles.account_rows import (
@@ -29,7 +29,7 @@ from fleet.oracles.account_rows import (
     private,
     row,
 )
-from fleet.oracles.json_schema import body_fields
+from fleet.oracles.json_schema import body_fields, closed_body
 from fleet.oracles.model import Exchange, Facts, Observation
 from fleet.text import line
 
@@ -58,15 +58,18 @@ def _foreign_read(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
 
 
 def _foreign_change(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """The maker reads what it made, the other may not, and changes it; the maker reads the other's words."""
+    """The maker reads what it made, the other may not, before and after it changes it; the maker reads the
+    other's words. Or: by the description's word and by its lists a thing is one's own."""
     steps = played(seen[-1])
     for at, step in enumerate(steps):
         if step.who != "other" or not step.good or step.path.count("{id}") != 1 or step.method == "GET":
             continue
-        mine = [one for one in steps if one.who == "one" and one.path == step.path and one.method == "GET"]
-        before = any(one in steps[:at] and one.shows("one") and not one.got.get("other") for one in mine)
-        after = any(one in steps[at:] and one.shows("other") for one in mine)
-        unread = any(one.who == "other" and one.status in REFUSED and one.same(mine[0]) for one in steps)
+        reads = [(when, one) for when, one in enumerate(steps) if one.reads(step.path)]
+        mine = [(when, one) for when, one in reads if one.who == "one"]
+        before = any(when < at and one.shows("one") and not one.got.get("other") for when, one in mine)
+        after = any(when > at and one.shows("other") for when, one in mine)
+        theirs = [(when < at, one.status in REFUSED) for when, one in reads if one.who == "other"]
+        unread = {(True, True), (False, True)} == set(theirs)
         led = () if unread else private(seen, step.path) if _own(steps) else ()
         if before and after and (unread or led):
             title = f"{step.method} {line(step.path, 90)} lets another account change what one account made"
@@ -75,20 +78,29 @@ def _foreign_change(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
 
 
 def _refused(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: an operation of the description is not a strange method."""
+    """[the description, a row]: an operation of the description is no strange method, unless it says so."""
     for step in played(seen[-1]):
         if step.who != "one" or step.status not in (405, 501):
             continue
-        if led := [at for at, item, _ in described(seen, step.path) if step.method.lower() in item]:
+        if led := [at for at, item, _ in described(seen, step.path) if _offers(item, step)]:
             said = f"{step.method} {line(step.path, 90)}"
             title = f"the description has {said}; its maker gets {step.status}"
             yield observed(title, f"account-method {said}", led=(led[-1],))
             return
 
 
+def _offers(item: Mapping[str, Any], step: PlayedStep) -> bool:
+    """Whether a description has this request, and not with this refusal as one of its answers."""
+    operation = item.get(step.method.lower())
+    answers = operation.get("responses") if isinstance(operation, dict) else ()
+    stated = [str(one).upper() for one in answers] if isinstance(answers, dict) else []
+    known = isinstance(operation, dict) and operation.get("deprecated") is not True
+    return known and not {str(step.status), f"{step.status // 100}XX"} & set(stated)
+
+
 def _raised(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[the description, a row]: a field of rights, which the description does not let anyone send, holds
-    another value after the account sent it."""
+    another value after the account sent it, and not for the other one, which is as old and sent nothing."""
     steps = played(seen[-1])
     for at, step in enumerate(steps):
         if step.who != "one" or step.method not in ("PATCH", "PUT") or not step.good:
@@ -98,9 +110,13 @@ def _raised(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
             was = [one for one in steps[:at] if any(one.same(two) for two in now) and name in one.facts]
             if not rights(name) or not now or not was or any(_holds(one, name, value) for one in was):
                 continue
+            others = [one for one in steps[at + 1 :] if one.who == "other" and one.good and one.same(now[0])]
+            if not any(one.facts.get(name, json.dumps(value)) != json.dumps(value) for one in others):
+                continue
             takes = [
-                (where, body_fields(item.get(step.method.lower(), {}), document))
+                (where, body_fields(item.get(step.method.lower()), document))
                 for where, item, document in described(seen, step.path)
+                if closed_body(item.get(step.method.lower()), document)
             ]
             if led := [where for where, fields in takes if fields and name not in fields]:
                 title = f"{step.method} {line(step.path, 90)} lets an account set its own {line(name, 40)!r}"
@@ -118,7 +134,7 @@ RIGHTS = frozenset(
     (
         *("role", "roles", "admin", "isadmin", "superuser", "issuperuser", "staff", "isstaff", "scopes"),
         *("verified", "isverified", "emailverified", "permissions", "moderator", "ismoderator"),
-        *("credit", "credits", "balance", "quota", "accesslevel"),
+        *("credit", "credits", "balance", "quota", "accesslevel", "rank", "privileges"),
     )
 )
 
@@ -148,6 +164,7 @@ def _changes(got: dict[str, Any]) -> tuple[Exchange, ...]:
         ("other", "GET", ITEM, {}, GONE),
         ("other", "PUT", ITEM, _WRITE, NONE),
         ("one", "GET", ITEM, {}, got),
+        ("other", "GET", ITEM, {}, GONE),
     )
 
 
@@ -160,7 +177,10 @@ def _raising(role: str) -> tuple[Exchange, ...]:
     sent = {"role": "admin"}
     body = {"content": {"application/json": {"schema": {"properties": {"bio": {"type": "string"}}}}}}
     asked = row(
-        ("one", "GET", ME, {}, before), ("one", "PATCH", ME, sent, NONE), ("one", "GET", ME, {}, after)
+        ("one", "GET", ME, {}, before),
+        ("one", "PATCH", ME, sent, NONE),
+        ("one", "GET", ME, {}, after),
+        ("other", "GET", ME, {}, before),
     )
     return (description(patch={"requestBody": body}), *asked)
 

@@ -15,37 +15,50 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.phrases import commands
 from fleet.text import line
 
+PAIRS = 3
+"""Times that a message is answered whole and streamed before other words count as the stream's."""
 CAP = 8
 """Turns from which a task looks as if it had run into a cap: agents have caps of 8, 10, 11, 16 ... turns."""
 _DIGITS = re.compile(r"\d{1,4}")
 _UNKNOWN = re.compile(
     r"\{echo\}|unknown|understand|understood|(?:do not|don't) know|not sure|recogni[sz]|unsupported"
-    r"|no (?:such )?command|not a command|what do you mean|did not get|didn't get"
+    r"|no (?:such )?command|not a command|what do you mean|did(?: not|n't) (?:get|catch|follow)"
 )
 """What is answered to words that mean nothing."""
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+")
 
 
 def _stream_differs(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """Whole, streamed, whole, streamed: the whole ones agree, and neither streamed one agrees with them."""
-    four = seen[-4:]
-    ways = [bool(one.args.get("stream")) for one in four]
-    if ways != [False, True, False, True] or not (answered(*four) and same_words(*four)):
-        return
-    whole, first, other, second = (heard(one).strip() for one in four)
-    calls = [tuple(one.result.get("tool_calls", ())) for one in four]
-    if not whole or whole != other or calls[0] != calls[2] or len(whole) > SHOWN:
-        return
-    if whole not in (first, second) and first == second:
-        pairs = enumerate(zip(whole, first, strict=False))
-        at = next((at for at, (a, b) in pairs if a != b), min(len(whole), len(first)))
-        title = (
-            f"{four[-1].asked}: the streamed reply differs from the whole one at character {at}:"
-            f" {line(first[at : at + 30], 40)!r} for {line(whole[at : at + 30], 40)!r}"
-        )
-        kind = "cut" if whole.startswith(first) else "words"
-        kind = "blanks" if "".join(whole.split()) == "".join(first.split()) else kind
-        found = Sighting(title, f"stream-differs {kind}", whole=True)
-        yield Observation(found, frozenset({"reply"}), led=_before(seen, 3))
+    """Whole and streamed in turn: the whole ones agree, the streamed ones too, and not with each other. Two
+    of each are enough where one lacks characters of the other; an agent may give one of two answers."""
+    for count in (2, PAIRS):
+        turns = seen[-2 * count :]
+        ways = [bool(one.args.get("stream")) for one in turns]
+        if ways != [False, True] * count or not (answered(*turns) and same_words(*turns)):
+            return
+        said_whole, said_streamed = ({heard(one).strip() for one in turns[at::2]} for at in (0, 1))
+        calls = {tuple(one.result.get("tool_calls", ())) for one in turns[::2]}
+        whole, first = next(iter(said_whole)), next(iter(said_streamed))
+        if not whole or len(whole) > SHOWN or max(len(said_whole), len(said_streamed), len(calls)) > 1:
+            return
+        if whole != first and (count == PAIRS or _within(first, whole) or _within(whole, first)):
+            pairs = enumerate(zip(whole, first, strict=False))
+            at = next((at for at, (a, b) in pairs if a != b), min(len(whole), len(first)))
+            title = (
+                f"{turns[-1].asked}: the streamed reply differs from the whole one at character {at}:"
+                f" {line(first[at : at + 30], 40)!r} for {line(whole[at : at + 30], 40)!r}"
+            )
+            kind = "cut" if whole.startswith(first) else "words"
+            kind = "blanks" if "".join(whole.split()) == "".join(first.split()) else kind
+            found = Sighting(title, f"stream-differs {kind}", whole=True)
+            yield Observation(found, frozenset({"reply"}), led=_before(seen, 2 * count - 1))
+            return
+
+
+def _within(short: str, long: str) -> bool:
+    """Whether a text is another one without some of its characters."""
+    rest = iter(long)
+    return all(char in rest for char in short)
 
 
 def _before(seen: Sequence[Exchange], count: int) -> tuple[int, ...]:
@@ -89,13 +102,18 @@ def _help(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         return
     if said(works) == said(last) or not gist(last) or last.result.get("tool_calls"):
         return
-    if gist(last) == gist(nonsense) != gist(works) and _UNKNOWN.search(gist(last)):
+    if _lost_for_words(last) & _lost_for_words(nonsense) - _lost_for_words(works):
         title = (
             f"{last.asked}: {line(said(last), 50)!r} stands in its help text, and is answered like nonsense:"
             f" {line(heard(last), 60)!r}"
         )
         found = Sighting(title, f"help-unknown {template(plain(said(last)))}", whole=True)
         yield Observation(found, frozenset({"reply"}), led=_before(seen, 3))
+
+
+def _lost_for_words(one: Exchange) -> frozenset[str]:
+    """The sentences of a reply that say that it was not understood; what stands beside them may vary."""
+    return frozenset(said for said in _SENTENCES.split(gist(one)) if _UNKNOWN.search(said))
 
 
 def _turns(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -139,9 +157,8 @@ _ODD = exchange("qwzx plover", "I do not know what that means.")
 _TIME = exchange("time", "It is noon.")
 
 
-def _four(second: str) -> tuple[Exchange, ...]:
-    whole, stream = exchange("hi", "good day"), exchange("hi", second, _STREAM)
-    return (whole, stream, whole, stream)
+def _streamed(reply: str) -> tuple[Exchange, ...]:
+    return (exchange("hi", "good day"), exchange("hi", reply, _STREAM)) * PAIRS
 
 
 def _priced(charged: int) -> tuple[Exchange, ...]:
@@ -166,8 +183,8 @@ ORACLES = (
         reference="CWE-436",
         judges=("reply",),
         judge=_stream_differs,
-        example=_four("good dy"),
-        control=_four("good day"),
+        example=_streamed("good dy"),
+        control=_streamed("good day"),
     ),
     Oracle(
         id="uneven-price",

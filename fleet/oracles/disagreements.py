@@ -24,6 +24,11 @@ _ROOT = re.compile(r"v\d{1,2}|rest|svc|services?|data|rpc|public")
 """Further names of the folder that all routes of an API are below."""
 _WIDE = re.compile(r"(?:terms|conditions|legal|policy|faq|health)(?:\.\w{2,5})?")
 """The name of a page that states what holds of the whole platform, wherever it is."""
+_GENERAL = re.compile(
+    r"(?:index|readme|overview|start|quick-?start|intro(?:duction)?|general|rules|limits|quotas|pric(?:es|ing)|fees)"
+    r"(?:\.\w{2,5})?"
+)
+"""The same within a guide, where each other page has a subject of its own."""
 
 
 def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -37,9 +42,12 @@ def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if not _is_source(other) or route(other.args) == route(last.args) or not _comparable(other, last):
             continue
         theirs = statements(other.result)
+        apart = _of_two_subjects(other, last)
         for key in sorted(mine.keys() & theirs.keys()):
             one, two = theirs[key], mine[key]
             drift = (one.unit, one.value, two.value)  # the same change in another sentence is the same defect
+            if apart and one.fact.startswith("sentence "):
+                continue
             if one.value == two.value or {drift, (one.fact,)} & told or one.fact in _of_profile(facts):
                 continue
             told |= {drift, (one.fact,)}
@@ -84,15 +92,12 @@ def _is_source(call: Exchange) -> bool:
 
 def _comparable(one: Exchange, other: Exchange) -> bool:
     """Two pages of one folder describe two of its things, unless the folder is a guide's."""
-    folders = [
-        [part for part in urlsplit(route(each.args)).path.split("/") if part][1:-1] for each in (one, other)
-    ]
+    folders = [_folder(each) for each in (one, other)]
     if any(len(folder) > 1 for folder in folders):
         return False
-    pages = [route(each.args).rstrip("/").rpartition("/")[2].lower() for each in (one, other)]
     named = [
         folder
-        for folder, page in zip(folders, pages, strict=True)
+        for folder, page in zip(folders, [_page(one), _page(other)], strict=True)
         if folder
         and not (folder[0].lower() in _GUIDES or _ROOT.fullmatch(folder[0].lower()) or _WIDE.fullmatch(page))
     ]
@@ -102,6 +107,20 @@ def _comparable(one: Exchange, other: Exchange) -> bool:
         for each in (one, other)
     )
     return not named and bool(guide)
+
+
+def _of_two_subjects(one: Exchange, other: Exchange) -> bool:
+    """Two pages of one guide: `a listing` is another one in each, unless one of them speaks of all."""
+    wide = any(_WIDE.fullmatch(page) or _GENERAL.fullmatch(page) for page in (_page(one), _page(other)))
+    return bool(_folder(one)) and _folder(one) == _folder(other) and not wide
+
+
+def _folder(call: Exchange) -> list[str]:
+    return [part for part in urlsplit(route(call.args)).path.split("/") if part][1:-1]
+
+
+def _page(call: Exchange) -> str:
+    return route(call.args).rstrip("/").rpartition("/")[2].lower()
 
 
 def _asked(first: str, second: str) -> tuple[Exchange, ...]:

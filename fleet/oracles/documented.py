@@ -22,10 +22,14 @@ _CALL = re.compile(
 )
 _PATH = re.compile(r"(?<![\w/.:<])/[^\s`\"'()|,;<>]{1,300}")
 _RETRACTED = re.compile(
-    r"(?i)\b(?:40[345]|50[01]|removed|deprecated|no longer|retired|refused|unsupported|disabled|coming soon"
+    r"(?i)\b(?:removed|deprecated|no longer|retired|refused|unsupported|disabled|coming soon"
     r"|not (?:yet|allowed|supported|offered|available|served|implemented)|planned|instead of|used to|never"
     r"|fails?)\b"
+    r"|(?<!\bto )(?<!\bmost )(?<!\bthan )(?<!\bof )(?<!\bmax )(?<!\band )(?<![\w.–-])(?:40[345]|50[01])\b"
 )
+"""Words that take a call back, or a status that it answers: no bound of a range."""
+_THING = re.compile(r"(?i)/(?:\d+|0x[0-9a-f]+|[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f-]{27})(?=/|$)")
+"""Where a path names one thing of many: an example's need not exist."""
 _HOLE = re.compile(r"^(?:<[^>]*>|\{[^}]*\}|:[a-zA-Z]\w*|\[[^\]]*\]|\.\.\.|…|[A-Z_]{3,})$")
 
 
@@ -34,6 +38,7 @@ class DocumentedCall:
     """A method and a path as a document writes them; `exact` without anything to fill in.
 
     `beside`: it is on the host of its document, as the operations of a description are that names no other.
+    `may`: refusals that the document itself gives it as answers, in the spelling of a description.
     """
 
     method: str
@@ -41,6 +46,7 @@ class DocumentedCall:
     path: str
     query: str
     beside: bool = False
+    may: frozenset[str] = frozenset()
 
     @property
     def exact(self) -> bool:
@@ -61,7 +67,9 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
     if isinstance(document, dict) and isinstance(document.get("paths"), dict):
         host, below = _server(document)
         return tuple(
-            DocumentedCall(method.upper(), host, below + str(path), "", beside=not host)
+            DocumentedCall(
+                method.upper(), host, below + str(path), "", beside=not host, may=_stated(what, document)
+            )
             for path, methods in document["paths"].items()
             if isinstance(methods, dict)
             for method, what in methods.items()
@@ -76,11 +84,23 @@ def documented(text: str) -> tuple[DocumentedCall, ...]:
     return tuple(found)
 
 
+def _stated(operation: Any, document: dict[str, Any]) -> frozenset[str]:
+    """Refusals that an operation may answer with; one that needs a key may hide behind a 404."""
+    known = operation if isinstance(operation, dict) else {}
+    answers = known.get("responses")
+    locked = known.get("security", document.get("security"))
+    stated = {str(one).upper() for one in answers} if isinstance(answers, dict) else set()
+    return frozenset(stated | ({"404"} if locked else set()))
+
+
 def _examples(of: DocumentedCall, rest: str) -> Iterator[DocumentedCall]:
-    """The same call as the rest of its line writes it with values."""
+    """The same call as the rest of its line writes it with values in its query.
+
+    What a path names in an example need not be there.
+    """
     for hit in _PATH.finditer(rest) if not of.exact else ():
         one = _call(of.method, of.host, hit[0])
-        if one.exact and of.takes(one.method, one.path):
+        if one.exact and one.method == of.method and one.path == of.path:
             yield one
 
 
@@ -102,7 +122,8 @@ def _server(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[a document ..., the call of a route that it writes down]."""
+    """[a document ..., the call of a route that it writes down]; for a route without a host, between the two
+    what answers beside it, and the same route at the platform's other place."""
     last = seen[-1]
     status, method = last.result.get("status", 0), str(last.args.get("method", "GET"))
     if not isinstance(status, int) or not (status in (404, 405) or status == 501 or _broken(status)):
@@ -113,15 +134,47 @@ def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if source.result.get("status") != 200 or source.tool != "qa_fetch" or not same_host(source, last):
             continue
         for call in documented(str(source.result.get("text", ""))):
-            if not call.takes(method, path) or not _here(call, last, facts):
+            nowhere = () if _here(call, last, facts) else _nowhere(call, seen, at)
+            if not call.takes(method, path) or not (nowhere or _here(call, last, facts)):
                 continue
             plain = call.exact and method == "GET" and (call.path, call.query) == (path, query)
-            if status != 404 or plain:
+            stated = (status < 500 or status == 501) and call.may & {str(status), f"{status // 100}XX"}
+            if not stated and (status != 404 or (plain and not _THING.search(path))):
                 said = line(f"{call.method} {call.path}", 90)
                 title = f"{route(source.args)} documents {said}; it answers {status}"
                 key = f"documented {call.method} {call.path} {status}"
-                yield Observation(Sighting(title, key, whole=True), frozenset({"status"}), (at,))
+                yield Observation(Sighting(title, key, whole=True), frozenset({"status"}), (at, *nowhere))
                 return
+
+
+def _nowhere(call: DocumentedCall, seen: Sequence[Exchange], at: int) -> tuple[int, ...]:
+    """Where the same route is not found at another host, and another one of the document, in the same folder
+    of this host, is; () unless both are there."""
+    last, text = seen[-1], str(seen[at].result.get("text", ""))
+    if call.host or last.result.get("status") not in (404, 410):
+        return ()
+    calls = [one for one in documented(text) if one.method == "GET" and not one.host]
+    found: dict[bool, int] = {}
+    for where, one in enumerate(seen[:-1]):
+        parts, status = urlsplit(_below(one)), one.result.get("status")
+        here, same = same_host(one, last), _below(one) == _below(last)
+        named = any(each.takes("GET", parts.path) for each in calls)
+        if where > at and same and not here and status in (404, 410):
+            found[False] = where
+        elif where > at and here and named and status == 200 and _beside(parts.path, call.path):
+            found[True] = where
+    return tuple(sorted(found.values())) if len(found) == 2 else ()
+
+
+def _below(one: Exchange) -> str:
+    """A URL's path and query, on whatever host."""
+    parts = urlsplit(re.sub(r"^\{\w+\}", "http://x", str(one.args.get("url", ""))))
+    return unquote(f"{parts.path}?{parts.query}")
+
+
+def _beside(one: str, other: str) -> bool:
+    first, second = (path.strip("/").split("/")[0] for path in (one, other))
+    return bool(first) and first == second and "/" in one.strip("/")
 
 
 def _broken(status: int) -> bool:

@@ -9,7 +9,7 @@ from fleet.findings.sighting import Sighting, template
 from fleet.oracles import traces
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.passages import Passage, passages
-from fleet.oracles.spoken import family, gave, gave_key, route
+from fleet.oracles.spoken import family, gave, gave_key, host, route
 from fleet.oracles.variations import varied, where
 from fleet.personas.model import Severity
 from fleet.personas.needs import strings
@@ -58,21 +58,24 @@ def _secret(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
-    found = _found(last, status, called)
-    if found is None:
+    if (leak := _found(last, status, called)) is None:
         return
+    found, text = leak
     mild = found.kind in traces.MILD and status < 500
     severity: Severity = "low" if mild else "medium"
     title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"
     anywhere = found.table == "pages" or status in REFUSED_ANYWHERE
     where = "call" if called else "any" if anywhere else family(last.args)
+    broke = traces.place(text) if found.table == "stacks" and where not in ("call", "any") else ""
     key = f"trace {where} {found.kind} {template(found.words)}"
+    if broke:  # one place of its code, whatever page shows it
+        key = f"trace {host(last.args)} {found.kind} at {broke}"
     fields = frozenset({"text", "error", "reply"})
     yield Observation(Sighting(title, key, whole=True), fields, severity=severity)
 
 
-def _found(last: Exchange, status: int, called: bool) -> traces.Trace | None:
-    """The first leak that the caller did not send itself."""
+def _found(last: Exchange, status: int, called: bool) -> tuple[traces.Trace, str] | None:
+    """The first leak that the caller did not send itself, and the text around it."""
     if called:
         text = "\n".join(str(last.result.get(name, "")) for name in ("error", "reply"))
         spoken = [Passage(text, True)] if status >= 400 else []
@@ -81,7 +84,7 @@ def _found(last: Exchange, status: int, called: bool) -> traces.Trace | None:
     for passage in spoken:
         found = traces.find(passage.text, paths=passage.failing, heading=passage.failing or not passage.page)
         if found is not None and not gave(last.args, found.words):
-            return found
+            return found, passage.text
     return None
 
 

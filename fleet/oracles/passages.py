@@ -1,8 +1,8 @@
 """The texts of an answer, decoded, and whether the platform itself speaks in them. Pure.
 
 A refusal speaks for the platform as a whole. In an answer of status below 400 it speaks in the fields of an
-error, in a short text that explains nothing, and in comments; what remains may be a document about errors, or
-the words of a user.
+error, in a short text that explains and quotes nothing, in comments, and in what a language writes of itself
+into a page; what remains may be a document about errors, or the words of a user.
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ _PROSE = re.compile(
     r"|tutorial|learn|fix(?:es|ed|ing)?|resolved?|solution|changelog|release notes|we (?:now|no longer|have)"
     r"|common|guide|known issues?|was reported|reports?)\b|troubleshoot"
 )
+_QUOTED = re.compile(r"(?ms)^[ ]{0,3}(`{3,}|~{3,})[^\n]*\n.{0,8000}?^[ ]{0,3}\1|(?<!`)`[^`\n]{1,400}`(?!`)")
+"""What a document in Markdown quotes: between two fences, or between two back quotes."""
+_EMITTED = re.compile(
+    r"<br ?/?>\s{0,4}<b>(?:Warning|Notice|Deprecated|Parse error|Fatal error)</b>:\s{1,4}"
+    r"[^\n]{1,400}? in <b>[^<\n]{1,300}</b> on line <b>\d{1,7}</b>"
+)
+"""What PHP itself writes into a page; a document that shows it quotes its marks, or has it in `<pre>`."""
+_SHOWN = re.compile(r"(?is)<(pre|code|samp|textarea)\b[^>]{0,400}>.{0,8000}?</\1\s*>")
 _COMMENT = re.compile(r"<!--([\s\S]{0,4000}?)-->")
 _SILENT = re.compile(r"(?is)<(script|style|template)\b[^>]{0,400}>.{0,8000}?</\1\s*>|<!--.{0,4000}?-->")
 _BLOCK = re.compile(
@@ -66,12 +74,14 @@ def passages(result: Mapping[str, Any]) -> Iterator[Passage]:
         yield from _of_json(document, refused)
     elif is_html(result):
         yield from (Passage(unescape(found), True) for found in _COMMENT.findall(text))
+        yield from (Passage(found, True) for found in _EMITTED.findall(_SHOWN.sub(" ", text)))
         shown = visible(text)
         if refused or (len(shown) < SHORT_PAGE and not _PROSE.search(shown)):
             yield Passage(shown, refused, page=True)
     elif refused or (len(text) < PLAIN and not _PROSE.search(text)):
-        yield Passage(text, refused)
-        yield Passage(unescaped(text), refused)
+        own = text if refused else _QUOTED.sub(" ", text)
+        yield Passage(own, refused)
+        yield Passage(unescaped(own), refused)
     if refused:
         yield Passage(text, True)
         yield Passage(unescaped(text), True)

@@ -35,6 +35,8 @@ _COMMANDS = frozenset({"tools", "commands", "help", "usage"})
 _TELLS = re.compile(
     r"\b(?:commands?|say|also|type|try|ask me|send(?: me)?|write|usage|respond to|react to)\b", re.I
 )
+_TOLD = re.compile(rf"(?:{_TELLS.pattern})\s*$", re.IGNORECASE)
+"""Right before the colon: a single thing after it is what to say, and not a remark on commands."""
 _SYNTAX = re.compile(r"\b(?:i|we) (?:understand|know|answer)\b", re.IGNORECASE)
 """Before a list in which an item has a place for a value: then its items are what to say."""
 _HINT = re.compile(
@@ -113,8 +115,9 @@ def commands(text: str) -> tuple[Command, ...]:
             (_DESCRIBED.split(hit[1].strip("`\"'"))[0].strip("`\"'"), _TELLS.search(head) is not None)
         )
     for hit in _LIST.finditer(text):
-        told = _TELLS.search(hit[0].partition(":")[0]) is not None
+        told = _TELLS.search(head := hit[0].partition(":")[0]) is not None
         mark, items = _items(hit[1])
+        told = told and bool(mark or _TOLD.search(head))
         told = told or bool(_SYNTAX.search(hit[0]) and any(Command(item).holes for item in items))
         found += [(item, told and mark in ("", ";", "|")) for item in items]
     kept: dict[str, bool] = {}

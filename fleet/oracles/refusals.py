@@ -14,30 +14,43 @@ from fleet.oracles.spoken import family, gave
 REFUSED = (400, 422)
 _RANGE = re.compile(
     r"(?<![\w-])([A-Za-z][\w-]{0,39})[\"'`]?,? (?:must|should|has to|needs to|is to)\b(?! not)"
-    r"[^.;\n\d-]{0,40}\b(?:from|between) (-?\d{1,15}) (?:to|and|through) (-?\d{1,15})(?![\w.,]\d)"
+    r"([^.;\n\d-]{0,40})\b(?:from|between) (-?\d{1,15}) (?:to|and|through) (-?\d{1,15})(?![\w.,]\d)"
 )
+_NUMBER = re.compile(
+    r"(?i)\s*(?:be )?(?:(?:an? |the )?(?:whole |positive )?(?:number|integer|int|value) )?"
+    r"(?:in the range |in range |within )?"
+)
+_ENDED = re.compile(
+    r"(?i),? ?\(?(?:inclusive(?:ly)?)?\)?(?:\s*$|\s*[.;!\"'`}<\]\n]|,? (?:got|but|not|received)\b)"
+)
+"""Around a range that says all: `an even number from`, `from 3 to 20 characters`, `exclusive` say more."""
 
 
 def ranges(text: str) -> Iterator[tuple[str, int, int]]:
     """Name, least and most value of each parameter whose range a refusal states."""
-    for name, least, most in _RANGE.findall(text[:2_000]):
-        if int(least) < int(most):
-            yield name, int(least), int(most)
+    for hit in _hits(text):
+        yield hit[1], int(hit[3]), int(hit[4])
+
+
+def _hits(text: str) -> Iterator[re.Match[str]]:
+    yield from (hit for hit in _RANGE.finditer(text[:2_000]) if int(hit[3]) < int(hit[4]))
 
 
 def _within(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """A whole number within the range that the refusal itself states for its parameter."""
+    """A whole number within the range that the refusal itself states for its parameter, and no more."""
     last, text = seen[-1], str(seen[-1].result.get("text", ""))
     if last.result.get("status") not in REFUSED or str(last.args.get("method", "GET")) != "GET":
         return
     given = parse_qsl(urlsplit(str(last.args.get("url", ""))).query, keep_blank_values=True)
     names = [name for name, _ in given]
-    stated = [one for one in ranges(text) if names.count(one[0]) == 1]
+    stated = [hit for hit in _hits(text) if names.count(hit[1]) == 1]
     if len(stated) != 1 or gave(last.args, text):
         return
-    ((name, least, most),) = stated
+    (hit,) = stated
+    name, least, most = hit[1], int(hit[3]), int(hit[4])
+    plain = _NUMBER.fullmatch(hit[2]) and _ENDED.match(text, hit.end())
     value = dict(given)[name]
-    if re.fullmatch(r"-?[1-9]\d{0,14}|0", value) and least <= int(value) <= most:
+    if plain and re.fullmatch(r"-?[1-9]\d{0,14}|0", value) and least <= int(value) <= most:
         title = f"{last.asked} is refused, though the refusal says that {name} is from {least} to {most}"
         key = f"refused-in-range {family(last.args)} {name}"
         yield Observation(Sighting(title, key, whole=True), frozenset({"status", "text"}))

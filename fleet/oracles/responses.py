@@ -10,7 +10,7 @@ from typing import Any
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.passages import parsed
-from fleet.oracles.spoken import OWN, family, gave, route
+from fleet.oracles.spoken import OWN, family, gave, host, route
 from fleet.personas.model import Severity, Surface
 from fleet.text import line
 
@@ -97,7 +97,8 @@ def _listing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 def _version(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """A server's own header counts only beside an answer of the same host that hides the version."""
     last = seen[-1]
-    beside = [at for at, each in enumerate(seen[:-1]) if "page" in each.kinds and _host(each) == _host(last)]
+    near = host(last.args)
+    beside = [at for at, each in enumerate(seen[:-1]) if "page" in each.kinds and host(each.args) == near]
     hidden = [
         at for at in beside if (hides := _headers(seen[at]).get("server")) and not _VERSION.search(hides)
     ]
@@ -107,7 +108,7 @@ def _version(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if (bare or _VERSION.search(value)) and not gave(last.args, value):
             title = f"the header {name} of {last.asked} names a version: {line(value, 60)}"
             led = tuple(hidden[:1]) if name == "server" else ()
-            sighting = Sighting(title, f"version {_host(last)} {name} {template(value)}", whole=True)
+            sighting = Sighting(title, f"version {host(last.args)} {name} {template(value)}", whole=True)
             yield Observation(sighting, frozenset({"headers"}), led)
 
 
@@ -134,7 +135,7 @@ def _hardening(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """[pages of one host ..., a page of it]: the earlier ones, at least two, have a header that it lacks."""
     last = seen[-1]
     others = seen[:-1]
-    if len(others) < 2 or not all(map(_is_page, seen)) or len({_host(each) for each in seen}) > 1:
+    if len(others) < 2 or not all(map(_is_page, seen)) or len({host(each.args) for each in seen}) > 1:
         return
     if len({route(each.args) for each in seen}) < len(seen):
         return
@@ -149,11 +150,6 @@ def _hardening(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 def _is_page(call: Exchange) -> bool:
     kind = str(call.result.get("content_type", ""))
     return call.tool == "qa_fetch" and call.result.get("status") == 200 and kind.startswith("text/html")
-
-
-def _host(call: Exchange) -> str:
-    scheme, mark, rest = route(call.args).partition("://")
-    return (scheme + mark if mark else "") + (rest if mark else scheme).partition("/")[0]
 
 
 def _headers(call: Exchange) -> Mapping[str, Any]:

@@ -42,3 +42,9 @@ def family(args: Mapping[str, Any]) -> str:
     return "/".join(
         next((word for form, word in _FOLDS if form.search(part)), part) for part in folded.split("/")
     )
+
+
+def host(args: Mapping[str, Any]) -> str:
+    """The host of a page, as its URL is spelled: `{site}`, `https://…`; every face is one."""
+    scheme, mark, rest = _FACE.sub("{face}", route(args)).partition("://")
+    return (scheme + mark if mark else "") + (rest if mark else scheme).partition("/")[0]

@@ -24,12 +24,13 @@ KIN = 3
 FAR, FAR_MS, APART = 5.0, 150.0, 0.9
 """How far a page lies above them: its p10 this factor above each median, and these milliseconds above each
 p95, so that a costly page on a busy machine, which varies, is not far above; and Cliff's delta."""
-TIMES, TIMES_MS = 3.0, 150.0
-"""A slow request: this factor above the medians of page and control, and this many milliseconds more."""
+TIMES, TIMES_MS, SPREADS = 1.5, 150.0, 4.0
+"""A slow request: this factor of the medians of page and control, and above them these milliseconds and these
+spreads: of the control's middle half, and of the page's faster half, which slow requests do not reach."""
 FEW_SLOW, FEW_BURSTS = 5, 3
 """Fewest slow requests, and fewest separate groups of them."""
 CALM, CALM_MS = 3.0, 50.0
-"""A control is calm if its p95 is within this of its median; beside any other no share is judged."""
+"""A control is calm if its p95 is within this of its median; beside any other nothing can be told."""
 WORSE, WORSE_MS = 2.0, 100.0
 """A regression: factor and milliseconds above the worst of the reference."""
 LOOKS = 5
@@ -89,11 +90,9 @@ def _slow_share(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
     if not (looks := _judged(seen[-1:])):
         return
     own, beside = looks[-1]
-    usual = statistics.median(beside)
-    limit = TIMES * max(statistics.median(own), usual) + TIMES_MS
+    limit = slow_above(own, beside)
     slow = ranks.exceeding(own, limit)
-    calm = ranks.quantile(beside, 0.95) <= CALM * usual + CALM_MS
-    if not calm or slow < FEW_SLOW or ranks.bursts(own, limit) < FEW_BURSTS:
+    if unsettled(seen[-1]) or slow < FEW_SLOW or ranks.bursts(own, limit) < FEW_BURSTS:
         return
     if ranks.more_often(own, beside, limit) <= ranks.SHARE:
         title = (
@@ -102,6 +101,27 @@ def _slow_share(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
             f" {_ms(ranks.quantile(beside, 0.95))}"
         )
         yield Observation(_sighting(seen[-1], title), _FIELDS)
+
+
+def slow_above(own: ranks.Sample, beside: ranks.Sample) -> float:
+    """Milliseconds above which a request is slow. The page's own upper quartile would not do: where a quarter
+    of its requests is slow, it is one of them."""
+    typical, usual = statistics.median(own), statistics.median(beside)
+    middle = (ranks.quantile(beside, 0.75) - ranks.quantile(beside, 0.25)) * max(1.0, typical / usual)
+    spread = max(2 * (typical - ranks.quantile(own, 0.25)), middle)
+    most = max(typical, usual)
+    return max(TIMES * most, most + max(TIMES_MS, SPREADS * spread))
+
+
+def unsettled(exchange: Exchange) -> str:
+    """Why a measurement on a schedule cannot tell: its control was not calm; "" for any other answer."""
+    pair = samples(exchange)
+    if pair is None or len(pair[1]) < ranks.FEWEST or not exchange.args.get("control"):
+        return ""
+    usual, late = statistics.median(pair[1]), ranks.quantile(pair[1], 0.95)
+    if late <= CALM * usual + CALM_MS:
+        return ""
+    return f"its control took {_ms(late)} (p95) where it took {_ms(usual)} (median)"
 
 
 def _slower_than_before(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

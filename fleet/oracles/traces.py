@@ -11,6 +11,9 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
+
+from fleet.findings.sighting import template
 
 LOOKED_AT = 8_000
 """Most characters searched in a text; a tool's result keeps no more."""
@@ -35,6 +38,37 @@ def find(text: str, *, paths: bool = True, heading: bool = True) -> Trace | None
         if (paths or table != "paths") and (found := pattern.search(text)):
             return Trace(kind, found.group(0).strip(), table)
     return None
+
+
+def place(text: str) -> str:
+    """Where and how a program broke: its innermost frame in code of its own, and its error; "" if a text does
+    not say, or if it speaks of a database, where one place executes many statements."""
+    text = text[:LOOKED_AT]
+    if any(table == "databases" and pattern.search(text) for table, _, pattern in dictionary()):
+        return ""
+    words, orders = _places()
+    for order, patterns in orders.items():
+        for pattern in patterns:
+            frames = [found.groupdict() for found in pattern.finditer(text)]
+            own = [one for one in frames if not _foreign(one, words)]
+            if own:
+                frame = own[-1] if order == "last" else own[0]
+                error = words["error"].search(text)
+                said = template(error[0]) if error else ""
+                return " ".join(filter(None, (frame["file"], frame["line"], frame.get("fn"), said)))
+    return ""
+
+
+def _foreign(frame: dict[str, Any], words: dict[str, re.Pattern[str]]) -> bool:
+    code, function = words["foreign"].search(frame["file"]), frame.get("fn") or ""
+    return code is not None or words["foreign_function"].search(function) is not None
+
+
+@cache
+def _places() -> tuple[dict[str, re.Pattern[str]], dict[str, list[re.Pattern[str]]]]:
+    said = tomllib.loads(files(__package__).joinpath("trace_places.toml").read_text(encoding="utf-8"))
+    words = {key: re.compile(value) for key, value in said.items() if isinstance(value, str)}
+    return words, {key: [*map(re.compile, said[key].values())] for key in ("last", "first")}
 
 
 @cache

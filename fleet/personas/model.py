@@ -130,7 +130,9 @@ class Persona(Section):
     driver: Literal["auto", "playbook", "model", "replay", "triage", "retest", "fix"] = "auto"
     budget: BudgetSection | None = None
     policy: PolicySection = PolicySection()
-    explore: tuple[Literal["web", "agent", "chain", "pages", "timing", "programs", "api"], ...] = ()
+    explore: tuple[
+        Literal["web", "agent", "chain", "pages", "timing", "programs", "api", "sessions"], ...
+    ] = ()
     """Explorers that ask new questions after the probes, with what is left of the budget."""
     outages: bool = False
     """Begin every run with a look at each target of the platform; otherwise only after trouble with one."""

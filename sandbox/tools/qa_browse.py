@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from sandbox import http
-from sandbox.browser import DevTools, NoReply, ProtocolError
 from sandbox.browser_traffic import KEPT, Traffic
-from sandbox.browser_visit import Visit
-from sandbox.errors import Deadline, DeadlinePassed, Failure
+from sandbox.browser_visit import Visit, visited
+from sandbox.errors import Deadline
 from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import clean, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
 WIDTHS = (320, 1920)
 _CANARY = re.compile(r"[A-Za-z][A-Za-z0-9]{7,39}")
-_HTML = ("text/html", "application/xhtml+xml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,33 +94,8 @@ def run(args: Args, ctx: Context) -> Result:
         raise Mistake(f"/args/width: expected {WIDTHS[0]} to {WIDTHS[1]}")
     url, deadline, started = http.absolute(args.url), Deadline(ctx.deadline_s * 0.9), time.monotonic()
     traffic, visit = Traffic(deadline), Visit(args.script_canary)
-
-    def happens(method: str, params: Mapping[str, Any]) -> None:
-        if method == "Fetch.requestPaused":
-            traffic.paused(params)
-        else:
-            visit.happens(method, params)
-
-    tools = DevTools(happens)
-    traffic.tools = tools
-    try:
-        tools.ready()
-        began = time.monotonic()
-        visit.open(tools, traffic, url, args.width, deadline)
-        visit.leave(traffic)
-        if not traffic.refused_document:
-            visit.look(tools, deadline, html=_kind(traffic.document.content_type) in _HTML)
-            visit.leave(traffic)
-    except (DeadlinePassed, NoReply, ProtocolError, KeyError, TypeError) as error:
-        raise Failure("busy", f"could not tell: the browser did not do its part ({error})") from None
-    finally:
-        traffic.close()
-        tools.close()
+    began = visited(url, visit, traffic, args.width, deadline)
     return _result(visit, traffic, (began - started) * 1000, (time.monotonic() - began) * 1000)
-
-
-def _kind(content_type: str) -> str:
-    return content_type.partition(";")[0].strip().lower()
 
 
 def _result(visit: Visit, traffic: Traffic, start_ms: float, took_ms: float) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from sandbox import abi, bytecode, rpc
+from sandbox import abi, rpc, surface
 from sandbox.contract import VIEWS
 from sandbox.errors import Deadline, Failure
 from sandbox.simulation import ORIGIN, TELLER, Message, simulate, teller
@@ -28,7 +28,6 @@ from sandbox.spelling import (
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
-MAX_FACETS = 64
 MAX_WATCH = 24
 MAX_SETUP = 4
 MAX_WEI = 10**21
@@ -48,7 +47,8 @@ class Args:
     watch       views to read together at one block, or before and after `simulate`: `ownerOfId(1)`, or for
                 one beyond the table its selector and the rest of its calldata, `0x01020304(00…2a)`.
                 Around a simulated call also `balance`, the native coin that the diamond holds.
-    surface     the diamond's facets, their selectors, and what is found in their code.
+    surface     the contract's facets, their selectors, and what is found in their code; without a loupe its
+                own code's, and its implementation's if it is a proxy.
     """
 
     function: str = ""
@@ -171,28 +171,8 @@ def _watched(args: Args, ctx: Context, deadline: Deadline) -> Result:
 
 
 def _surface(ctx: Context, deadline: Deadline) -> Result:
-    """`value`: facet, identity and size of its code, its selectors, and those of them not in its code."""
     block = rpc.number(rpc.call("eth_blockNumber", [], deadline))
-    try:
-        (facets,) = rpc.view(ctx, "facets", deadline=deadline, block=hex(block))
-    except rpc.Reverted:
-        facets = [(ctx.diamond, [])]  # a contract without a loupe: its own code says what it has
-    listed: list[Any] = facets if isinstance(facets, list) else []
-    value = []
-    for address, selectors in listed[:MAX_FACETS]:
-        code = rpc.code_at(address, hex(block), deadline)
-        known = bytecode.dispatched(code)
-        names = ["0x" + one.hex() for one in selectors[: bytecode.MAX_FUNCTIONS]] or list(known)
-        value.append(
-            {
-                "facet": address,
-                "code": bytecode.fingerprint(code),
-                "size": len(code),
-                "selectors": names,
-                "missing": [one for one in names if one not in known],
-            }
-        )
-    return Result(ok=True, value=value, block=block)
+    return Result(ok=True, value=surface.surface(ctx, hex(block), deadline), block=block)
 
 
 def _account(text: str, ctx: Context, deadline: Deadline) -> str:

@@ -12,8 +12,9 @@ from fleet.drivers.explore.accounts import AccountRows, OwnRecord
 from fleet.oracles.account_tokens import attempts
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
+from fleet.oracles.worded import in_words
 from fleet.personas.model import Step
-from tests.sandbox.doubles import Bench, bench
+from tests.sandbox.doubles import Bench, Got, bench, json_answer
 from tests.sandbox.members import DESCRIPTION, Members
 
 pytestmark = pytest.mark.anyio
@@ -77,9 +78,62 @@ async def test_each_defect_is_found_by_its_own_oracle(switches: tuple[str, ...])
     assert set(told) == {FOUND[switch] for switch in switches}
 
 
+@pytest.mark.parametrize("habits", [("dated", "kept", "silent", "polite"), ("nameless",)])
+async def test_what_healthy_apis_do_is_no_defect(habits: tuple[str, ...]) -> None:
+    """A token that ends soon by itself, a lock that is not shown, a refusal with status 200, a POST that does
+    not name what it made: what stands at the collection's own path then is nothing of anybody's."""
+    told, _ = await found(Members(*habits))
+    assert told == []
+
+
+async def test_a_token_in_the_answer_of_a_step_does_not_leave_the_jail() -> None:
+    def opaque(got: Got) -> bytes:
+        return json_answer(200, {"token": "f3a91c07d2", "session_id": "f3a91c07d2", "name": "x"})
+
+    async with bench(opaque, acts="/v1") as it:
+        args = {"url": f"{it.site.url}/v1/signup", "steps": [["one", "POST", "/v1/login", {}]]}
+        result = await it.run("qa_account", args)
+    assert [one["facts"] for one in result["answers"]] == [{"name": '"x"'}]
+
+
 def test_without_a_way_to_sign_up_or_the_permission_to_act_nothing_is_asked() -> None:
     assert rows({"openapi": "3.0.3", "paths": {}}) is None
     assert rows(acts=False) is None
+
+
+IN_WORDS = """
+1. `POST /v1/members` with `{"nick": "hazel", "word": "at least 8 characters"}` answers 201.
+2. `POST /v1/members/token` with the same body answers `{"token": "..."}`.
+
+| call | what |
+|---|---|
+| `GET /v1/me` | nick, rank |
+| `PATCH /v1/me` | `{"about": "..."}`; rank is given by us only |
+| `POST /v1/wishes` | `{"slug": "tom-thumb", "words": "for the balcony"}` |
+| `GET /v1/wishes/{id}` | your own wish |
+| `DELETE /v1/wishes/{id}` | takes it back |
+"""
+
+
+def test_an_api_that_is_described_in_words_has_accounts_as_well() -> None:
+    document = in_words(IN_WORDS)
+    assert document is not None
+    made = rows(dict(document))
+    assert made is not None
+    both = {"nick": "{handle}", "word": "{phrase}"}
+    assert made.start == {
+        "url": "{site}/v1/members",
+        "fields": both,
+        "login": "/v1/members/token",
+        "login_fields": both,
+    }
+    asked = [question.steps[-1].args["steps"] for question in made.questions()]
+    assert ["one", "POST", "/v1/wishes", {"slug": "tom-thumb", "words": "{mark}"}] in asked[-1]
+    source = Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": IN_WORDS})
+    for status, oracles in ((405, ["account-method"]), (204, [])):
+        row = {"steps": [["one", "DELETE", "/v1/wishes/{id}", {}]]}
+        last = Exchange("qa_account", row, {"ok": True, "answers": [{"status": status, "facts": {}}]})
+        assert [one.oracle for one in judge([source, last], Facts())] == oracles
 
 
 def test_only_what_the_description_calls_ones_own_is_private() -> None:
@@ -105,8 +159,16 @@ def test_only_what_the_description_calls_ones_own_is_private() -> None:
         ("at most 8 attempts a minute for one handle, then 429", 8),
         ("An address is locked after 5 failed login attempts.", 5),
         ("Up to 10 log-ins an hour.", 10),
+        ("At most 6 attempts to log in as one handle.", 6),
         ("There were 3 attempts to cross the river.", 0),
         ("At most 1000 attempts", 0),
+        ("A failed webhook is delivered again, with at most 5 attempts.", 0),
+        ("Log in first. Uploads: up to 5 attempts.", 0),
+        ("At most 5 log-ins per second.", 0),
+        ("An account has at most 5 log-ins at the same time.", 0),
+        ("Up to 3 sign-ins on as many devices.", 0),
+        ("At most 5 attempts to enter the reset code of a password.", 0),
+        ("Log-ins are limited to 20 attempts a minute.", 0),  # more than can be tried twice over
     ],
 )
 def test_how_many_attempts_a_document_states(text: str, count: int) -> None:

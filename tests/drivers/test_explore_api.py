@@ -230,3 +230,29 @@ def test_each_whole_number_is_asked_at_the_edges_of_numbers() -> None:
     assert isinstance(read, ApiDescription)
     asked = {one.path for one in api_cases.requests(read.document, "GET /quote", 1)}
     assert {f"/quote?nights={edge}" for edge in (0, -1, 2**31, 2**63)} <= asked
+
+
+@NEEDS
+def test_a_document_that_shows_calls_is_asked_like_a_description() -> None:
+    chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
+    web = {"site": "http://127.0.0.1:2", "proxy": "http://127.0.0.1:3", "act_paths": ["{site}/v3"]}
+    platform = Platform.model_validate({"name": "in-words", "chain": chain, "web": web})
+    made = api.make(Ground(platform=platform, tools=frozenset({"qa_fetch"}), acts=True), Random(1), {})
+    words = "\n".join(
+        (
+            "GET /v3/growth?spores=9 and GET http://127.0.0.1:3/v3/other?n=1",
+            'POST /v3/notes {"text": "a moss"}',
+            'POST /v4/notes {"text": "a fern"}',  # no acts there
+        )
+    )
+    asked: list[dict[str, Any]] = []
+    while questions := made.ask(60):
+        for question in questions:
+            asked += [dict(step.args) for step in question.steps]
+            text = words if question.steps[0].args["url"] == "{site}/docs" else "-"
+            made.tell(question, [{"status": 200, "text": text, "links": []}] * len(question.steps))
+    urls = [str(one["url"]) for one in asked]
+    assert {f"{{site}}/v3/growth?spores={edge}" for edge in (0, -1, 2**63)} <= set(urls)
+    assert not any("/v3/other" in url or "/v4/" in url for url in urls)
+    bodies = [str(one["body"]) for one in asked if one.get("method") == "POST" and "body" in one]
+    assert any(body.startswith('{"text": "') and not body.endswith("}") for body in bodies)  # cut

@@ -332,11 +332,42 @@ def test_what_has_no_base_is_looked_for_at_site_and_proxy_before_it_is_a_documen
             for step in question.steps:
                 url = step.args["url"]
                 there = url in (guide, "{proxy}/tides?of=1")
-                routes = ["GET /tides?of=1"] if url == guide else []
+                routes = ["GET /tides?of=1", "GET /tides/gone", "GET /other"] if url == guide else []
                 results.append({"status": 200 if there else 404, "routes": routes, "text": url})
             explorer.tell(question, results)
-    assert [[step.args["url"] for step in one.steps] for one in checks] == [[guide, "{proxy}/tides?of=1"]]
+    found = "{proxy}/tides?of=1"
+    assert [[step.args["url"] for step in one.steps] for one in checks] == [
+        [guide, found],
+        [
+            guide,
+            found,
+            "{site}/tides/gone",
+            "{proxy}/tides/gone",
+        ],  # nothing is known of what is beside /other
+    ]
 
 
 def test_the_questions_of_a_run_fit_its_documents() -> None:
     assert FACTS <= 16
+
+
+def test_an_example_of_a_route_beside_it_fills_its_holes_and_is_an_input() -> None:
+    web = {"site": "http://a.test", "proxy": "http://b.test"}
+    platform = PLATFORM.model_copy(update={"web": PLATFORM.web.model_copy(update=web)})
+    explorer = WebExplorer(type(GROUND)(platform=platform, tools=GROUND.tools, acts=False), Random("s"), {})
+    guide, tree = "{site}/field-guide.md", "{site}/v3/trees/red-oak"
+    read: dict[str, Any] = {
+        "routes": ["GET /v3/trees/{kind}"],
+        "paths": ["/v3/trees/red-oak", "/v3/oaks/elm"],
+    }
+    for _ in range(40):
+        for question in explorer.ask(48):
+            urls = [str(step.args["url"]) for step in question.steps]
+            there = {guide: read, tree: {}}
+            found = [
+                {"status": 200 if url in there else 404, "text": url} | there.get(url, {}) for url in urls
+            ]
+            explorer.tell(question, found)
+    assert explorer.map.known.by_parameter["kind"] == ["red-oak"]
+    points = [one.point for one in explorer.map.inputs.all.values() if one.point and one.url == tree]
+    assert ("path", "3", "red-oak") in [(one.kind, one.name, one.value) for one in points]

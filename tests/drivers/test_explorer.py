@@ -67,10 +67,33 @@ async def test_it_ends_by_itself_when_there_is_no_room(tmp_path: Path) -> None:
 async def test_it_says_why_the_platform_is_not_asked_any_more(tmp_path: Path) -> None:
     class Spent(MemoryDesk):
         async def room(self) -> Allowance:
-            return Allowance(0, acts=True, why="the day is spent") if self.posed else await super().room()
+            return Allowance(0, acts=1, why="the day is spent") if self.posed else await super().room()
 
     drive = explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")
     assert await drive(Spent(answers=answering)) == "3 questions asked, the day is spent"
+
+
+async def test_a_turn_has_no_more_acts_than_there_is_room_for(tmp_path: Path) -> None:
+    class Acting(Counting):
+        def ask(self, most: int) -> Sequence[Question]:
+            acts = [Question(one.steps * 2) for one in super().ask(most)]
+            return [
+                Question(
+                    tuple(Step(tool="qa_fetch", args=step.args | {"method": "PUT"}) for step in one.steps)
+                )
+                if at < 2
+                else one
+                for at, one in enumerate(acts)
+            ]
+
+    class Held(MemoryDesk):
+        async def room(self) -> Allowance:
+            return Allowance((await super().room()).calls, acts=0 if len(self.posed) > 3 else 3)
+
+    desk = Held(answers=answering)
+    await explorer({"acting": Acting}, GROUND, Notebook(tmp_path), "s")(desk)
+    asked = [(str(step.args["url"])[-1], step.args.get("method", "GET")) for step in desk.posed]
+    assert asked == [("0", "PUT")] * 2 + [("2", "GET")] * 2 + [("5", "GET")] * 2 + [("8", "GET")] * 2
 
 
 async def test_a_fence_ends_it(tmp_path: Path) -> None:

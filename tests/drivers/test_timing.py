@@ -144,6 +144,17 @@ def test_what_is_no_page_s_own_fault_is_not_reported(slow: Slow) -> None:
     assert explored(made(), Modelled(slow))[0] == set()
 
 
+def test_what_a_restless_control_hides_is_asked_once_more_and_first_in_the_next_run() -> None:
+    posed = explored(made(), Modelled(lambda url, hit: 0))[1]
+    calm, control = measured(posed), posed[-1].steps[-1].args["control"]
+    # the quick look is over when the control becomes restless
+    restless = Modelled(lambda url, hit: 100 * (url == control and hit > timing.QUICK and hit % 7 == 0))
+    explorer = made()
+    asked = measured(explored(explorer, restless)[1])
+    assert sorted(asked) == sorted(2 * calm)
+    assert all(explorer.state()["measured"][page] == 0 for page in calm)
+
+
 def test_pages_have_their_turn_in_later_runs() -> None:
     site, seen = Modelled(lambda url, hit: 0), list[str]()
     state: dict[str, Any] = {}

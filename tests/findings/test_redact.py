@@ -100,6 +100,11 @@ def test_private_names_lose_their_value_at_any_depth() -> None:
     }
 
 
+def test_the_word_for_a_passphrase_that_a_jail_makes_stays_in_a_repro() -> None:
+    given = {"password": "{phrase}", "secret": "{phrase}x"}
+    assert Redactor().value(given) == {"password": "{phrase}", "secret": "[redacted:private]"}
+
+
 def test_unknown_types_and_endless_nesting_fail_closed() -> None:
     nest: list[object] = []
     nest.append(nest)

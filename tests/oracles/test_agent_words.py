@@ -129,6 +129,19 @@ def test_a_remark_after_a_command_is_no_part_of_it_and_further_ones_may_follow()
     assert spelled == [(one, True) for one in ("help", "remember TEXT", "use close_dock N", "forecast N")]
 
 
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ("Usage: count TO", True),
+        ("I know the time. Also: tell NAME", True),
+        ("Commands are case-sensitive: use CAPS", False),
+        ("Commands may be written in any case: HELP works too", False),
+    ],
+)
+def test_a_remark_on_commands_is_not_one_that_is_told(text: str, sure: bool) -> None:
+    assert any(one.sure for one in phrases.commands(text)) is sure
+
+
 def test_what_the_help_text_itself_reserves_is_asked_beside_it_and_found() -> None:
     agent = Acquaintance.of("a", None)
     guide = said("help", "Say: help; use list_docks; use close_dock N (my keeper only).")

@@ -70,6 +70,26 @@ def test_a_promise_of_streams_or_of_a_price_is_kept() -> None:
     assert spoken(said("hi"), call_price_wei=5) == []
 
 
+@pytest.mark.parametrize(
+    ("promise", "count"),
+    [
+        ("The same request, sent twice, is charged once.", 1),
+        (
+            "A message that is sent\na second time, byte by byte, is read from memory and not charged again.",
+            1,
+        ),
+        ("A form that is sent again shows the same page. Help is free.", 0),  # another sentence
+        ("A message that is sent again is not free.", 0),
+        ("A message costs 5 wei.", 0),
+    ],
+)
+def test_one_charge_is_held_to_where_it_is_promised(promise: str, count: int) -> None:
+    guide = Exchange("qa_fetch", {"url": "{site}/llms.txt"}, {"status": 200, "text": promise})
+    for again, found in ((5, count), (0, 0)):
+        call = said("hi", "ho", {"twice": True}, charged=5, status_again=200, charged_again=again)
+        assert spoken(guide, call).count("charged-again") == found
+
+
 def test_refusals_of_one_status_are_one_defect_whatever_they_say() -> None:
     def key(text: str, status: int, error: str) -> str:
         refused = said(text, ok=False, status=status, error=f"HTTP {status}: {error}", charged=1)
@@ -95,12 +115,14 @@ def four(*replies: str) -> list[Exchange]:
     return [said("hi there", reply, args) for reply, args in zip(replies, ways, strict=True)]
 
 
+STREAMED = "stream-differs"
 SINGLES = [said(word, f"on {word}") for word in ("moss", "fern", "birch")]
 PRICIER = [said(word, f"on {word}", charged=at) for at, word in enumerate(("moss", "fern", "birch"), 4)]
 GUIDE = said("help", "Commands: news; time; weather CITY.")
 ODD = said("qwzx", "I do not understand qwzx.")
 TIME = said("time", "It is noon.")
 NEWS = said("news", "I do not understand news.")
+LOST = said("qwzx", "I did not catch that. Ferns like shade. Say help.")
 HELLO, NINE = said("hello", "hi"), said("count to 9", "1 … 9", turns=4)
 
 
@@ -112,6 +134,8 @@ HELLO, NINE = said("hello", "hi"), said("count to 9", "1 … 9", turns=4)
         (four("good day", "hello", "good day", "good day"), ""),
         (four("good day", "good day ", "good day", "good day "), ""),
         (four("", "x", "", "x"), ""),
+        (four("good day", "hello", "good day", "hello"), ""),  # an agent of two answers, by chance
+        (four("good day", "hello", "good day", "hello") + four("good day", "hello", "x", "x")[:2], STREAMED),
         (
             [*SINGLES, said("fern", "on fern", {"twice": True}, status_again=200, charged_again=9)],
             "uneven-price",
@@ -123,6 +147,12 @@ HELLO, NINE = said("hello", "hi"), said("count to 9", "1 … 9", turns=4)
         ([GUIDE, ODD, TIME, NEWS], "help-unknown"),
         ([GUIDE, ODD, said("time", "I do not understand time."), NEWS], ""),  # it may be asleep
         ([GUIDE, ODD, TIME, said("news", "There is none today.")], ""),
+        ([GUIDE, LOST, TIME, said("news", "I did not catch that. Moss is green.")], "help-unknown"),
+        ([GUIDE, LOST, TIME, said("news", "Moss is green. Say help.")], ""),  # no news, and a tip as always
+        (
+            [GUIDE, LOST, said("time", "I did not catch that. Nine."), said("news", "I did not catch that.")],
+            "",
+        ),
         ([said("help", "I know time and news."), ODD, TIME, NEWS], ""),  # topics, not commands
         ([said("help", 'Hello from "news" and "time".'), ODD, TIME, NEWS], ""),
         ([HELLO, NINE, said("count to 2", "1 2", turns=11)], "turns"),

@@ -24,6 +24,17 @@ SAID = '{"error": "size must be a number from 1 to 60"}'
         ("size=60", 404, SAID, False),
         ("size=60", 400, "size must not be from 1 to 60", False),
         ("size=60", 400, "size is wrong", False),
+        ("size=60", 400, "size must be an integer in the range from 1 to 60 (inclusive), got 60", True),
+        ("size=60", 422, '{"size": "must be 9", "why": "size must be between 1 and 60"}', True),
+        # what a healthy platform refuses for what else it says
+        ("size=7", 400, "size must be from 3 to 20 characters", False),
+        ("size=7", 400, "size must be a name of length between 3 and 20", False),
+        ("size=7", 400, "size must be an even number from 2 to 60", False),
+        ("size=7", 400, "size must be a power of two between 1 and 64", False),
+        ("size=60", 400, "size must be strictly between 1 and 60", False),
+        ("size=60", 400, "size must be between 1 and 60 (exclusive)", False),
+        ("size=60", 400, "size must be from 1 to 60, in steps of seven", False),
+        ("size=60", 400, "size must be from 1 to 60 and below count", False),
     ],
 )
 def test_a_value_within_the_range_of_a_refusal(query: str, status: int, text: str, found: bool) -> None:

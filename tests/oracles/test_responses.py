@@ -112,6 +112,8 @@ GUIDE = """# Moss
 - `DELETE /api/old` is no longer served
 - GET /api/nothing answers 405
 - GET /api/card?line=<a text> draws a card, e.g. /api/card?line=Hello, unlike /api/other?line=x
+- `GET /api/shells/{id}` gives one, e.g. /api/shells/7 or /api/shells/conch
+- Try: GET /api/coves/1001
 """
 
 
@@ -129,6 +131,10 @@ GUIDE = """# Moss
         ("GET", "api/card?line=Hello", 404, "documented-route"),  # its own example
         ("GET", "api/card?line=x", 404, ""),
         ("GET", "api/other?line=x", 404, ""),
+        ("GET", "api/shells/7", 404, ""),  # an example of a thing, which need not be here
+        ("GET", "api/shells/conch", 404, ""),
+        ("GET", "api/shells/7", 405, "documented-route"),
+        ("GET", "api/coves/1001", 404, ""),
         ("PUT", "api/moss", 405, ""),
         ("GET", "api/moss/7", 405, ""),
         ("DELETE", "api/old", 405, ""),
@@ -205,3 +211,42 @@ def test_a_route_of_a_description_is_on_the_host_that_it_names_or_on_its_own(
     seen = (got("openapi.json", text=text), Exchange("qa_fetch", {"url": asked}, {"status": 404}))
     two = Facts(site="https://moss.example.org", proxy="https://proxy.example.org")
     assert [one.oracle for one in table.judge(seen, two)].count("documented-route") == count
+
+
+@pytest.mark.parametrize(
+    ("operation", "status", "count"),
+    [
+        ({"responses": {"200": {}}}, 404, 1),
+        ({"responses": {"200": {}, "404": {}}}, 404, 0),  # nothing is on sale now
+        ({"responses": {"4XX": {}}}, 405, 0),
+        ({"responses": {"501": {}}}, 501, 0),
+        ({"responses": {"501": {}}}, 405, 1),
+        ({"security": [{"key": []}]}, 404, 0),  # hidden from those without a key
+        ({"security": [{"key": []}]}, 405, 1),
+        ({"security": []}, 404, 1),
+    ],
+)
+def test_a_refusal_that_a_description_states(operation: dict[str, Any], status: int, count: int) -> None:
+    text = json.dumps({"openapi": "3.1.0", "paths": {"/api/buoys": {"get": operation}}})
+    seen = (got("openapi.json", text=text), got("api/buoys", status=status))
+    assert [one.oracle for one in table.judge(seen, SITE)].count("documented-route") == count
+
+
+@pytest.mark.parametrize(
+    ("beside", "here", "there", "count"),
+    [
+        ("api/fern", 200, 404, 1),
+        ("api/fern", 200, 401, 0),  # it is there
+        ("api/fern", 404, 404, 0),  # the document's paths are below another base
+        ("moss", 200, 404, 0),  # what is beside it is no route of the document
+    ],
+)
+def test_a_route_without_a_host_that_is_at_none_of_its_places(
+    beside: str, here: int, there: int, count: int
+) -> None:
+    guide = got("guide.md", text="`GET /api/moss?size=3` and `GET /api/fern` and `GET /api/<name>`")
+    other = Exchange("qa_fetch", {"url": "{proxy}/api/moss?size=3"}, {"status": there})
+    seen = (guide, got(beside, status=here), other, got("api/moss?size=3", status=404))
+    two = Facts(site="https://moss.example.org", proxy="https://proxy.example.org")
+    found = [one for one in table.judge(seen, two) if one.oracle == "documented-route"]
+    assert [one.led for one in found] == [(0, 1, 2)] * count

@@ -109,6 +109,21 @@ def test_the_pages_of_a_handbook_speak_for_the_platform() -> None:
     assert len(titles(source("handbook/agents.txt", costs[0]), source("handbook/terms", costs[1]))) == 1
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "told"),
+    [
+        ("docs/notes", "docs/users", 0),
+        ("handbook/orders.md", "handbook/files.md", 0),
+        ("docs/notes", "docs/limits", 1),
+        ("docs/notes", "help/users", 1),
+        ("notes.md", "users.md", 1),
+    ],
+)
+def test_two_pages_of_a_guide_have_two_subjects(one: str, two: str, told: int) -> None:
+    said = ("A listing has at most 50 entries.", "A listing has at most 100 entries.")
+    assert len(titles(source(one, said[0]), source(two, said[1]))) == told
+
+
 def test_a_paragraph_of_a_page_begins_a_sentence() -> None:
     page = (
         "<html><body><nav>Quay</nav><h1>Terms</h1><p>A stay is at most 30 nights. No more.</p></body></html>"

@@ -13,7 +13,7 @@ from fleet.oracles.measures import latency_of, measured
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.statistics import ranks
 from fleet.oracles.table import judge
-from fleet.oracles.timing import COUNTED, LOOKS, same_kind
+from fleet.oracles.timing import COUNTED, LOOKS, same_kind, unsettled
 from fleet.store.rows import SampleRow
 
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")
@@ -96,6 +96,35 @@ def test_a_share_of_slow_requests(slow: list[bool], found: list[str]) -> None:
     assert said(look("{site}/a", own, "{site}/d", FAST)) == found
     restless = [one + 100 * (at % 7 == 0) for at, one in enumerate(FAST)]
     assert said(look("{site}/a", own, "{site}/d", restless)) == []
+
+
+@pytest.mark.parametrize(
+    ("typical", "late", "every", "found"),
+    [
+        (200, 400, 4, ["slow-share"]),
+        (200, 400, 3, ["slow-share"]),  # the page's upper quartile is a slow request
+        (400, 400, 4, ["slow-share"]),
+        (200, 140, 4, []),
+        (400, 190, 4, []),  # less than half as much again
+    ],
+)
+def test_a_share_of_slow_requests_of_a_costly_page(
+    typical: float, late: float, every: int, found: list[str]
+) -> None:
+    """Its usual requests vary by a tenth, as its control's do."""
+    usual = [typical * (0.95 + at * 0.618 % 1 / 10) for at in range(50)]
+    own = [one + late * (at % every == 1) for at, one in enumerate(usual)]
+    assert said(look("{site}/a", own, "{site}/d", usual)) == found
+    wide = [typical * (0.2 + at * 0.618 % 1 * 1.6) for at in range(50)]
+    assert said(look("{site}/a", own, "{site}/d", wide)) == []  # the control's own spread is as large
+
+
+def test_a_measurement_beside_a_restless_control_cannot_tell() -> None:
+    restless = [one + 100 * (at % 7 == 0) for at, one in enumerate(FAST)]
+    why = unsettled(look("{site}/a", FAST, "{site}/d", restless))
+    assert why == "its control took 106 ms (p95) where it took 5.57 ms (median)"
+    assert unsettled(look("{site}/a", restless, "{site}/d", FAST)) == ""
+    assert unsettled(look("{site}/a", FAST[:20], "{site}/d", restless[:20])) == ""
 
 
 def past(page: str, factor: float = 1.0, looks: int = LOOKS) -> Facts:

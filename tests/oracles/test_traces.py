@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +88,10 @@ def test_a_leak_is_seen_in_every_refusal(text: str) -> None:
     assert seen(f"<html><body><h1>Oops</h1><pre>{text}</pre></body></html>", 403, "text/html") == ["trace"]
 
 
+PHP = '<br />\n<b>Warning</b>:  Undefined array key "m" in <b>/var/www/months.php</b> on line <b>31</b><br />'
+FENCED = '# Errors\n\n```\nTraceback (most recent call last):\n  File "/home/you/x.py", line 3, in y\n```\n'
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -97,6 +103,8 @@ def test_a_leak_is_seen_in_every_refusal(text: str) -> None:
         ("<p>File &quot;/srv/app/views.py&quot;, line 3, in show</p>", "text/html"),
         ("error: (os error 2)", "text/plain"),
         (json.dumps({"status": "ok", "db": "/var/lib/app/main.db"}), JSON),
+        (f"<h1>Months</h1>{PHP}<p>{'moss ' * 300}</p>", "text/html"),
+        (f"a heading\n{FENCED}\nKeyError: 'x'", "text/markdown"),
     ],
 )
 def test_a_leak_is_seen_at_status_200(text: str, kind: str) -> None:
@@ -164,6 +172,9 @@ GUIDE = (
         ("Install to /home/you/bin/tool and /var/lib/tool", "text/plain"),
         ("- we now answer 404 instead of `KeyError: 'x'`", "text/plain"),
         ("<script>// at /home/dev/x\n</script><p>hello</p>", "text/html"),
+        (FENCED, "text/markdown"),
+        (f"It is this:\n{FENCED}and `KeyError: 'x'` too", "text/plain"),
+        (f"<h1>What PHP says</h1><pre>{PHP}</pre><p>{'moss ' * 300}</p>", "text/html"),
     ],
 )
 def test_documents_and_users_may_speak_of_errors(text: str, kind: str) -> None:
@@ -174,3 +185,29 @@ def test_an_echo_is_the_callers() -> None:
     asked = "{site}/file?p=%2Fhome%2Fmoss%2Fkey.txt"
     assert seen("no file /home/moss/key.txt", url=asked) == []
     assert seen("no file /home/fern/key.txt", url=asked) == ["trace"]
+
+
+PAIRS: dict[str, list[list[str]]] = tomllib.loads(
+    Path(__file__).with_name("trace_pairs.toml").read_text("utf-8")
+)
+
+
+def signature(page: str, text: str) -> str:
+    kind = JSON if text.startswith("{") else "text/plain"
+    result: dict[str, Any] = {"status": 500, "text": text, "content_type": kind}
+    exchange = Exchange("qa_fetch", {"url": page}, result)
+    (one,) = table.judge((exchange,), Facts(site="http://h.test"))
+    return one.sighting.signature
+
+
+@pytest.mark.parametrize("pair", PAIRS["same"])
+def test_one_place_of_the_code_is_one_defect_on_any_page_of_a_host(pair: list[str]) -> None:
+    first, text, second, other = pair
+    assert signature(f"{{site}}{first}", text) == signature(f"{{site}}{second}", other)
+    assert signature(f"{{site}}{first}", text) != signature(f"http://other.test{second}", other)
+
+
+@pytest.mark.parametrize("pair", PAIRS["other"])
+def test_what_may_be_two_defects_is_two(pair: list[str]) -> None:
+    first, text, second, other = pair
+    assert signature(f"{{site}}{first}", text) != signature(f"{{site}}{second}", other)

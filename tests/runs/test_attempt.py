@@ -131,6 +131,17 @@ async def test_a_control_that_does_not_hold_says_that_nothing_can_be_told() -> N
 
 
 @pytest.mark.anyio
+async def test_a_schedule_beside_a_restless_control_says_that_nothing_can_be_told() -> None:
+    step = Step(tool="qa_fetch", args={"url": "{site}/a", "control": "{site}/b", "rate": 10.0, "repeat": 40})
+    for late, state in ((100.0, "inconclusive"), (0.0, "healthy")):
+        control = [5.0 + late * (at % 7 == 0) for at in range(40)]
+        said = {"status": 200, "samples_ms": [5.0] * 40, "control_ms": control, "error_class": ""}
+        got = await attempt(Scripted(Answer(said)), probe(step, expect="true"))
+        assert (got.state, got.cause) == (state, "busy" if late else "")
+        assert got.reason.startswith("could not tell: its control took 105 ms (p95)") is bool(late)
+
+
+@pytest.mark.anyio
 async def test_a_page_that_was_too_costly_to_judge_is_not_healthy() -> None:
     said = {"status": 200, "a11y": [], "unjudged": ["a11y", "canary_executable"], "error_class": ""}
     got = await attempt(Scripted(Answer(said)), probe(LOOK, expect="size(result.a11y) == 0"))

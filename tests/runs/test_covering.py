@@ -103,3 +103,28 @@ async def test_only_what_this_run_proves_covers_another(
         await exercise.prove_raised()
         found = {str(one.data["oracle"]): one.state for one in await journal.findings(RUN)}
         assert {oracle: found[oracle] for oracle in states} == states
+
+
+TRACE = (
+    'Traceback (most recent call last):\n  File "/srv/app/clock.py", line 88, in stamp\nValueError: bad {}'
+)
+
+
+@pytest.mark.anyio
+async def test_one_defect_on_many_pages_is_one_finding_that_lists_them(tmp_path: Path) -> None:
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        text = TRACE.format(len(str(args["url"])))
+        return {"ok": False, "status": 500, "text": text, "content_type": "text/plain"}
+
+    async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
+        exercise, journal = table.drive.exercise, table.world.journal
+        for path in ("a", "tasks/7", "tasks/8", "a?x=1", "b"):
+            step = Step(tool="qa_fetch", args={"url": f"{{site}}/{path}"})
+            await exercise.look_at_answers(
+                (step,), [await answer(step.tool, dict(step.args))], trusted=True, minimal=True
+            )
+        await exercise.prove_raised()
+        (found,) = await journal.findings(RUN)
+    assert (found.state, found.times, found.data["oracle"]) == ("confirmed", 5, "trace")
+    assert found.title.startswith("GET {site}/a answers 500 with a Python traceback")
+    assert "the same at: {site}/tasks/{n}, {site}/b" in found.envelope

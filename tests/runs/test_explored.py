@@ -14,7 +14,7 @@ import pytest
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground, Results
 from fleet.personas.model import Step
-from fleet.runs.desk.desk import KEPT, PROOF_CALLS
+from fleet.runs.desk.desk import KEPT, MIN_WRITES, PROOF_CALLS
 from tests.runs.table import RUN, persona, seated, well
 from tests.runs.test_desk import ANY
 
@@ -77,8 +77,9 @@ async def test_a_question_ends_at_its_first_call_that_could_not_look(tmp_path: P
 
 
 async def test_the_room_of_an_explorer_keeps_back_what_proofs_need(tmp_path: Path) -> None:
-    async with seated(tmp_path, persona(calls=100), hand=ANY, answer=answer) as table:
+    async with seated(tmp_path, persona(calls=100, writes=50), hand=ANY, answer=answer) as table:
         assert (await table.desk.room()).calls == 100 - KEPT
+        assert (await table.desk.room()).acts == (50 - MIN_WRITES) // 2
         async with table.desk.turn() as turn:
             await turn.pose([Question((fetch("bad"),))])
         assert (await table.desk.room()).calls == 100 - KEPT - 1 - PROOF_CALLS

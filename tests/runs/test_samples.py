@@ -39,6 +39,13 @@ async def test_a_healthy_measurement_of_an_explorer_is_kept(tmp_path: Path) -> N
         assert not (table.folder / "plots").exists()
 
 
+async def test_a_measurement_beside_a_restless_control_is_not_kept(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        answer = result(FAST, control_ms=[one + 100 * (at % 7 == 0) for at, one in enumerate(FAST)])
+        await table.drive.exercise.look_at_answers(STEPS, [answer], trusted=True)
+        assert await kept(table) == {}
+
+
 async def test_what_a_finding_rests_on_is_drawn_and_not_kept(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(look("a"))) as table:
         await table.drive.exercise.look_at_answers(STEPS, [result(MIXED)], trusted=True)

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import re
+import time
 from typing import Any
 
 from tests.sandbox.doubles import Got, http_answer, json_answer
@@ -36,7 +37,11 @@ DESCRIPTION: dict[str, Any] = {
 
 class Members:
     """Each switch is one defect: a token unchecked, with a known secret, or kept after its end; notes that
-    others read or change; a role that is settable; no limit on log-ins."""
+    others read or change; a role that is settable; no limit on log-ins.
+
+    Or a habit of healthy APIs: `dated` tokens that say when they end, a `silent` lock that answers as a wrong
+    password, a `polite` refusal of a token (200, and words), notes that are `nameless` in the answer to POST.
+    """
 
     def __init__(self, *switches: str) -> None:
         self.on = frozenset(switches)
@@ -60,17 +65,19 @@ class Members:
         token = got.headers.get("authorization", "").removeprefix("Bearer ")
         user = self._user(token)
         if user not in self.people:
-            return json_answer(401, {"error": "no session"})
+            polite = token and "polite" in self.on
+            return json_answer(200 if polite else 401, {"error": "no session"})
         return self._served(got.method, got.path, user, body, token)
 
     def _login(self, body: dict[str, Any]) -> bytes:
         user = str(body["user"])
         if self.failed.get(user, 0) >= 5 and "tries" not in self.on:
-            return json_answer(429, {"error": "later"})
+            return json_answer(401, {"error": "no"}) if "silent" in self.on else json_answer(429, {})
         if self.people.get(user, {}).get("password") != body["password"]:
             self.failed[user] = self.failed.get(user, 0) + 1
             return json_answer(401, {"error": "no"})
-        signed = ".".join(_b64(json.dumps(part).encode()) for part in ({"alg": "HS256"}, {"sub": user}))
+        claims = {"sub": user} | ({"exp": int(time.time()) + 900} if "dated" in self.on else {})
+        signed = ".".join(_b64(json.dumps(part).encode()) for part in ({"alg": "HS256"}, claims))
         return json_answer(200, {"data": {"access_token": f"{signed}.{self._signature(signed)}"}})
 
     def _user(self, token: str) -> str:
@@ -95,7 +102,9 @@ class Members:
             return json_answer(200, {"user": user, "role": known["role"], "motto": known.get("motto", "")})
         if path == "/v1/notes" and method == "POST":
             self.notes.append({"id": len(self.notes) + 1, "of": user, "title": body["title"]})
-            return json_answer(201, self.notes[-1])
+            return json_answer(201, {"made": 1} if "nameless" in self.on else self.notes[-1])
+        if path == "/v1/notes/":
+            return json_answer(405, {"error": "a note has a number"})
         if path == "/v1/notes":
             return json_answer(200, [note for note in self.notes if note["of"] == user])
         found = re.fullmatch(r"/v1/notes/(\d+)", path)

@@ -23,6 +23,7 @@ from fleet.config import Platform, parse
 from fleet.devnet.stack import COMPILER
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
+from fleet.runs.call.wallet import SPREAD_S
 from sandbox.contract import VIEWS
 from tests.devnet.probing import Keys, ProbingSession
 from tests.platforms.stand import Stand
@@ -59,8 +60,12 @@ class SignedKeys(Keys):
     scope = ""
 
     async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
-        secret = self.secrets[key]
-        token = auth_token(self.scope, secret, int(time.time()) - age, route)
+        """As the fleet's wallet gives them: no two of a key are of the same second."""
+        secret, now = self.secrets[key], int(time.time())
+        given = self.__dict__.setdefault("stamps", {}).setdefault(key, dict[int, int]())
+        stamp = now - age if age else min(range(now, now - SPREAD_S, -1), key=lambda at: given.get(at, 0))
+        given[stamp] = max(given.values(), default=0) + 1
+        token = auth_token(self.scope, secret, stamp, route)
         return {"token": token, "address": address_of(secret)}
 
 

@@ -23,9 +23,10 @@ from sandbox.spec import SAFE
 TOOL = "qa_account"
 MOST = 6
 """Kinds of things that one run makes."""
-_PHRASE = re.compile(r"(?i)^(?:\w{0,20}_)?(?:pass(?:word|phrase|wd|code)?|pwd)(?:_?\w{0,20})$|^pin$")
-_MAIL = re.compile(r"(?i)e?-?mail")
-_NAME = re.compile(r"(?i)^(?:\w{0,20}_)?(?:user(?:_?name)?|handle|login|nick(?:_?name)?|name|account|id)$")
+PHRASE = re.compile(r"(?i)^(?:\w{0,20}_)?(?:pass(?:word|phrase|wd|code)?|pwd)(?:_?\w{0,20})$|^pin$")
+MAIL = re.compile(r"(?i)e?-?mail")
+NAME = re.compile(r"(?i)^(?:\w{0,20}_)?(?:user(?:_?name)?|handle|login|nick(?:_?name)?|name|account|id)$")
+_NAMED = re.compile(f"{NAME.pattern}|{MAIL.pattern.removeprefix('(?i)')}")
 _ENTER = re.compile(r"(?i)sessions?|log-?_?in|sign-?_?in|tokens?|auth(?:enticate)?")
 _JOIN = re.compile(r"(?i)accounts?|users?|register|registrations?|sign-?_?up|join|members?")
 _SELF = re.compile(r"(?i)/(?:me|self|whoami|profile|account|user)$")
@@ -81,8 +82,8 @@ class AccountRows:
     ) -> AccountRows | None:
         """None where the description does not say how to sign up, or acts are not permitted there."""
         ways = list(_with_phrase(document))
-        join = next((one for one in ways if _role(one[0]) == "join"), None)
-        enter = next((one for one in ways if _role(one[0]) == "enter"), None)
+        join = next((one for one in ways if role_of(one[0]) == "join"), None)
+        enter = next((one for one in ways if role_of(one[0]) == "enter"), None)
         if join is None or not all(may_act(url(one[0])) for one in (join, enter) if one):
             return None
         start: dict[str, Any] = {"url": url(join[0]), "fields": join[1]}
@@ -99,17 +100,20 @@ class AccountRows:
             steps = [[who, *read] for who in ("one", "anonymous", *FORGED)]
             known = frozenset(body_fields(self._operation(path, method), self.document))
             yield OwnRecord(self._asked(steps).steps, path=path, method=method, fields=known)
-            for leave, how in self._operations(lambda at, how: leaves(how, at)):
+            login = self.start.get("login", "")
+            for leave, how in self._operations(lambda at, how: leaves(how, self._at(at), login)):
                 ends = ["one", how, self._at(leave), {}]
-                yield self._asked([["one", *read], ["anonymous", *read], ends, ["one", *read]])
+                left = self._asked([["one", *read], ["anonymous", *read], ends, ["one", *read]])
+                yield Question((self.source, *left.steps), minimal=True)
         for _, row in zip(range(MOST), self._things(), strict=False):
             yield Question((self.source, *self._asked(row).steps), minimal=True)
 
     def attempts(self, document: Step) -> Iterator[Question]:
-        """A document that states how many attempts there are, then too many wrong ones."""
+        """A document that states how many attempts there are, then too many wrong ones, and the right one."""
         if "login" in self.start:
-            wrong: Row = ["wrong", "POST", self.start["login"], self.start["login_fields"]]
-            yield Question((document, *self._asked([wrong] * ATTEMPTS).steps))
+            sent: Row = ["POST", self.start["login"], self.start["login_fields"]]
+            row = self._asked([["wrong", *sent]] * ATTEMPTS + [["one", *sent]])
+            yield Question((document, *row.steps))
 
     def raised(self, asked: OwnRecord, facts: Mapping[str, Any]) -> Iterator[Question]:
         """Each field of rights in the own record that the description does not let anyone send."""
@@ -118,7 +122,8 @@ class AccountRows:
             value = _higher(said)
             if rights(name) and name not in asked.fields and asked.method and value is not None:
                 read: Row = ["one", "GET", at, {}]
-                row = self._asked([read, ["one", asked.method, at, {name: value}], read])
+                sent: Row = ["one", asked.method, at, {name: value}]
+                row = self._asked([read, sent, read, ["other", "GET", at, {}]])
                 yield Question((self.source, *row.steps))
 
     def _asked(self, steps: list[Row]) -> Question:
@@ -163,7 +168,7 @@ class AccountRows:
             row += [["anonymous", *read], ["other", *read]]
             for how in ("PATCH", "PUT"):
                 if (change := self._filled(item, how)) and "{mark}" in json.dumps(change):
-                    row += [["other", how, one, change], ["one", *read]]
+                    row += [["other", how, one, change], ["one", *read], ["other", *read]]
             row += [["one", "DELETE", one, {}]] if self._operation(item, "DELETE") else []
             yield row
 
@@ -190,11 +195,20 @@ def _with_phrase(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
     for path, item in paths.items() if isinstance(paths, dict) else ():
         operation = item.get("post") if isinstance(item, dict) else None
         body = _body(operation, document, every=False) if isinstance(operation, dict) else {}
+        if len(body) == 2 and role_of(path) and "{phrase}" not in body.values():
+            body = _beside_name(body)
         if "{" not in path and "{phrase}" in body.values():
             yield path, body
 
 
-def _role(path: str) -> str:
+def _beside_name(body: dict[str, Any]) -> dict[str, Any]:
+    """Of two texts that one signs up or in with, one of them a name: the other is the passphrase."""
+    names = [name for name, value in body.items() if value in ("{handle}", "{email}") and _NAMED.search(name)]
+    other = [name for name, value in body.items() if name not in names and isinstance(value, str)]
+    return body | {other[0]: "{phrase}"} if len(names) == len(other) == 1 else body
+
+
+def role_of(path: str) -> str:
     """`join` or `enter`, by the last word of a path that says."""
     for part in reversed(path.split("/")):
         for role, words in (("enter", _ENTER), ("join", _JOIN)):
@@ -213,8 +227,8 @@ def _body(operation: Mapping[str, Any], document: Mapping[str, Any], *, every: b
     for name, said in body_fields(operation, document).items():
         schema = resolved(said, document)
         free = every and _free(schema)
-        if name in needed or free or _PHRASE.match(name):
-            marked = free and "{mark}" not in made.values() and not _PHRASE.match(name)
+        if name in needed or free or PHRASE.match(name):
+            marked = free and "{mark}" not in made.values() and not PHRASE.match(name)
             made[name] = "{mark}" if marked else _value(name, schema, every=every)
     return {name: value for name, value in made.items() if isinstance(value, str | int | float | bool)}
 
@@ -229,11 +243,11 @@ def _free(schema: Mapping[str, Any]) -> bool:
 def _value(name: str, schema: Mapping[str, Any], *, every: bool) -> Any:
     """A value of a field that fits its schema."""
     kind, choices = schema.get("type"), schema.get("enum")
-    if kind == "string" and _PHRASE.match(name):
+    if kind == "string" and PHRASE.match(name):
         return "{phrase}"
-    if kind == "string" and (_MAIL.search(name) or schema.get("format") == "email"):
+    if kind == "string" and (MAIL.search(name) or schema.get("format") == "email"):
         return "{email}"
-    if kind == "string" and not every and _NAME.match(name) and not choices:
+    if kind == "string" and not every and NAME.match(name) and not choices:
         return "{handle}"
     for known in ("example", "default", "const"):
         if known in schema:

@@ -21,6 +21,7 @@ from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.drivers.explore.talks import Talk
 from fleet.oracles.dialogue import honest
 from fleet.oracles.model import Exchange
+from fleet.oracles.promises import promising
 from fleet.personas.model import Step
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS as SPECS
@@ -68,7 +69,7 @@ class AgentExplorer:
         self._heard: dict[str, Exchange] = {}
         self._tried: set[str] = set()
         """Keys of this run, with those that were not answered."""
-        self._busy, self._done = 0, False
+        self._busy, self._done, self._once = 0, False, False
 
     def ask(self, most: int) -> Sequence[Question]:
         chosen: list[Question] = []
@@ -96,9 +97,11 @@ class AgentExplorer:
         return chosen
 
     def tell(self, question: Question, results: Results) -> None:
-        if question.steps[0].tool == READER:
+        if question.steps[-1].tool == READER:
             for one, result in product(self._known.values(), results):
                 one.read(str(result.get("text", "")))
+            for step, result in zip(question.steps, results, strict=False):
+                self._promised(step, result)
             return
         keys = self._posed.get(_spelled(question.steps), [])
         seen = [
@@ -132,6 +135,14 @@ class AgentExplorer:
             ][:MOST_SUSPECTED],
             "agents": {name: one.state() for name, one in self._known.items()},
         }
+
+    def _promised(self, step: Step, result: Mapping[str, Any]) -> None:
+        """A call that is sent twice, beside a document that promises to charge it once; of one agent."""
+        agent = next(iter(self._known), "")
+        if agent and not self._once and promising(Exchange(step.tool, step.args, result)):
+            self._once = True
+            twice = calls({"target": agent, "message": "hello there", "twice": True})
+            self._suspected.append((f"{agent}/promise/once", (step, *twice)))
 
     def _suspect(self, agent: Acquaintance, one: Exchange) -> None:
         """Questions with controls that one answer gives rise to."""

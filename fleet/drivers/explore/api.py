@@ -1,8 +1,9 @@
-"""The explorer of an API that describes itself: requests that fit its OpenAPI description, and that do not.
+"""The explorer of an API that describes itself: requests that fit its description, and that do not.
 
-A description is looked for at well-known places and among what the first pages refer to. Each run asks each
-operation once more, with other values: the operations asked least first. A question is the description, then
-calls of one operation, so that the oracles can compare them; a call that is an act has a question of its own.
+A description is in OpenAPI, or a document that writes down calls with examples (oracles/worded.py). It is
+looked for at well-known places and among what the first pages refer to. Each run asks each operation once
+more, with other values: the operations asked least first. A question is the description, then calls of one
+operation, so that the oracles can compare them; a call that is an act has a question of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Ground, Results
 from fleet.oracles.account_tokens import attempts
 from fleet.oracles.described import base
+from fleet.oracles.passages import parsed
 from fleet.personas.model import Step
-from sandbox import strict_json
 from sandbox.spec import SAFE
 from sandbox.tools.qa_fetch import LONGEST
 
@@ -111,11 +112,13 @@ class ApiExplorer:
             return
         text = str(results[0].get("text", ""))
         self._stating += [question.url] * bool(attempts(text))
-        read = read_description(text)
-        if isinstance(read, ApiDescription):
-            self._learn(question.url, read, text)
+        place = urlsplit(self._urls.actual(question.url))
+        read = read_description(text, f"{place.scheme}://{place.netloc}")
+        if isinstance(read, ApiDescription) and read.operations:
+            self._learn(question.url, read)
+        if isinstance(read, ApiDescription) and parsed(text) is not None:
             return
-        if question.url.endswith(DESCRIPTIONS):
+        if isinstance(read, str) and question.url.endswith(DESCRIPTIONS):
             _LOG.info("%.200s: %.200s", question.url, read)
         said = [*_list(results[0].get("links")), *_list(results[0].get("paths"))]
         for link in said:
@@ -143,14 +146,14 @@ class ApiExplorer:
         self._seen.add(url)
         return DescriptionLookup((_document(url),), url)
 
-    def _learn(self, url: str, read: ApiDescription, text: str) -> None:
+    def _learn(self, url: str, read: ApiDescription) -> None:
         """Keep a description; its operations are below its first server if that is ours, else beside it."""
         if len(self.found) >= MOST or any(one.document == read.document for one, _ in self.found.values()):
             return
-        below = self._urls.spelled(base(strict_json.loads(text)) or "/", url).rstrip("/")
+        below = self._urls.spelled(base(read.whole) or "/", url).rstrip("/")
         self.found[url] = (read, below)
         if self._accounts and below:
-            actual, document = self._urls.actual(below).rstrip("/"), strict_json.loads(text)
+            actual, document = self._urls.actual(below).rstrip("/"), read.whole
             rows = accounts.AccountRows.of(
                 document,
                 _document(url),

@@ -131,6 +131,8 @@ def _request(case: Any, *, edges: bool = False) -> Iterator[ApiRequest]:
             yield ApiRequest(
                 method, path + _query(query), args | ({"body": text, "body_type": kind} if text else {})
             )
+    if edges and kind == JSON and (text := _body(given, kind)):
+        yield ApiRequest(method, path + _query(query), args | {"body": text[:-1], "body_type": kind})  # cut
     if given is None:
         for other in (*_longer(query, LONG_IN_URL), *(_edges(query) if edges else ())):
             yield ApiRequest(method, path + _query(other), args)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.oracles import worded
 from sandbox import strict_json
 
 MAX_VALUES = 20_000
@@ -28,18 +29,22 @@ _NAMED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ApiDescription:
-    """A description that may be generated from, and its operations as `METHOD template`."""
+    """A description that may be generated from; its operations as `METHOD template`; the `whole` of it."""
 
     document: Mapping[str, Any]
     operations: tuple[str, ...]
+    whole: Mapping[str, Any]
 
 
-def read_description(text: str) -> ApiDescription | str:
-    """The description that a text is, or why it is none that can be used."""
+def read_description(text: str, host: str = "") -> ApiDescription | str:
+    """The description that a text is, in JSON or in words, or why it is none that can be used; `host` is its
+    own, with the scheme."""
     try:
         document = strict_json.loads(text, values=MAX_VALUES)
     except ValueError as error:
-        return f"not a description in JSON: {error}"
+        document = worded.in_words(text, host)
+        if document is None:
+            return f"not a description in JSON: {error}"
     if not isinstance(document, dict) or not str(document.get("openapi", "")).startswith(("3.0", "3.1")):
         return "not an OpenAPI 3 description"
     paths = document.get("paths")
@@ -57,7 +62,7 @@ def read_description(text: str) -> ApiDescription | str:
         shared = {"parameters": item["parameters"]} if isinstance(item.get("parameters"), list) else {}
         kept.setdefault(template, shared)[method.lower()] = item[method.lower()]
     info = {"title": "api", "version": "1"}
-    return ApiDescription(safe | {"info": info, "paths": kept, "servers": [{"url": "/"}]}, found)
+    return ApiDescription(safe | {"info": info, "paths": kept, "servers": [{"url": "/"}]}, found, document)
 
 
 def _operations(paths: Mapping[str, Any]) -> Iterator[str]:

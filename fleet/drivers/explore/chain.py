@@ -7,6 +7,7 @@ the rest. A function is asked anew when the code of its facet is another.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.drivers.explore.publishing import sizes
 from fleet.drivers.explore.reentrance import reentrances
 from fleet.drivers.explore.stated import FETCH, StatedContract
+from fleet.drivers.explore.unnamed import UnnamedFunctions
 from fleet.oracles import fourbyte
 from fleet.oracles.simulated import NARROW
 from fleet.personas.model import Step
@@ -44,7 +46,7 @@ class ChainExplorer:
 
     def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
         self._ground, self._chance, self._map = ground, chance, DiamondMap()
-        self._stated = StatedContract(ground.platform)
+        self._stated, self._unnamed = StatedContract(ground.platform), UnnamedFunctions(self._map)
         self._reads = FETCH in ground.tools
         self._role = "app" if ground.platform.metadata.app else ""
         asked = state.get("asked")
@@ -81,10 +83,12 @@ class ChainExplorer:
                 read = zip(step.args.get("watch", ()), result.get("before", ()), strict=False)
                 self._map.values |= (found := dict(read))
                 self._stated.values |= found
-            elif key := self._rounds.pop(_spelled(step.args), ""):
-                self._asked[key] = self._asked.pop(key, 0) + 1
-                if not step.args.get("code"):
-                    self._narrow(step.args, result)
+            else:
+                self._unnamed.learn(step.args, result)
+                if key := self._rounds.pop(_spelled(step.args), ""):
+                    self._asked[key] = self._asked.pop(key, 0) + 1
+                    if not step.args.get("code"):
+                        self._narrow(step.args, result)
 
     def state(self) -> Mapping[str, Any]:
         """How many rounds of each function, in this code of its facet, were asked."""
@@ -99,7 +103,7 @@ class ChainExplorer:
             yield from self._by_documents()
         pool = ArgumentPool.of(self._map.things(), self._role, self._chance)
         plans = {
-            selector: list(rounds(fourbyte.signature_of(selector), pool))
+            selector: list(rounds(self._map.signature(selector), pool))
             for selector in self._map.codes
             if not self._map.is_view(selector)
         }
@@ -113,12 +117,33 @@ class ChainExplorer:
         yield [
             one for selector, one in reentrances(plans) if self._once(f"re-entry {self._key(selector)}", one)
         ]
+        yield from self._by_code()
+
+    def _by_code(self) -> Iterator[list[Question]]:
+        """Functions without a name, by the types in their code; again when code or what exists is another."""
+        unnamed = self._unnamed
+        if not self._map.unnamed():
+            return
+        yield unnamed.reads()
+        things = unnamed.things()
+        known = json.dumps([sorted(set(self._map.codes.items())), [str(one) for one in things]])
+        key = f"unnamed {hashlib.sha256(known.encode()).hexdigest()[:16]}"
+        if self._asked.get(key):
+            return
+        yield [*unnamed.agreements(), *unnamed.limits()]
+        for thing in things:
+            yield unnamed.makers(thing)
+            unnamed.keep_maker(thing)
+            yield unnamed.calls(thing)
+            yield unnamed.held(thing)
+        self._asked[key] = 1
 
     def _by_documents(self) -> Iterator[list[Question]]:
         """What the documents state of the contract: its views together, a stranger's calls, and edges."""
         contract, listed = self._stated, self._map.codes
         while pages := contract.pages():
             yield pages
+        _, self._map.stated = contract.known(listed)
         yield contract.views(listed, all_=False)
         yield contract.owners(listed)
         yield contract.views(listed, all_=True)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
-from fleet.drivers.explore.arguments import STRANGER, ZERO, Thing
+from fleet.drivers.explore.arguments import STRANGER, ZERO, Thing, types_of
 from fleet.oracles import fourbyte
+from fleet.oracles.code_functions import READS, TypedFunction, spelled, typed
+from fleet.oracles.interfaces import StatedFunction
 from sandbox.contract import VIEWS
 
 MAX_WATCH = 24
@@ -34,6 +37,10 @@ class DiamondMap:
         self.codes: dict[str, str] = {}
         self.facets: dict[str, str] = {}
         self.values: dict[str, Any] = {}
+        self.functions: dict[str, TypedFunction] = {}
+        """What their code says of them."""
+        self.stated: Mapping[str, StatedFunction] = {}
+        """What a document states of them."""
 
     def learn(self, surface: Any) -> None:
         """Take in the answer to a question for the surface."""
@@ -46,6 +53,7 @@ class DiamondMap:
             for selector in facet["selectors"]:
                 if isinstance(selector, str) and _SELECTOR.fullmatch(selector):
                     self.codes[selector], self.facets[selector] = code, address
+            self.functions |= typed(facet.get("functions"))
 
     def offers(self, name: str) -> bool:
         """Whether it has this view of the table."""
@@ -64,8 +72,36 @@ class DiamondMap:
         return self.facets.get(VIEWS[view].selector if view in VIEWS else view, "")
 
     def is_view(self, selector: str) -> bool:
-        """Known as one, or read without arguments before: it answered."""
-        return fourbyte.is_view(selector) or self.values.get(selector) not in EMPTY
+        """Known as one; without a name, by its code, or read without arguments before: it answered."""
+        if fourbyte.is_view(selector):
+            return True
+        code = self.functions.get(selector)
+        if code is not None and not fourbyte.signature_of(selector):
+            return code.mutability in READS
+        return self.values.get(selector) not in EMPTY
+
+    def unnamed(self) -> list[tuple[str, TypedFunction]]:
+        """Functions without a name in the dictionary of which the code says something, of types that a call
+        can spell: by a document where one states them, else by the code."""
+        return [
+            (one, replace(self.functions[one], types=types))
+            for one in self.codes
+            if one in self.functions and not fourbyte.signature_of(one)
+            if (types := self.types(one)) is not None
+        ]
+
+    def types(self, selector: str) -> tuple[str, ...] | None:
+        """Types of a function's arguments: of a document, the dictionary, or the code; None if unknown."""
+        if selector in self.stated and (types := spelled(self.stated[selector].types)) is not None:
+            return types
+        if signature := fourbyte.signature_of(selector):
+            return types_of(signature)
+        return self.functions[selector].types if selector in self.functions else None
+
+    def signature(self, selector: str) -> str:
+        """A signature, that of an unnamed function with its types alone; "" if these are unknown."""
+        known, types = fourbyte.signature_of(selector), self.types(selector)
+        return known or ("" if types is None else f"({','.join(types)})")
 
     def basics(self) -> list[str]:
         """Views without arguments: of the table by name, of the dictionary and unknown ones by selector."""
@@ -73,8 +109,13 @@ class DiamondMap:
         tabled = {one.selector for one in VIEWS.values()}
         others = [one for one in self.codes if one not in tabled]
         known = [one for one in others if fourbyte.is_view(one) and fourbyte.signature_of(one).endswith("()")]
-        unknown = [one for one in others if not fourbyte.signature_of(one)]
+        unknown = [one for one in others if not fourbyte.signature_of(one) and self._may_be_plain(one)]
         return [*(one for one in named if not one.startswith("facet")), *known, *unknown][:MAX_READ]
+
+    def _may_be_plain(self, selector: str) -> bool:
+        """Whether an unnamed function may be a view without arguments."""
+        types = self.types(selector)
+        return types is None or (types == () and self.is_view(selector))
 
     def ids(self, chance: Random) -> list[str]:
         """Names and owners of the first, the last and one other id; and the first entry of the log."""

@@ -57,6 +57,15 @@ class Examples:
             if value not in kept and len(kept) < MAX_VALUES:
                 kept.append(value)
 
+    def fits(self, template: str, path: str) -> None:
+        """Learn the values that a path has in the places of a route's holes, where it is that route."""
+        mine, other = (one.partition("?")[0].strip("/").split("/") for one in (template, path))
+        pairs = list(zip(mine, other, strict=False)) if len(mine) == len(other) else []
+        if pairs and not _hole(mine[0]) and all(_hole(a) != (a == b) and not _hole(b) for a, b in pairs):
+            for at, (hole, value) in enumerate(pairs):
+                if _hole(hole):
+                    self.parameter(_word(_said(hole), mine[at - 1]), unquote(value))
+
     def edges(self, name: str, least: int, most: int) -> None:
         """Learn the range of a parameter, as a refusal states it: its edges are the next values to try."""
         kept = self.by_parameter.get(name, [])
@@ -132,8 +141,7 @@ def _filled(path: str, query: str, known: Examples, turn: int) -> FilledRoute:
     for at, part in enumerate(parts):
         if not _hole(part) or ("://" in path and at < 3):
             continue
-        hole = _HOLE.search("/" + part)
-        said = next(filter(None, hole.groups())) if hole else part
+        hole, said = _HOLE.search("/" + part), _said(part)
         value = _turned(known.choices(_word(said, parts[at - 1]), said), turn)
         parts[at] = _HOLE.sub(quote(value, safe=""), "/" + part)[1:] if hole else quote(value, safe="")
         inputs.append(("path", str(at - len(parts)), unquote(parts[at])))
@@ -158,6 +166,12 @@ def holes(link: str) -> bool:
 
 def _hole(text: str) -> bool:
     return bool(_HOLE.search(text) or _HOLE.search("/" + text) or _CAPITALS.fullmatch(text))
+
+
+def _said(part: str) -> str:
+    """What a placeholder is called in a path."""
+    hole = _HOLE.search("/" + part)
+    return next(filter(None, hole.groups())) if hole else part
 
 
 def _word(said: str, before: str) -> str:

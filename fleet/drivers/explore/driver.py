@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from random import Random
 
@@ -41,7 +41,7 @@ def explorer(
                 why = room.why
                 break
             name = waiting.pop(0)
-            questions = [one for one in known[name].ask(min(BATCH, room.calls)) if room.acts or not one.acts]
+            questions = list(_afforded(known[name].ask(min(BATCH, room.calls)), room.acts))
             if not questions:
                 continue
             waiting.append(name)
@@ -52,6 +52,14 @@ def explorer(
         return ", ".join(filter(None, (f"{asked} questions asked" if asked else "", why)))
 
     return drive
+
+
+def _afforded(questions: Iterable[Question], acts: int) -> Iterator[Question]:
+    """Those without an act, and of those with acts the first that the run's room is for."""
+    for one in questions:
+        if one.acts <= max(0, acts):
+            acts -= one.acts
+            yield one
 
 
 async def _turn(desk: Desk, asking: Explorer, questions: list[Question]) -> int:

@@ -21,6 +21,13 @@ from fleet.drivers.explore.points import Kind, Point
 
 MISSING = "/qa-no-such-page"
 """A page that no platform has: what a site answers for every page that is not there."""
+COMMON = (
+    *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
+    *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
+    *("/swagger.json", "/status", "/health", "/api", "/api/status", "/docs", "/settings", "/login"),
+    *("/admin", "/debug", "/metrics", "/.env", "/.git/config"),
+)
+"""Places where platforms have pages that nothing links to."""
 MAX_ROUTES = 200
 MAX_FOLDERS = 12
 MAX_PARAMETERS = 12
@@ -90,6 +97,8 @@ class SiteMap:
                 one = DocumentedRoute(method, target, url)
                 self.routes.setdefault(one.key, one)
                 self.known.learn(target)
+                for path in strings_of(result.get("paths")):
+                    self.known.fits(target, path)
         forms = result.get("forms")
         for form in forms[:20] if isinstance(forms, list) else ():
             self._form(form, url)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fleet.drivers.explore.acquaintance import Acquaintance
 from fleet.drivers.explore.utterances import COUNTED, GREETING, NONSENSE
 from fleet.oracles import verbs
-from fleet.oracles.agreements import CAP
+from fleet.oracles.agreements import CAP, PAIRS
 from fleet.oracles.dialogue import answered, caller, gist, heard, honest, number, plain, said, served
 from fleet.oracles.model import Exchange
 from fleet.oracles.phrases import Command
@@ -73,7 +73,7 @@ def of_twins(one: Exchange, other: Exchange) -> Found:
     whole, stream = (other, one) if one.args.get("stream") else (one, other)
     if answered(whole, stream) and heard(whole).strip() != heard(stream).strip():
         key = f"{whole.args.get('target')}?stream/{said(whole)[:60]}"
-        return [(key, (whole.args, stream.args, whole.args, stream.args))]
+        return [(key, (whole.args, stream.args) * PAIRS)]
     return []
 
 

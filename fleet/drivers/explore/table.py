@@ -7,7 +7,7 @@ from importlib import import_module
 
 from fleet.drivers.explore.port import MakeExplorer
 
-NAMES: tuple[str, ...] = ("web", "agent", "chain", "pages", "timing", "programs", "api")
+NAMES: tuple[str, ...] = ("web", "agent", "chain", "pages", "timing", "programs", "api", "sessions")
 """Modules of this package, each with its `make` and the `TOOLS` that it needs."""
 
 

@@ -19,8 +19,9 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.documents import Examples, filled, strings_of
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Explorer, Ground, Results
+from fleet.oracles.model import Exchange
 from fleet.oracles.statistics import ranks
-from fleet.oracles.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind
+from fleet.oracles.timing import CALM, CALM_MS, FAR_MS, KIN, TIMES_MS, same_kind, unsettled
 from fleet.personas.model import Step
 
 FETCH = "qa_fetch"
@@ -72,6 +73,7 @@ class PageTimer:
     measured: dict[str, int] = field(default_factory=dict)
     _looks: dict[str, _Look] = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
+    _repeated: set[str] = field(default_factory=set)
     _plan: list[Question] | None = None
 
     def ask(self, most: int) -> Sequence[Question]:
@@ -96,7 +98,10 @@ class PageTimer:
                 self.measured.pop(page, None)
                 continue
             if step.args.get("rate"):
-                self.measured[page] = self.run
+                if unsettled(Exchange(step.tool, step.args, result)):
+                    self._again(page, question)
+                else:
+                    self.measured[page] = self.run
                 continue
             figures = [result.get(name) for name in ("p50_ms", "p95_ms", "max_ms")]
             if all(isinstance(one, int | float) and one > 0 for one in figures):
@@ -107,6 +112,12 @@ class PageTimer:
 
     def state(self) -> Mapping[str, Any]:
         return {"run": self.run, "control": self.control, "measured": self.measured}
+
+    def _again(self, page: str, question: Question) -> None:
+        """Ask once more in this run what could not be told; else its turn comes first in the next one."""
+        if page not in self._repeated and self._plan is not None:
+            self._repeated.add(page)
+            self._plan.append(question)
 
     def _named(self, page: str, result: Mapping[str, Any]) -> Iterator[str]:
         """Pages of the platform that an answer names, and that GET only reads."""

@@ -1,7 +1,7 @@
 """The explorer of a platform's pages: it reads them all, then asks each of their inputs, breadth first.
 
-In order of worth: each page once, each route that a document writes down beside that document, links that led
-nowhere beside their page, all documents together (so that facts can be compared), then input by input.
+First each page, each route beside its document, dead links beside their page, all documents together (so that
+facts can be compared), then input by input.
 """
 
 from __future__ import annotations
@@ -21,20 +21,13 @@ from fleet.drivers.explore.documents import filled
 from fleet.drivers.explore.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.inputs import DONE, TOOL, Guess, guess
 from fleet.drivers.explore.port import Ground, Results
-from fleet.drivers.explore.site_map import MISSING, DocumentedRoute, Places, SiteMap
+from fleet.drivers.explore.site_map import COMMON, DocumentedRoute, Places, SiteMap
 from fleet.oracles.refusals import REFUSED, ranges
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
 
 TOOLS = (TOOL,)
 VERSION = 1
-COMMON = (
-    *("/", MISSING, "/robots.txt", "/sitemap.xml", "/llms.txt", "/skill.md", "/openapi.json"),
-    *("/.well-known/security.txt", "/.well-known/ai-plugin.json", "/.well-known/openid-configuration"),
-    *("/swagger.json", "/status", "/health", "/api", "/api/status", "/docs", "/settings", "/login"),
-    *("/admin", "/debug", "/metrics", "/.env", "/.git/config"),
-)
-"""Places where platforms have pages that nothing links to."""
 FACTS = 12
 """Documents compared in one question."""
 QUIET = 24
@@ -98,8 +91,12 @@ class WebExplorer:
         """Pages asked for, and not answered yet."""
         self._maybe: dict[str, str] = {}
         """URLs that are a route of a document if they are there: it has no base, and the platform two."""
-        self._acts, self._chance = ground.acts, chance
-        self._comparing, self._allowance, self._level = "", QUIET, 0
+        self._ways: dict[str, tuple[list[str], Places]] = {}
+        self._gone: dict[str, str] = {}
+        self._there: dict[str, list[str]] = {}
+        """All URLs of such a route and its values; the document of one not there; those that are there."""
+        self._acts, self._chance, self._comparing = ground.acts, chance, ""
+        self._allowance, self._level = QUIET, 0
         for url in self._starts():
             self.map.frontier.found(url, start=True)
 
@@ -124,7 +121,7 @@ class WebExplorer:
 
     def ask(self, most: int) -> Sequence[Question]:
         """The next questions of the first kind that has any; of the inputs, as many as there is room for."""
-        for source in (self._led, self._reads, self._checks, self._facts):
+        for source in (self._led, self._reads, self._checks, self._nowhere, self._facts):
             if chosen := self._fit(source(), most):
                 return chosen
         return self._fit(self._deeper(most), most)
@@ -169,15 +166,28 @@ class WebExplorer:
             args: dict[str, Any] = {} if route.method == "GET" else {"method": route.method}
             if route.method in WRITES:
                 args["fields"] = self.map.body(route.method, url)
-            reads = route.method in SAFE or (
-                route.method in WRITES and self._acts and self.map.urls.may_act(url)
-            )
-            if len(found) > 1 or not reads:
+            acts = route.method in WRITES and self._acts and urls.may_act(url)
+            if len(found) > 1 or not (acts or route.method in SAFE):
                 self._maybe.setdefault(url, document if route.method == "GET" else "")
+                self._ways[url] = found, ways[turn].inputs
                 self.map.frontier.found(url)
+                if (page := self.map.frontier.pages.get(url)) and page.status:
+                    self._settled(page)  # it was read before
             else:
-                steps = (_page(document), Step(tool=TOOL, args={"url": url, **args}))
-                yield RouteCheck(steps, url, ways[turn].inputs)
+                step = Step(tool=TOOL, args={"url": url, **args})
+                yield RouteCheck((_page(document), step), url, ways[turn].inputs)
+
+    def _nowhere(self) -> Iterator[Question]:
+        """A document, a route of it that is there, and one beside that which is at none of its places."""
+        for url, document in [] if self._flying else list(self._gone.items()):
+            del self._gone[url]
+            folder = url.partition("?")[0].split("/")[:2]
+            beside = [
+                one for one in self._there.get(document, ()) if one.split("?")[0].split("/")[:2] == folder
+            ]
+            others = [one for one in self._ways[url][0] if one != url]
+            if beside and all(self.map.frontier.pages[one].status in (404, 410) for one in others):
+                yield RouteCheck(tuple(map(_page, (document, beside[0], *others, url))), url)
 
     def _facts(self) -> Iterator[Question]:
         """All documents in one question, if one of them changed since they were last compared."""
@@ -257,9 +267,16 @@ class WebExplorer:
         page.status = page.status or -1
         if page.found_on and _dead(page):
             self._next.append(DeadLink((_page(page.found_on), _page(page.url)), page.url))
+        self._settled(page)
+
+    def _settled(self, page: Page) -> None:
         document = self._maybe.pop(page.url, "")
-        if document and page.status not in (-1, 404, 410):
-            self._next.append(RouteCheck((_page(document), _page(page.url)), page.url))
+        if document and page.status in (404, 410):
+            self._gone[page.url] = document
+        elif document and page.status != -1:
+            self._there.setdefault(document, []).append(page.url)
+            steps = (_page(document), _page(page.url))
+            self._next.append(RouteCheck(steps, page.url, self._ways[page.url][1]))
 
     def state(self) -> Mapping[str, Any]:
         """Everything known, as JSON."""

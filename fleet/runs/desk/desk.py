@@ -22,7 +22,7 @@ from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Offe
 from fleet.drivers.session import RunOver
 from fleet.events.model import TurnStarted, TurnUsage
 from fleet.gate.budget import Ledger
-from fleet.personas.model import PolicySection
+from fleet.personas.model import PolicySection, Step
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.replies import fitted, pointed, refusal
 from fleet.runs.desk import brief as words
@@ -43,7 +43,7 @@ PROOF_CALLS = 5
 KEPT = 16
 """Calls kept back for a look at an outage."""
 MIN_WRITES = 4
-"""Writes kept back for proofs of acts."""
+"""Writes kept back, beside those for the acts of raised findings; one turn takes half of the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +146,13 @@ class RunDesk:
         setting, state = self._setting, self.state
         left = await setting.ledger.room()
         raised = await self._exercise.world.journal.findings(self._exercise.run, ["raised"])
-        steps = sum(len(row.data["probe"]["steps"]) for row in raised if row.data.get("probe"))
+        shown = [Step(**one) for row in raised if row.data.get("probe") for one in row.data["probe"]["steps"]]
         spent = self._exercise.world.clock.monotonic() - setting.started
         over = self.over is not None or spent > setting.ledger.budget.wall_s * EXPLORING
         over |= state.turns + 1 >= setting.policy.max_turns_per_run or self.progress.facts().stop != ""
-        calls = 0 if over else max(0, left["calls"].left - steps * PROOF_CALLS - KEPT)
-        acts = left["writes"].left > MIN_WRITES and setting.ledger.budget.acts
+        calls = 0 if over else max(0, left["calls"].left - len(shown) * PROOF_CALLS - KEPT)
+        kept = Question(tuple(shown)).acts * PROOF_CALLS + MIN_WRITES
+        acts = max(0, left["writes"].left - kept) // 2 if setting.ledger.budget.acts else 0
         day = left.get("requests")  # the platform's own limit
         if calls and day is not None and not day.left:
             return Allowance(0, acts, f"{day.limit} is spent")

@@ -13,6 +13,8 @@ from fleet.drivers.expect import ExpectationError, Values, holds, ready
 from fleet.drivers.session import OUR_FAILURES, PASSING, Session, cause_of
 from fleet.drivers.template import wants_name
 from fleet.findings.sighting import mentioned
+from fleet.oracles.model import Exchange
+from fleet.oracles.timing import unsettled
 from fleet.personas.model import Probe
 from fleet.personas.needs import needs_of
 from sandbox import machine
@@ -113,12 +115,14 @@ def judged(probe: Probe, seen: Attempt, figures: Mapping[str, float], facts: Map
     blank = {name for result in seen.results for name in result.get("unjudged", ())}
     if missed := sorted(blank & set(mentioned(probe.expect))):
         return replace(seen, reason=f"could not tell {', '.join(missed)}: the page was too costly to judge")
+    last = (seen.asked[-1], seen.results[-1]) if seen.results else None
+    if last and (why := unsettled(Exchange(last[0]["tool"], last[0]["args"], last[1]))):
+        return replace(seen, reason=f"could not tell: {why}; {_busy()}", cause="busy")
     values = Values(seen.results, figures, facts)
     first = _first_look(probe, figures)
     try:
         if probe.control and not first and not holds(probe.control, values):
-            busy = pressure() or "this machine may be busy"
-            reason = f"could not tell: what it is compared with is off as well; {busy}"
+            reason = f"could not tell: what it is compared with is off as well; {_busy()}"
             return replace(seen, reason=reason, cause="busy")
         if first:
             return replace(seen, state="healthy", reason=f"a first look: it begins the history of {first}")
@@ -127,6 +131,10 @@ def judged(probe: Probe, seen: Attempt, figures: Mapping[str, float], facts: Map
         if missing := _no_figures(probe, figures):
             return replace(seen, reason=f"no figure of earlier runs yet: {missing}")
         return replace(seen, state="undecided", reason=f"the expectation {error}{_said(seen.results)}")
+
+
+def _busy() -> str:
+    return pressure() or "this machine may be busy"
 
 
 def _said(results: Sequence[Mapping[str, Any]]) -> str:

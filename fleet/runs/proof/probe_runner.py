@@ -18,7 +18,9 @@ from fleet.events.stream import Stream
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.oracles.measures import measured, samples
 from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.spoken import family
 from fleet.oracles.statistics import ranks
+from fleet.oracles.timing import unsettled
 from fleet.personas.learned import Learned
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Step
@@ -33,6 +35,9 @@ from fleet.runs.proof.minimise import FEW, MOST, minimise
 from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
 from fleet.store.rows import FindingRow, SampleRow
+
+PLACES = 12
+"""Pages at most that a finding lists beside its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,8 @@ class Exercise:
             claim = {"title": one.sighting.title, "review": True} if waits else None
             await self._raise(one, claim, minimal=minimal)
         if trusted and not found:
-            await self._keep(row for one in exchanges if samples(one) for row in measured(one))
+            told = [one for one in exchanges if samples(one) and not unsettled(one)]
+            await self._keep(row for one in told for row in measured(one))
         self._draw(found, exchanges)
 
     async def prove_raised(self) -> None:
@@ -213,11 +219,27 @@ class Exercise:
         row = found.row(self.run, self.persona, claim, platform=self.world.platform.name)
         row = replace(row, data=row.data | {"minimal": True}) if minimal else row
         journal, title = self.world.journal, self.world.redactor.text(row.title)
-        await journal.add_finding(replace(row, title=title))
-        times = [one.times for one in await journal.findings(self.run) if one.fingerprint == row.fingerprint]
-        self.stream.emit(
-            FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title, times=max(times))
-        )
+        if not await journal.add_finding(replace(row, title=title)):
+            await self._note_place(row, found)
+        recorded = await self._recorded(row.fingerprint)
+        times = recorded.times if recorded else 1
+        event = FindingRaised(fingerprint=row.fingerprint, probe=row.probe, title=title, times=times)
+        self.stream.emit(event)
+
+    async def _note_place(self, row: FindingRow, found: Candidate) -> None:
+        """Keep where else the same is seen: pages that differ in more than a value."""
+        first = await self._recorded(row.fingerprint)
+        page = _page(found.probe)
+        if first is None or not page or page == _page(kept(first)):
+            return
+        places = [str(one) for one in first.data.get("places", ())]
+        if page not in places and len(places) < PLACES:
+            data = {**first.data, "places": [*places, self.world.redactor.text(page)]}
+            await self.world.journal.set_finding(self.run, row.fingerprint, data=data)
+
+    async def _recorded(self, fingerprint: str) -> FindingRow | None:
+        rows = await self.world.journal.findings(self.run)
+        return next((one for one in rows if one.fingerprint == fingerprint), None)
 
     async def _keep(self, rows: Iterable[SampleRow]) -> None:
         for row in rows:
@@ -233,6 +255,12 @@ class Exercise:
                 await self.world.journal.note(metric, number(text, Values(seen.results)))
             except ExpectationError as error:
                 self.stream.emit(ProbeSkipped(probe=probe.id, reason=f"note {metric}: {error}"))
+
+
+def _page(probe: Probe | None) -> str:
+    """The page that a question ends at, without its values; "" for a question that ends elsewhere."""
+    last = probe.steps[-1].args if probe else {}
+    return family(last) if "url" in last else ""
 
 
 async def _ready(exchanges: Iterable[Exchange]) -> None:

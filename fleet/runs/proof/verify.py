@@ -175,11 +175,16 @@ def _sealed(
         rate=rate,
         ev=evidence,
         title=row.title,
-        body="\n".join(filter(None, (str(row.data.get("body", "")), often))),
+        body="\n".join(filter(None, (str(row.data.get("body", "")), often, _elsewhere(row)))),
         repro=calls,
         was=str(row.data.get("before", "")),
     )
     return {"evidence": evidence, "envelope": write(envelope)}
+
+
+def _elsewhere(row: FindingRow) -> str:
+    places = [str(one) for one in row.data.get("places", ())]
+    return f"the same at: {', '.join(places)}" if places else ""
 
 
 def keep_evidence(

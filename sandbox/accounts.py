@@ -1,0 +1,75 @@
+"""What two throwaway accounts are called and write, and what leaves the jail of an answer to one of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+ACCOUNTS = ("one", "other")
+PHRASE = "{phrase}"
+"""Stands for a passphrase that is made in the jail: a repro keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountForm:
+    """A form of a page; `fields` are the kinds by name: `text`, `textarea`, `password`, `file` and the like,
+    `token` for a hidden value that looks random, `id` for that of the thing last made, `own-id` for that
+    of an account."""
+
+    method: str
+    """HTTP method that it is sent by."""
+    action: str
+    """Path that it is sent to, as in `links`."""
+    fields: dict[str, str] = field(default_factory=dict)
+    """Kind by name of a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountAnswer:
+    """`status` 0: the step was not made, because there is no such token, cookie or thing, or no browser.
+
+    After a form that leads on, the page that follows is what is looked at. The fields from `own` on are of
+    a site with forms.
+    """
+
+    status: int = 0
+    """HTTP status."""
+    one: bool = False
+    """Whether the mark of `one` stands in it."""
+    other: bool = False
+    """Whether the mark of `other` stands in it."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """The plain values of its JSON object, as JSON, by name, but for what is called a secret."""
+    named: bool = False
+    """Whether it names the account that asks; of who is neither, `one`."""
+    own: bool = False
+    """Whether its title or headings speak of what is one's own."""
+    leads: str = ""
+    """Where it redirects: a path, `away` for the foreign host that a step named, `foreign` for another."""
+    ran: bool = False
+    """Whether the canary of this call ran as script of the site."""
+    links: tuple[str, ...] = ()
+    """Paths of the site that it links to; {id} is the thing last made, {one-id} an account."""
+    forms: tuple[AccountForm, ...] = ()
+    """Its forms."""
+
+
+def words() -> dict[str, str]:
+    """What one account is called, and what it writes."""
+    handle = "qa" + os.urandom(5).hex()
+    return {
+        "{handle}": handle,
+        "{email}": f"{handle}@example.com",
+        PHRASE: f"Qa1!{os.urandom(8).hex()}",
+        "{mark}": "qam" + os.urandom(6).hex(),
+    }
+
+
+def replaced(value: Any, known: dict[str, str]) -> Any:
+    """A value with the words in its texts filled in; of a list, in each of its members."""
+    if isinstance(value, list | tuple):
+        return [replaced(one, known) for one in value]
+    for word, text in known.items() if isinstance(value, str) else ():
+        value = value.replace(word, text)
+    return value

@@ -1,0 +1,150 @@
+"""The chain's explorer on a contract whose words no dictionary has: types by its code, on a real node."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from fleet.chain import codec
+from fleet.chain.digest import keccak256
+from fleet.chain.rpc import Rpc
+from fleet.devnet import node
+from fleet.devnet.anvil import Anvil
+from fleet.devnet.deploy import DEPLOYER
+from fleet.oracles import fourbyte
+from fleet.oracles.model import Violation
+from tests.devnet.conftest import ALICE, BOB
+from tests.drivers.simulating import CONTRACTS, asked, compiled, context, explored, through_policy
+
+pytestmark = pytest.mark.anyio
+
+MINIMAL = "3d602d80600a3d3981f3363d3d373d3d3d363d73{}5af43d82803e903d91602b57fd5bf3"
+"""What creates a minimal proxy (EIP-1167)."""
+
+
+def sel(signature: str) -> str:
+    return fourbyte.selector_of(signature)
+
+
+FAULTS: Mapping[str, tuple[int, str, str]] = {
+    # what it is: its bit, the oracle, words of the title
+    "a pennant that anyone hoists": (
+        1,
+        "held-by-another",
+        f"{sel('hoistPennant(uint256,bytes32)')}, called by a stranger, writes {sel('pennantAt(uint256)')}(",
+    ),
+    "a pole that anyone hands on": (
+        2,
+        "held-by-another",
+        f"{sel('handPole(uint256,address)')}, called by a stranger, gives {sel('bearerAt(uint256)')}(1) from",
+    ),
+    "a tide that anyone turns": (
+        4,
+        "held-by-another",
+        f"{sel('turnTide(uint256)')}, called by a stranger, writes {sel('tideNow()')}(), which",
+    ),
+    "a limit that is one off": (
+        8,
+        "constant-exceeded",
+        f"{sel('cry(string)')} accepts 81 bytes and refuses 82; {sel('loudestCry()')}() is 80",
+    ),
+    "a mark that leads to another pole": (
+        16,
+        "lookups-disagree",
+        f"at one block, {sel('markAt(uint256)')}(4) is 0x",
+    ),
+    "two views of one variable": (32, "lookups-disagree", "both read the same variable"),
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One chain, on which contracts are created."""
+
+    rpc: Rpc
+    url: str
+    codes: Mapping[str, bytes]
+
+    async def contract(self, faults: int = 0) -> str:
+        """A contract with five poles."""
+        code = self.codes["Pennants"] + codec.encode(["uint256"], [faults])
+        return await self.planted(await node.create(self.rpc, DEPLOYER, code))
+
+    async def planted(self, contract: str) -> str:
+        for number, who in enumerate((ALICE, BOB, ALICE, BOB, BOB)):
+            words = codec.encode(["bytes32"], [bytes([number + 1]) * 32])
+            await node.transact(self.rpc, who, contract, keccak256(b"plantPole(bytes32)")[:4] + words)
+        return contract
+
+
+@pytest.fixture(scope="module")
+async def field(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Field]:
+    codes = {
+        name: code for name, (code, _) in compiled((CONTRACTS / "Pennants.sol").read_text("utf-8")).items()
+    }
+    async with Anvil(tmp_path_factory.mktemp("field") / "chain.json") as anvil, Rpc(anvil.url) as rpc:
+        yield Field(rpc, anvil.url, codes)
+
+
+async def found_on(contract: str, **more: Any) -> list[Violation]:
+    violations, _, _ = await anyio.to_thread.run_sync(lambda: explored(contract, **more))
+    return violations
+
+
+async def test_a_clean_contract_is_silent_and_not_asked_twice(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contract = await field.contract()
+    through_policy(monkeypatch, field.url)
+    found, calls, state = await anyio.to_thread.run_sync(lambda: explored(contract))
+    assert found == []
+    _, again, _ = await anyio.to_thread.run_sync(lambda: explored(contract, state))
+    assert not [one for one in again if one.get("simulate")]
+    assert len(calls) > len(again)
+
+
+@pytest.mark.parametrize("bits", [61, 2])  # the guard of a pole is left where its pennant is open
+async def test_one_fault_is_one_finding(bits: int, field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = {fault: one for fault, one in FAULTS.items() if one[0] & bits}
+    contract = await field.contract(bits)
+    through_policy(monkeypatch, field.url)
+    found = await found_on(contract)
+    assert len(found) == len(planted)
+    for _, oracle, words in planted.values():
+        assert [one.oracle for one in found if words in one.sighting.title] == [oracle]
+
+
+async def test_behind_a_proxy(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    behind = await field.contract(2)
+    slot = field.codes["PennantsProxy"] + codec.encode(["address"], [behind])
+    contract = await field.planted(await node.create(field.rpc, DEPLOYER, slot))
+    through_policy(monkeypatch, field.url)
+    (one,) = await found_on(contract)
+    assert "called by a stranger, gives" in one.sighting.title
+
+
+async def test_what_each_contract_offers(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its functions are those of what it stands for: by the slot of EIP-1967, and by its code (EIP-1167)."""
+    behind = await field.contract()
+    minimal = bytes.fromhex(MINIMAL.format(behind[2:]))
+    slot = field.codes["PennantsProxy"] + codec.encode(["address"], [behind])
+    proxies = [await node.create(field.rpc, DEPLOYER, one) for one in (minimal, slot)]
+    through_policy(monkeypatch, field.url)
+    (own,) = await surface_of(behind)
+    assert own["facet"] == behind
+    assert own["functions"][sel("handPole(uint256,address)")]["arguments"] == "uint256,address"
+    assert own["functions"][sel("loudestCry()")]["mutability"] == "pure"
+    for proxy in proxies:
+        shell, found = await surface_of(proxy)
+        assert (shell["facet"], shell["selectors"]) == (proxy, [])
+        assert found == own
+
+
+async def surface_of(contract: str) -> list[dict[str, Any]]:
+    found = await anyio.to_thread.run_sync(lambda: asked(context(contract), {"surface": True}))
+    value: list[dict[str, Any]] = found["value"]
+    return value

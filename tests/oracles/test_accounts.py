@@ -1,0 +1,203 @@
+"""What two accounts may see on a healthy platform: no oracle speaks of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fleet.oracles.account_rows import GONE, ITEM, LIST, ME, MINE, NO, NONE, row
+from fleet.oracles.account_tokens import leaves
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+
+FIELDS = {"type": "object", "properties": {"bio": {"type": "string"}}}
+RANKED = {"type": "object", "properties": {"role": {"type": "string"}}}
+
+
+def told(steps: tuple[Exchange, ...], *leads: Exchange) -> list[str]:
+    return [one.oracle for one in judge((*leads, *steps), Facts())]
+
+
+def described(**paths: Any) -> Exchange:
+    """A description with these operations of `item` and `me`."""
+    named = {{"item": ITEM, "me": ME}[name]: item for name, item in paths.items()}
+    text = json.dumps({"openapi": "3.1.0", "paths": named})
+    return Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
+
+
+def read_by_the_other() -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", ITEM, {}, MINE),
+        ("one", "GET", LIST, {}, MINE),
+        ("other", "GET", LIST, {}, NONE),
+        ("anonymous", "GET", ITEM, {}, NO),
+        ("other", "GET", ITEM, {}, MINE),
+    )
+
+
+@pytest.mark.parametrize(
+    ("says", "private"),
+    [
+        ({"summary": "One of my things"}, True),
+        ({"summary": "Your own thing"}, True),
+        ({"summary": "A thing", "description": "Served only to its owner."}, True),
+        ({"summary": "A thing (owner only)"}, True),
+        ({"summary": "A thing", "responses": {"403": {"description": "Not the owner"}}}, True),
+        ({"summary": "A thing", "responses": {"403": {"description": "Belongs to another account"}}}, True),
+        ({"summary": "A thing. Send your token."}, False),
+        ({"summary": "A thing and its owner"}, False),
+        ({"summary": "Returns only title and author of a thing"}, False),
+        ({"summary": "A thing, private or public"}, False),
+        ({"summary": "Your team's things"}, False),
+        ({"summary": "My things are listed; one is read by everyone who has the link"}, False),
+        ({"summary": "Needs a personal access token"}, False),
+        ({"summary": "A thing", "description": "Anyone reads it; only the owner can change it."}, False),
+        ({"summary": "A thing", "responses": {"403": {"description": "Forbidden"}}}, False),
+        ({"summary": "A thing", "responses": {"403": {"description": "The token lacks a scope"}}}, False),
+    ],
+)
+def test_what_a_description_calls_ones_own(says: dict[str, Any], private: bool) -> None:
+    found = told(read_by_the_other(), described(item={"get": says}))
+    assert found == (["account-read"] if private else [])
+
+
+def test_what_is_said_of_another_path_that_ends_so_is_not_said_of_this_one() -> None:
+    paths = {"/things/{id}": {"get": {"summary": "One of my things"}}, ITEM: {"get": {"summary": "A thing"}}}
+    text = json.dumps({"openapi": "3.1.0", "paths": paths})
+    lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
+    assert told(read_by_the_other(), lead) == []
+
+
+def test_a_thing_that_the_other_reads_a_moment_later_was_never_its_makers_alone() -> None:
+    write = {"text": "{mark}"}
+    late = row(
+        ("one", "GET", ITEM, {}, MINE),
+        ("other", "GET", ITEM, {}, GONE),  # not yet on the replica
+        ("other", "PUT", ITEM, write, NONE),
+        ("one", "GET", ITEM, {}, MINE | {"other": True}),
+        ("other", "GET", ITEM, {}, MINE | {"other": True}),
+    )
+    assert told(late) == []
+    unread = row(
+        ("other", "GET", ITEM, {}, GONE), ("other", "PUT", ITEM, write, NONE), ("one", "PUT", ITEM, {}, NONE)
+    )
+    assert told(unread) == []  # nothing that the maker has read
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        (FIELDS, ["account-raised"]),
+        ({"allOf": [FIELDS, RANKED]}, []),
+        ({**FIELDS, "allOf": [RANKED]}, []),
+        ({**FIELDS, "additionalProperties": True}, []),
+        ({**FIELDS, "additionalProperties": {"type": "string"}}, []),
+        ({**FIELDS, "anyOf": [RANKED]}, []),
+        ({**FIELDS, "additionalProperties": False}, ["account-raised"]),
+    ],
+)
+def test_a_role_that_the_description_lets_anyone_send(schema: dict[str, Any], found: list[str]) -> None:
+    body = {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    before, after = (MINE | {"facts": {"role": said}} for said in ('"guest"', '"admin"'))
+    asked = row(
+        ("one", "GET", ME, {}, before),
+        ("one", "PATCH", ME, {"role": "admin"}, NONE),
+        ("one", "GET", ME, {}, after),
+        ("other", "GET", ME, {}, before),
+    )
+    assert told(asked, described(me={"patch": body})) == found
+    assert told(asked, described(me={"patch": "not an operation"})) == []
+
+
+def test_a_right_that_every_new_account_gets_a_moment_later_was_not_taken() -> None:
+    body = {"requestBody": {"content": {"application/json": {"schema": FIELDS}}}}
+    lead = described(me={"patch": body})
+    new, grown = (MINE | {"facts": {"verified": said}} for said in ("false", "true"))
+    for other, found in ((grown, []), (new, ["account-raised"]), (NO, [])):
+        asked = row(
+            ("one", "GET", ME, {}, new),
+            ("one", "PATCH", ME, {"verified": True}, NONE),
+            ("one", "GET", ME, {}, grown),
+            ("other", "GET", ME, {}, other),
+        )
+        assert told(asked, lead) == found
+
+
+@pytest.mark.parametrize(
+    ("operation", "found"),
+    [
+        ({}, ["account-method"]),
+        ({"responses": {"405": {"description": "Not on this server"}}}, []),
+        ({"responses": {"4XX": {"description": "No"}}}, []),
+        ({"deprecated": True}, []),
+    ],
+)
+def test_a_refusal_that_the_description_states(operation: dict[str, Any], found: list[str]) -> None:
+    asked = row(("one", "DELETE", ME, {}, NONE | {"status": 405}))
+    assert told(asked, described(me={"delete": operation})) == found
+
+
+def test_a_token_that_ends_soon_ends_with_its_session_only_where_the_description_says_so() -> None:
+    first = ("one", "GET", ME, dict[str, Any](), MINE), ("anonymous", "GET", ME, dict[str, Any](), NO)
+    (last,) = row(*first, ("one", "POST", "/api/logout", {}, NONE), ("one", "GET", ME, {}, MINE))
+    brief = Exchange(last.tool, last.args, {**last.result, "brief": True})
+    assert told((last,)) == ["account-ended"]
+    assert told((brief,)) == []
+    for says, found in (
+        ("Revokes the token at once", ["account-ended"]),
+        ("Revokes the refresh token; the access token is valid until it ends", []),
+        ("Ends the session", []),
+    ):
+        text = json.dumps({"openapi": "3.1.0", "paths": {"/api/logout": {"post": {"summary": says}}}})
+        lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
+        assert told((brief,), lead) == found
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "login", "ends"),
+    [
+        ("POST", "/v1/logout", "", True),
+        ("POST", "/v1/auth/sign-out", "", True),
+        ("DELETE", "/v1/session", "", True),
+        ("DELETE", "/v1/sessions", "/v1/sessions", True),
+        ("DELETE", "/v1/sessions/current", "/v1/sessions", True),
+        ("DELETE", "/v1/sessions", "/v1/login", False),  # all the others of this account, perhaps
+        ("DELETE", "/v1/sessions/others", "/v1/sessions", False),
+        ("POST", "/v1/logout-others", "", False),
+        ("DELETE", "/v1/push-tokens", "", False),
+        ("DELETE", "/v1/sessions/{id}", "/v1/sessions", False),
+        ("GET", "/v1/logout", "", False),
+    ],
+)
+def test_which_request_ends_a_session(method: str, path: str, login: str, ends: bool) -> None:
+    assert leaves(method, path, login) is ends
+
+
+def test_a_refusal_with_status_200_is_not_the_record_of_an_account() -> None:
+    for real, forged, found in (
+        (MINE, NONE, []),
+        (MINE, MINE, ["account-token"]),
+        (NONE | {"facts": {"role": "1"}}, NONE | {"facts": {"error": "1"}}, []),
+        (NONE | {"facts": {"role": "1"}}, NONE | {"facts": {"role": "1"}}, ["account-token"]),
+    ):
+        shown = row(
+            ("one", "GET", ME, {}, real), ("anonymous", "GET", ME, {}, NO), ("cut", "GET", ME, {}, forged)
+        )
+        assert told(shown) == found
+
+
+def test_a_small_description_is_not_a_way_to_hold_a_value_against_a_great_many_schemas() -> None:
+    schemas = {
+        f"S{level}": {"allOf": [{"$ref": f"#/components/schemas/S{level + 1}"}] * 40} for level in range(8)
+    }
+    answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/S0"}}}}
+    document = {
+        "openapi": "3.1.0",
+        "paths": {"/moss": {"get": {"responses": {"200": answer}}}},
+        "components": {"schemas": schemas},
+    }
+    lead = Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": json.dumps(document)})
+    moss = {"status": 200, "content_type": "application/json", "text": "{}"}
+    assert told((Exchange("qa_fetch", {"url": "{site}/moss"}, moss),), lead) == []  # it ends

@@ -1,0 +1,276 @@
+"""A web site with forms, cookies and accounts: a function from a request to an answer, with switches.
+
+Each switch is one defect. Without any it is healthy, and odd: a second cookie that scripts may read, members'
+handles on a public page, notes that every member may open and edit though only their writer's list has them,
+a book that every visitor writes in without a token, titles that speak of what is yours, a query that stands
+in a page, a redirect that stays on the site, uploads served as attachments.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from html import escape
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from tests.sandbox.doubles import Got, http_answer
+
+HTML = "content-type: text/html; charset=utf-8"
+HEAD = "<!doctype html><html lang=en><head><title>{0} - your club</title></head>"
+PAGE = f"{HEAD}<body><h1>{{0}}</h1>{{1}}{{2}}</body></html>"
+LINKS = (
+    '<nav><a href="/">home</a> <a href="/members">members</a> <a href="/wall">wall</a> '
+    '<a href="/guests">guests</a> '
+    '<a href="/drafts">drafts</a> <a href="/drafts/new">new</a> <a href="/notes">notes</a> '
+    '<a href="/papers">papers</a> <a href="/search?q=moss">search</a> '
+    '<a href="/enter">sign in</a> <a href="/join">join</a></nav>'
+)
+_KINDS = {"html": "text/html", "svg": "image/svg+xml", "txt": "text/plain"}
+
+
+class Clubhouse:
+    """Switches: `readable`, `fixed`, `kept` of the session; `reads`, `exports`, `writes` of another's drafts,
+    `rewrites` of another's profile; `scripts` on the wall; `tokenless`; `away`; `served` and
+    `climbs` of uploads. `astray` leads to a stranger's draft."""
+
+    def __init__(self, *switches: str) -> None:
+        self.on = frozenset(switches)
+        self.people: dict[str, str] = {}
+        self.mottos: dict[str, str] = {}
+        self.sessions: dict[str, str] = {}
+        """By the value of the cookie; "" for a visitor."""
+        self.wall: list[str] = []
+        self.guests: list[str] = []
+        self.drafts = {"9001": ("a stranger", "a stranger's")}
+        self.notes: dict[str, tuple[str, str]] = {}
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self.acts: list[str] = []
+        self._set: list[str] = []
+        self._count = 100
+
+    def __call__(self, got: Got) -> bytes:
+        parts = urlsplit(got.path)
+        cookies = dict(
+            one.strip().split("=", 1) for one in got.headers.get("cookie", "").split(";") if "=" in one
+        )
+        sid = cookies.get("club", "")
+        self._set = []
+        if sid not in self.sessions:
+            sid = self._session("")
+        if got.method == "POST":
+            self.acts.append(parts.path)
+            status, page, *more = self._post(parts.path, parts.query, sid, *_fields(got))
+        else:
+            status, page, *more = self._get(unquote(parts.path), parts.query, sid)
+        kind = () if any(one.startswith("content-type") for one in more) else (HTML,)
+        body = page if isinstance(page, bytes) else page.encode()
+        return http_answer(status, body, *kind, *more, *self._set)
+
+    def _session(self, user: str) -> str:
+        sid = f"{user}{secrets.token_hex(12)}"
+        self.sessions[sid] = user
+        flags = "" if "readable" in self.on else "; HttpOnly"
+        self._set = [
+            f"set-cookie: club={sid}; Path=/{flags}",
+            "set-cookie: theme=dark-and-long-1; Path=/",
+        ]
+        return sid
+
+    def _page(self, title: str, text: str, sid: str) -> tuple[int, str]:
+        user = self.sessions[sid]
+        me = f'<p>Signed in as <a href="/people/{self._number(user)}">{user}</a></p>'
+        leave = f"{me}{self._form('/leave', sid, '')}" if user else ""
+        return 200, PAGE.format(title, LINKS + leave, text)
+
+    def _form(self, action: str, sid: str, controls: str, *, token: bool = True, more: str = "") -> str:
+        hidden = f'<input type=hidden name=proof value="{_token(sid)}">' if token else ""
+        return f'<form method=post action="{action}"{more}>{hidden}{controls}<button>go</button></form>'
+
+    def _get(self, path: str, query: str, sid: str) -> tuple[Any, ...]:
+        user = self.sessions[sid]
+        guests = escape(" ".join(self.guests)) + self._form("/guests", sid, "<input name=text>", token=False)
+        public = {
+            "/": "Welcome",
+            "/members": " ".join(self.people),
+            "/wall": self._wall(sid),
+            "/guests": guests,
+        }
+        if path in public:
+            return self._page("Club", public[path], sid)
+        if path == "/search":
+            return self._page("Search", escape(unquote(query)), sid)
+        if path in ("/join", "/enter"):
+            names = "<input name=user required><input name=secret_password type=password required>"
+            terms = "<input name=mail type=email required><input type=checkbox name=terms required>"
+            action = "" if path == "/enter" else path
+            return self._page(
+                "Door", self._form(action, sid, names + (terms if path == "/join" else "")), sid
+            )
+        if found := re.fullmatch(r"/people/(\d+)", path):
+            return self._page("Member", self._motto(found[1], user), sid)
+        if path in self.files:
+            return self._file(path)
+        if not user:
+            return 303, "", f"location: /enter?next={quote(path)}"
+        return self._inside(path, user, sid)
+
+    def _inside(self, path: str, user: str, sid: str) -> tuple[Any, ...]:
+        if found := re.fullmatch(r"/people/(\d+)/edit", path):
+            if found[1] != self._number(user):
+                return 404, "gone"
+            text = f"<textarea name=motto>{escape(self.mottos.get(found[1], ''))}</textarea>"
+            form = self._form(f"/people/{found[1]}", sid, text, token="tokenless" not in self.on)
+            return self._page("Your profile", form, sid)
+        if path == "/drafts":
+            mine = [key for key, (owner, _) in self.drafts.items() if owner == user]
+            return self._page("My drafts", "".join(map(self._draft_link, mine)), sid)
+        if path == "/drafts/new":
+            return self._page(
+                "New", self._form("/drafts", sid, "<textarea name=text required></textarea>"), sid
+            )
+        if path == "/notes":
+            noted = [(key, text) for key, (writer, text) in self.notes.items() if writer == user]
+            listed = "".join(f'<a href="/notes/{key}">{escape(text)}</a>' for key, text in noted)
+            return self._page("Notes", listed + self._form("/notes", sid, "<input name=text>"), sid)
+        if path == "/papers":
+            listed = "".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in self.files)
+            form = self._form(
+                "/papers", sid, "<input type=file name=paper>", more=" enctype=multipart/form-data"
+            )
+            return self._page("Your papers", listed + form, sid)
+        found = re.fullmatch(r"/(drafts|notes)/(\d+)(/edit|/export)?", path)
+        return self._thing(found[1], found[2], found[3] or "", user, sid) if found else (404, "gone")
+
+    def _thing(self, kind: str, key: str, view: str, user: str, sid: str) -> tuple[Any, ...]:
+        owner, text = (
+            self.drafts.get(key, ("", "")) if kind == "drafts" else (user, self.notes.get(key, ("", ""))[1])
+        )
+        freed = {"": "reads", "/export": "exports"}.get(view, "") in self.on
+        if not text or (owner != user and not freed):
+            return 404, "gone"
+        edit = self._form(f"/{kind}/{key}", sid, f"<textarea name=text>{escape(text)}</textarea>")
+        link = f'<a href="/{kind}/{key}/edit">edit</a><a href="/{kind}/{key}/export">export</a>'
+        return self._page("Thing", edit if view == "/edit" else escape(text) + link, sid)
+
+    def _post(
+        self, path: str, query: str, sid: str, sent: dict[str, str], files: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        user = self.sessions[sid]
+        if path == "/guests":
+            self.guests.append(sent["text"])
+            return 303, "", "location: /guests"
+        unproven = "tokenless" in self.on and path.startswith("/people/")
+        if sent.get("proof") != _token(sid) and not unproven:
+            return 403, "no proof"
+        if path == "/join" and sent.get("terms") and "@" in sent.get("mail", ""):
+            self.people[sent["user"]] = sent["secret_password"]
+            return 303, "", "location: /enter"
+        if path == "/enter":
+            return self._enter(query, sid, sent)
+        if not user:
+            return 303, "", "location: /enter"
+        if path == "/leave":
+            if "kept" not in self.on:
+                self.sessions[sid] = ""
+            self._set = ["set-cookie: club=; Path=/; Max-Age=0"]
+            return 303, "", "location: /"
+        return self._write(path, user, sent, files)
+
+    def _enter(self, query: str, sid: str, sent: dict[str, str]) -> tuple[Any, ...]:
+        if self.people.get(sent["user"]) != sent["secret_password"]:
+            return 200, "no such member"
+        if "fixed" in self.on:
+            self.sessions[sid] = sent["user"]
+        else:
+            self._session(sent["user"])
+        to = parse_qs(query).get("next", ["/"])[0]
+        local = to.startswith("/") and not to.startswith(("//", "/\\"))
+        return 303, "", f"location: {to if local or 'away' in self.on else '/'}"
+
+    def _write(self, path: str, user: str, sent: dict[str, str], files: dict[str, Any]) -> tuple[Any, ...]:
+        self._count += 1
+        key, text = str(self._count), sent.get("text", "")
+        if found := re.fullmatch(r"/people/(\d+)", path):
+            if found[1] != self._number(user) and "rewrites" not in self.on:
+                return 403, "not yours"
+            self.mottos[found[1]] = sent["motto"]
+            return 303, "", f"location: {path}"
+        if path == "/wall":
+            self.wall.append(sent["words"])
+            return 303, "", "location: /wall"
+        if path == "/drafts" and text:
+            self.drafts[key] = (user, text)
+            return 303, "", f"location: /drafts/{9001 if 'astray' in self.on else key}"
+        if path == "/notes" and text:
+            self.notes[key] = (user, text)
+            return 303, "", "location: /notes"
+        if path == "/papers" and files:
+            return self._keep(*files["paper"])
+        kind, _, key = path[1:].partition("/")
+        owner = self.drafts.get(key, ("", ""))[0]
+        if kind == "drafts" and owner and (owner == user or "writes" in self.on):
+            self.drafts[key] = (owner, text)
+            return 303, "", f"location: {path}"
+        if kind == "notes" and key in self.notes:
+            self.notes[key] = (self.notes[key][0], text)
+            return 303, "", f"location: {path}"
+        return 404, "gone"
+
+    def _keep(self, name: str, body: bytes) -> tuple[Any, ...]:
+        folder = ["papers", "of"]
+        for part in name.replace("\\", "/").split("/")[:-1] if "climbs" in self.on else ():
+            folder = folder[:-1] if part == ".." else [*folder, part]
+        self.files["/" + "/".join([*folder, name.replace("\\", "/").rpartition("/")[2]])] = (name, body)
+        return 303, "", "location: /papers"
+
+    def _file(self, path: str) -> tuple[Any, ...]:
+        kind = _KINDS.get(path.rpartition(".")[2], "text/plain")
+        if "served" in self.on:
+            return 200, self.files[path][1], f"content-type: {kind}"
+        headers = (
+            "content-type: text/plain",
+            "content-disposition: attachment",
+            "x-content-type-options: nosniff",
+        )
+        return 200, self.files[path][1], *headers
+
+    def _wall(self, sid: str) -> str:
+        shown = self.wall if "scripts" in self.on else map(escape, self.wall)
+        write = self._form("/wall", sid, "<textarea name=words></textarea>") if self.sessions[sid] else ""
+        return write + "".join(f"<p>{one}</p>" for one in shown)
+
+    def _motto(self, number: str, user: str) -> str:
+        motto = self.mottos.get(number, "")
+        edit = f'<a href="/people/{number}/edit">edit</a>' if number == self._number(user) else ""
+        return f'<p title="{escape(motto)}">a member</p>{edit}'
+
+    def _number(self, user: str) -> str:
+        return str(list(self.people).index(user) + 7) if user in self.people else ""
+
+    def _draft_link(self, key: str) -> str:
+        return f'<a href="/drafts/{key}">{escape(self.drafts[key][1])}</a>'
+
+
+def _token(sid: str) -> str:
+    return f"proof-{sid[::-1]}"
+
+
+def _fields(got: Got) -> tuple[dict[str, str], dict[str, tuple[str, bytes]]]:
+    """The texts and the files of a form."""
+    kind = got.headers.get("content-type", "")
+    if not kind.startswith("multipart/"):
+        read = parse_qs(got.body.decode(), keep_blank_values=True)
+        return {name: values[0] for name, values in read.items()}, {}
+    sent: dict[str, str] = {}
+    files: dict[str, tuple[str, bytes]] = {}
+    for part in got.body.split(b"--" + kind.partition("boundary=")[2].encode())[1:-1]:
+        head, _, body = part.strip(b"\r\n").partition(b"\r\n\r\n")
+        name = re.search(r' name="([^"]*)"', head.decode())
+        file = re.search(r'filename="([^"]*)"', head.decode())
+        assert name
+        if file:
+            files[name[1]] = (file[1], body)
+        else:
+            sent[name[1]] = body.decode()
+    return sent, files
