@@ -52,27 +52,6 @@ def test_it_is_in_the_table_and_needs_its_tool() -> None:
     assert list(chosen(["agent"], frozenset({"qa_fetch"}))) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "count"), [("The same message, sent twice, is charged once.", 2), ("A message costs 5.", 0)]
-)
-def test_a_promise_of_one_charge_is_asked_for_beside_its_document(text: str, count: int) -> None:
-    platform = Platform.model_validate(
-        ground("fern", "moss").platform.model_dump() | {"web": {"site": "http://h.test"}}
-    )
-    asking = AgentExplorer(
-        Ground(platform=platform, tools=frozenset({"qa_call", "qa_fetch"}), acts=True), Random("s"), {}
-    )
-    healthy, asked = Herbarium(), list[list[str]]()
-    while questions := list(asking.ask(48)):
-        for question in questions:
-            first, *rest = question.steps
-            page = first.tool == "qa_fetch"
-            asked += [[str(step.args.get("url", step.args.get("twice"))) for step in question.steps]] * page
-            given = [{"status": 200, "text": text}] if page else [healthy.answer(first.args)]
-            asking.tell(question, given + [healthy.answer(step.args) for step in rest])
-    assert [one for one in asked if len(one) > 1] == [["{site}/skill.md", "True"]] * count
-
-
 def test_the_same_seed_asks_the_same_and_no_question_twice() -> None:
     first, second = everything(explorer(), Herbarium()), everything(explorer(), Herbarium())
     assert first == second

@@ -137,10 +137,11 @@ class AgentExplorer:
         }
 
     def _promised(self, step: Step, result: Mapping[str, Any]) -> None:
-        """A call that is sent twice, beside a document that promises to charge it once; of one agent."""
-        agent = next(iter(self._known), "")
-        if agent and not self._once and promising(Exchange(step.tool, step.args, result)):
-            self._once = True
+        """A call of each agent that is sent twice, beside a document that promises to charge it once."""
+        if self._once or not self._known or not promising(Exchange(step.tool, step.args, result)):
+            return
+        self._once = True
+        for agent in self._known:
             twice = calls({"target": agent, "message": "hello there", "twice": True})
             self._suspected.append((f"{agent}/promise/once", (step, *twice)))
 
