@@ -54,7 +54,7 @@ def place(text: str) -> str:
             if own:
                 frame = own[-1] if order == "last" else own[0]
                 error = words["error"].search(text)
-                said = template(error[0]) if error else ""
+                said = template(error[0]).replace("-{n}", "{n}") if error else ""
                 return " ".join(filter(None, (frame["file"], frame["line"], frame.get("fn"), said)))
     return ""
 
