@@ -40,6 +40,17 @@ def jailed(engine: DockerEngine) -> list[int]:
     return [pid for pid in engine.processes() if b"container_start.py" in _command(pid)]
 
 
+def standing(pid: int) -> str:
+    """What a process that should have ended is at, for the message of a test."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        told = [one for one in lines if one.startswith(("State", "PPid", "Threads", "SigBlk"))]
+        where = Path(f"/proc/{pid}/wchan").read_text()
+        return f"{pid}: {'; '.join(told)}; waits in {where}; {_command(pid)[-200:]!r}"
+    except OSError as error:
+        return f"{pid}: {error}"
+
+
 def _command(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()

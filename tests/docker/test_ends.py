@@ -23,7 +23,7 @@ from fleet.jail.docker.reap import describe_containers, reap_containers
 from fleet.jail.docker.runtime_helpers import end_helpers, helpers
 from fleet.jail.model import End
 from fleet.jail.reap import reap_stale
-from tests.docker.jails import ECHO, FLOOD, containers, jail, jailed, volumes
+from tests.docker.jails import ECHO, FLOOD, containers, jail, jailed, standing, volumes
 from tests.dockerd import DockerEngine, running_engine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]
@@ -197,7 +197,8 @@ def test_no_container_outlives_a_killed_daemon(dockerd: DockerEngine, tmp_path: 
     deadline = time.monotonic() + 20
     while jailed(dockerd) and time.monotonic() < deadline:
         time.sleep(0.05)  # one that was being made comes to a door where no one waits, and ends
-    assert jailed(dockerd) == []
+    left = jailed(dockerd)
+    assert left == [], [standing(pid) for pid in left]
     assert containers(dockerd)
     reap_stale(tmp_path)
     asyncio.run(reap_containers(choice(dockerd), tmp_path))
