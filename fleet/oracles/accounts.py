@@ -78,7 +78,7 @@ def _foreign_change(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
 
 
 def _refused(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """[the description, a row]: an operation of the description is no strange method, unless it says so."""
+    """[the description, a row]: a described operation is not refused as a method, unless stated."""
     for step in played(seen[-1]):
         if step.who != "one" or step.status not in (405, 501):
             continue

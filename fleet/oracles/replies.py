@@ -100,7 +100,6 @@ def _call(args: dict[str, object], **result: object) -> tuple[Exchange, ...]:
 
 _STREAM: dict[str, object] = {"stream": True}
 
-
 ORACLES = (
     Oracle(
         id="paid-refusal",
