@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NoReturn
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from fleet.errors import FleetError
 from fleet.text import clean
@@ -24,15 +25,21 @@ class SideTaskDied(FleetError):
 
 
 async def side(name: str, run: Callable[[], Awaitable[None]]) -> NoReturn:
-    """Run a task that must not end; SideTaskDied when it does, for any reason."""
+    """Run a task that must not end; SideTaskDied when it does, for any reason.
+
+    A task that is being cancelled must end, and a library that meets the cancellation may raise an error of
+    its own: that is logged, and does not fail the daemon's stop.
+    """
     try:
         await run()
     except Exception as error:
         _LOG.exception("%s died", name)
+        await checkpoint_if_cancelled()
         said = clean(f"{type(error).__name__}: {error}", 300)
         raise SideTaskDied(
             f"{name} died: {said}", remedy="see the log; the daemon must be restarted"
         ) from error
+    await checkpoint_if_cancelled()
     raise SideTaskDied(f"{name} ended unexpectedly", remedy="the daemon must be restarted")
 
 

@@ -178,7 +178,10 @@ class Up:
 
     async def end(self, process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
         process.send_signal(number)
-        return await anyio.to_thread.run_sync(process.wait, 30)
+        code = await anyio.to_thread.run_sync(process.wait, 30)
+        if code > 0:
+            print(self.log()[-6000:])  # shown when the test fails
+        return code
 
 
 @pytest.fixture(scope="module")

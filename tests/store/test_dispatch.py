@@ -247,6 +247,13 @@ async def test_both_go_on_after_a_restart_of_the_server(
     assert time.monotonic() - before < 60
 
 
+async def test_a_server_that_is_away_does_not_fail_a_stop(cluster: Cluster, place: str) -> None:
+    async with Jobs(place, "devnet").open():
+        await anyio.to_thread.run_sync(cluster.stop)
+    cluster.spawn()
+    await anyio.to_thread.run_sync(cluster.wait)
+
+
 async def test_a_daemon_that_drains_is_not_a_dead_one(journal: Journal, place: str) -> None:
     """It takes nothing more for longer than the dead are waited for, and is still known as alive."""
     async with (

@@ -7,7 +7,7 @@ returns silently when the server restarts, and cannot be paused or resized. Our 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
@@ -69,7 +69,7 @@ class Jobs:
             with _reached():
                 self._worker = await self._manager.register_worker()
             yield self
-            with _reached():
+            with suppress(TryAgain), _reached():  # peers forget a worker that went without a word
                 await self._manager.unregister_worker(self._worker)
         finally:
             with anyio.CancelScope(shield=True):
