@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 LLM    := .venv-llm
 PEERS  := .venv-peers
 # Workers of the suite, for two cores: its longest tests mostly wait.
-JOBS   ?= 3
+JOBS   ?= 4
 
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)

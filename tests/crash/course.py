@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from functools import partial
 
 import anyio
@@ -30,11 +31,12 @@ LANES = 2
 """Trials at a time: a daemon that starts over waits most of the time, until the dead one is known as dead."""
 
 
-async def a_run_survives(farm: Farm) -> None:
-    """Killed after each kind of its journal steps, and every twelfth of them."""
+async def a_run_survives(farm: Farm, *, stride: int = 12, kinds: Sequence[str] = ()) -> None:
+    """Killed after each kind of its journal steps, or these, and every twelfth of them, or by this stride."""
     names = await unharmed(farm)
-    stride = 1 if FULL else 12
-    await tried(farm, one_after_another(names, stride, peers=farm.cluster is not None), f"stride {stride}")
+    stride, kinds = (1, ()) if FULL else (stride, kinds)
+    trials = one_after_another(names, stride, kinds or sorted(set(names)), peers=farm.cluster is not None)
+    await tried(farm, trials, f"stride {stride}")
 
 
 async def a_recovery_survives(farm: Farm) -> None:

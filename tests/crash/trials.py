@@ -29,11 +29,11 @@ class Trial:
         return f"killed at {self.first}{second}{', settled by a peer' if self.peer else ''}"
 
 
-def one_after_another(names: Sequence[str], stride: int, *, peers: bool) -> list[Trial]:
-    """One trial a step, and one before each that records; by a stride, with every kind of step among them."""
+def one_after_another(names: Sequence[str], stride: int, kinds: Sequence[str], *, peers: bool) -> list[Trial]:
+    """One trial a step, and one before each that records; by a stride, with these kinds of steps in it."""
     points = [Trial(str(at), SECOND if at % 3 == 0 else "") for at in range(1, len(names) + 1)]
     points += [Trial(f"b{at}") for at, name in enumerate(names, 1) if name in RECORDS_WHAT_HAPPENED]
-    chosen = sorted({*range(0, len(points), stride), *(names.index(kind) for kind in set(names))})
+    chosen = sorted({*range(0, len(points), stride), *(names.index(kind) for kind in kinds if kind in names)})
     return [
         Trial(points[at].first, points[at].second, peers and number % 4 == 1)
         for number, at in enumerate(chosen)
