@@ -162,8 +162,8 @@ class ToolSpec:
     """An expectation about the answer to `example`."""
 
     asks: tuple[str, ...] = ()
-    """The request in a finding's words, with `{argument}`; a part after the first is left out if one of its
-    arguments is empty."""
+    """The request in a finding's words, with `{argument}`, or `{argument:words}` for one that is only set or
+    not; a part after the first is left out if one of its arguments is empty."""
     ends_in: str = ""
     """The field of the result that holds the outcome; "": `ok`, or its error."""
     error_varies: bool = False

@@ -29,7 +29,7 @@ _NAME = re.compile(r"\bqa-[a-z0-9]{4,40}-\d{1,4}\b")
 _HEX = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{16,}\b")
 _QUOTED = re.compile(r"\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'|`[^`\n]{0,200}`")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_ARGUMENT = re.compile(r"\{([a-z_]+)\}")
+_ARGUMENT = re.compile(r"\{([a-z_]+)(?::([^{}]+))?\}")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -86,9 +86,9 @@ def lead(tool: str, args: Mapping[str, Any]) -> str:
     mode = spec.mode(args)
     args = spec.defaults | dict(args)
     first, *more = (mode.asks,) if mode else spec.asks or (tool,)
-    given = [part for part in more if all(args.get(name) for name in _ARGUMENT.findall(part))]
+    given = [part for part in more if all(args.get(name) for name, _ in _ARGUMENT.findall(part))]
     return "".join(
-        _ARGUMENT.sub(lambda name: line(str(args.get(name[1], "")), ARGUMENT_CHARS), part)
+        _ARGUMENT.sub(lambda name: name[2] or line(str(args.get(name[1], "")), ARGUMENT_CHARS), part)
         for part in (first, *given)
     )
 

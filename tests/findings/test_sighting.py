@@ -26,6 +26,14 @@ def test_the_title_says_what_was_seen_and_the_authors_words_are_the_intent() -> 
     assert INTENT not in found.title
 
 
+@pytest.mark.parametrize(
+    ("more", "where"), [({}, "a call of iris"), ({"unsigned": True}, "a call of iris without a token")]
+)
+def test_the_title_says_what_the_call_left_out(more: dict[str, Any], where: str) -> None:
+    calls = [{"tool": "qa_call", "args": {"target": "iris", "message": "hello", **more}}]
+    assert of_probe("result.status >= 400", calls, [{"status": 200}], INTENT).title == f"{where}: 200"
+
+
 def test_other_answers_of_one_probe_are_other_defects() -> None:
     expect = "result.status == 200"
     names = {identity("ux", seen(expect, status=status), CALLS) for status in (403, 404, 410)}
