@@ -5,8 +5,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LLM    := .venv-llm
 PEERS  := .venv-peers
-# Workers of the suite, for two cores: its longest tests mostly wait.
-JOBS   ?= 4
+# Workers of the suite, for two cores: its longest tests mostly wait. Four take longer.
+JOBS   ?= 3
 
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)

@@ -31,10 +31,10 @@ LANES = 2
 """Trials at a time: a daemon that starts over waits most of the time, until the dead one is known as dead."""
 
 
-async def a_run_survives(farm: Farm, *, stride: int = 12, kinds: Sequence[str] = ()) -> None:
-    """Killed after each kind of its journal steps, or these, and every twelfth of them, or by this stride."""
+async def a_run_survives(farm: Farm, kinds: Sequence[str] = ()) -> None:
+    """Killed after each kind of its journal steps, or these, and every 24th of them."""
     names = await unharmed(farm)
-    stride, kinds = (1, ()) if FULL else (stride, kinds)
+    stride, kinds = (1, ()) if FULL else (24, kinds)
     trials = one_after_another(names, stride, kinds or sorted(set(names)), peers=farm.cluster is not None)
     await tried(farm, trials, f"stride {stride}")
 
@@ -43,7 +43,7 @@ async def a_recovery_survives(farm: Farm) -> None:
     """Killed after the steps of the recovery itself."""
     names = await unharmed(farm)
     kills = in_recovery(names) if FULL else in_recovery(names, ["finding.set"])
-    stride = 1 if FULL else 8
+    stride = 1 if FULL else 12
     for first in kills:
         home = await killed(farm, first)
         code, steps = await farm.live(home)

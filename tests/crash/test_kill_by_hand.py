@@ -21,7 +21,7 @@ def farm(tmp_path: Path, devnet: Devnet, zygotes: Zygotes) -> Farm:
 
 async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     """In the short form the daemon's test has every kind of step; this one those beside an effect."""
-    await course.a_run_survives(farm, stride=24, kinds=(*RECORDS_WHAT_HAPPENED, *BUSY_AT))
+    await course.a_run_survives(farm, (*RECORDS_WHAT_HAPPENED, *BUSY_AT))
 
 
 async def test_a_recovery_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
