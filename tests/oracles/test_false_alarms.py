@@ -21,8 +21,8 @@ from fleet.store.rows import SampleRow
 
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")
 PAGES, SLOTS, NIGHTS = 6, 50, 6
-QUIET_NIGHTS = 200
-"""Of each of six kinds of machine: 1,200 nights and 7,200 measurements."""
+QUIET_NIGHTS = 350
+"""Of each of six kinds of machine: 2,100 nights and 12,600 measurements."""
 COSTLY, COSTLY_NIGHTS = 40.0, 60
 """The same for pages that take 200 ms instead of 5."""
 Latency = Callable[[Random, int], float]
