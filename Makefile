@@ -11,7 +11,7 @@ JOBS   ?= 3
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc fix night year platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -98,6 +98,10 @@ platforms: setup
 # `make test` has its short form.
 arc: setup
 	@ARC_FULL=1 $(BIN)/python -m pytest tests/platforms/test_arc.py -s
+
+# The command line from outside, with the cases that cost most of a minute each; `make test` leaves them out.
+e2e: setup
+	@E2E_FULL=1 $(BIN)/python -m pytest tests/e2e -n $(JOBS) --dist loadfile -s
 
 # A night of a real daemon, compressed to minutes: what status, digest and notices say in the morning.
 night: setup

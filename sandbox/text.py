@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from html import unescape
 from urllib.parse import unquote
 
 from sandbox.mnemonics import phrases
-from sandbox.secret_patterns import SECRETS, SecretPattern
+from sandbox.secret_patterns import SECRETS, SecretPattern, hide_all
 
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 _BLOB = re.compile(r"[A-Za-z0-9+/]{32,}={0,2}")
 MAX_BLOBS = 200
-KINDS = tuple(sorted({*(one.kind for one in SECRETS if one.certain), "mnemonic"}))
+_CERTAIN = tuple(one for one in SECRETS if one.certain)
+KINDS = tuple(sorted({*(one.kind for one in _CERTAIN), "mnemonic"}))
 """Every kind of secret that `mask` names."""
 _ESCAPE = re.compile(r"\\{1,8}(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|([nrt\"'/]))")
 _BLANK = {"n": "\n", "r": "\n", "t": "\t"}
@@ -58,17 +60,17 @@ def mask(text: str) -> tuple[str, tuple[str, ...]]:
 def _masked(text: str) -> tuple[str, dict[str, str]]:
     """The text with its certain secrets masked, and the kind of each."""
     values: dict[str, str] = {}
-    for secret in SECRETS:
-        if secret.certain is None:
-            continue
 
-        def leaks(found: re.Match[str], secret: SecretPattern = secret) -> bool:
+    def certain(secret: SecretPattern) -> Callable[[re.Match[str]], bool]:
+        def leaks(found: re.Match[str]) -> bool:
             leak = secret.leaks(found)
             if leak:
                 values[found[found.lastindex or 0]] = secret.kind
             return leak
 
-        text = secret.hide(text, f"[{secret.kind}]", leaks)
+        return leaks
+
+    text = hide_all(text, _CERTAIN, lambda one: f"[{one.kind}]", certain)
     for phrase in phrases(text):
         values[phrase] = "mnemonic"
         text = text.replace(phrase, "[mnemonic]")

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from sandbox import tools
 from sandbox.accounts import PHRASE
 from sandbox.mnemonics import bip39_words
-from sandbox.secret_patterns import ISSUED, SECRETS
+from sandbox.secret_patterns import ISSUED, SECRETS, SecretPattern, hide_all
 
 MIN_SECRET = 8
 """Shorter registered values would mask half of any text; registering one is a mistake."""
@@ -49,9 +49,17 @@ _KEY64 = re.compile(_HEX64)
 _WORDS = re.compile(r"(?<![A-Za-z])[a-zA-Z]{3,8}(?:[\s,]+(?:\d{1,2}[.)]\s*)?[a-zA-Z]{3,8}){11,}(?![A-Za-z])")
 
 
+_SHORTEST = 12 * 3 + 11
+"""Characters of the least text that the patterns of this module match: twelve words of three letters."""
+
+
 def mask(kind: str) -> str:
     """Replaces a secret; masking twice changes nothing."""
     return f"[redacted:{kind}]"
+
+
+def _mask_of(secret: SecretPattern) -> str:
+    return mask(secret.kind)
 
 
 class Redactor:
@@ -83,12 +91,14 @@ class Redactor:
         """The text with every registered secret and everything that looks like one masked."""
         if self._exact is not None:
             text = self._exact.sub(mask("secret"), text)
-        for secret in SECRETS:
-            text = secret.hide(text, mask(secret.kind), secret.leaks if secret.drawn else bool)
-        for secret in ISSUED:  # what looks like an example as well, under what the other rows left
-            text = secret.hide(text, mask(secret.kind), _unmasked)
-        public = {match.span(1) for match in _PUBLIC_HASH.finditer(text)}
-        text = _KEY64.sub(lambda m: m[0] if m.span() in public else mask("private-key"), text)
+        text = hide_all(text, SECRETS, _mask_of, lambda one: one.leaks if one.drawn else bool)
+        # what looks like an example as well, under what the other rows left
+        text = hide_all(text, ISSUED, _mask_of, lambda _: _unmasked)
+        if len(text) < _SHORTEST:
+            return text
+        if _KEY64.search(text):
+            public = {match.span(1) for match in _PUBLIC_HASH.finditer(text)}
+            text = _KEY64.sub(lambda m: m[0] if m.span() in public else mask("private-key"), text)
         return _WORDS.sub(_mask_mnemonic, text)
 
     def value(self, value: Any, *, key: str = "", depth: int = MAX_DEPTH) -> Any:
@@ -156,8 +166,13 @@ def _spellings(secret: str | bytes) -> set[str]:
     return {form for form in forms if len(form) >= MIN_SECRET}
 
 
+@cache
+def _phrase_words() -> frozenset[str]:
+    return frozenset(bip39_words())
+
+
 def _mask_mnemonic(match: re.Match[str]) -> str:
-    known = frozenset(bip39_words())
+    known = _phrase_words()
     run = longest = 0
     for word in re.findall("[a-z]+", match[0].lower()):
         run = run + 1 if not known or word in known else 0

@@ -1,6 +1,6 @@
 """SIGKILL after the journal steps of a run, then the next start: nothing is lost, nothing doubled.
 
-`make test` takes each kind of step, and some of its times; `make crash` leaves none out.
+`make test` takes the kinds of step beside effects, and some times; `make crash` leaves none out.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
 from functools import partial
 
 import anyio
@@ -16,7 +15,7 @@ import pytest
 
 from tests.crash.farm import Farm, Home
 from tests.crash.promises import check, never_less, spent
-from tests.crash.trials import Trial, in_recovery, one_after_another
+from tests.crash.trials import BUSY_AT, RECORDS_WHAT_HAPPENED, Trial, in_recovery, one_after_another
 
 MARKS = [
     pytest.mark.anyio,
@@ -31,11 +30,11 @@ LANES = 2
 """Trials at a time: a daemon that starts over waits most of the time, until the dead one is known as dead."""
 
 
-async def a_run_survives(farm: Farm, kinds: Sequence[str] = ()) -> None:
-    """Killed after each kind of its journal steps, or these, and every 24th of them."""
+async def a_run_survives(farm: Farm) -> None:
+    """Killed at the kinds of its journal steps that are beside an effect, and at every 48th of all."""
     names = await unharmed(farm)
-    stride, kinds = (1, ()) if FULL else (24, kinds)
-    trials = one_after_another(names, stride, kinds or sorted(set(names)), peers=farm.cluster is not None)
+    stride, kinds = (1, ()) if FULL else (48, (*RECORDS_WHAT_HAPPENED, *BUSY_AT))
+    trials = one_after_another(names, stride, kinds, peers=farm.cluster is not None)
     await tried(farm, trials, f"stride {stride}")
 
 
@@ -43,7 +42,7 @@ async def a_recovery_survives(farm: Farm) -> None:
     """Killed after the steps of the recovery itself."""
     names = await unharmed(farm)
     kills = in_recovery(names) if FULL else in_recovery(names, ["finding.set"])
-    stride = 1 if FULL else 12
+    stride = 1 if FULL else 24
     for first in kills:
         home = await killed(farm, first)
         code, steps = await farm.live(home)

@@ -1,6 +1,6 @@
 """A daemon that stops, is taken for dead, and goes on, at points of a run's end: nothing is posted twice.
 
-Here at every fifth point of the outbox; `make race` tries a hundred, at every point, and in half of them the
+Here at every ninth point of the outbox; `make race` tries a hundred, at every point, and in half of them the
 peer that took over is stopped in its turn.
 """
 
@@ -49,7 +49,7 @@ async def test_a_daemon_that_was_taken_for_dead_posts_nothing_a_second_time(farm
     names = await points(farm)
     posted = next(name for name in names if name.startswith("after finding.set"))
     outbox = names[: names.index(posted) + 1]
-    pauses = [one for one in _all(names) if ONLY in one.at] if FULL else [Pause(name) for name in outbox[::5]]
+    pauses = [one for one in _all(names) if ONLY in one.at] if FULL else [Pause(name) for name in outbox[::9]]
     started, broken = time.monotonic(), []
 
     async def some(lane: int) -> None:

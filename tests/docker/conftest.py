@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
 
 from tests.docker.jails import containers
 from tests.dockerd import DockerEngine, dockerd
@@ -25,7 +29,17 @@ def _swept(request: pytest.FixtureRequest) -> Iterator[None]:
     engine: DockerEngine = request.getfixturevalue("dockerd")
     yield
     for container in containers(engine):
+        with suppress(NotFound):
+            remove(container)
+
+
+def remove(container: Container) -> None:
+    """Remove it by force; being removed already is what is wanted."""
+    try:
         container.remove(force=True, v=True)
+    except APIError as error:
+        if error.status_code != HTTPStatus.CONFLICT:
+            raise
 
 
 @pytest.fixture

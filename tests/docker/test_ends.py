@@ -42,6 +42,27 @@ async def awake(engine: DockerEngine) -> None:
     raise AssertionError("no jail started")
 
 
+async def removed(engine: DockerEngine) -> None:
+    """Wait until an engine that was disturbed has removed what it was told to."""
+    for _ in range(600):
+        if not containers(engine):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"still there: {containers(engine)}")
+
+
+def shim(engine: DockerEngine) -> int:
+    """The process that holds the one container there is."""
+    [container] = containers(engine)
+    [pid] = helpers([str(container.id)])
+    return pid
+
+
+def containerd(engine: DockerEngine) -> int:
+    [pid] = [pid for pid in engine.processes() if Path(f"/proc/{pid}/comm").read_text() == "containerd\n"]
+    return pid
+
+
 async def test_a_killed_engine_costs_the_answer_and_leaves_no_process(
     dockerd: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,17 +113,25 @@ async def test_a_silent_engine_does_not_keep_a_jail_alive(
     assert (containers(dockerd), os.listdir(tmp_path)) == ([], [])  # what was given up is tried again
 
 
-async def test_a_killed_shim_is_no_answer(dockerd: DockerEngine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "unseen"])
+async def test_a_killed_shim_is_no_answer(dockerd: DockerEngine, tmp_path: Path, seen: bool) -> None:
+    """PID 1 dies with the shim, and at the latest at the deadline; its engine need not notice."""
     used = jail(dockerd, tmp_path)
     calling = asyncio.ensure_future(used.call(b'{"do": "sleep"}\n', deadline_s=20))
     await awake(dockerd)
-    [container] = containers(dockerd)
-    for pid in helpers([str(container.id)]):
-        os.kill(pid, signal.SIGKILL)
-    assert (await calling).end is End.LOST
-    assert jailed(dockerd) == []
+    held, watcher = shim(dockerd), containerd(dockerd)
+    if not seen:
+        os.kill(watcher, signal.SIGSTOP)
+    try:
+        os.kill(held, signal.SIGKILL)
+        outcome = await calling
+        assert (outcome.end, outcome.stdout) in ((End.LOST, b""), (End.TIMEOUT, b""))
+        assert jailed(dockerd) == []
+    finally:
+        os.kill(watcher, signal.SIGCONT)
     await used.aclose()
-    assert (containers(dockerd), os.listdir(tmp_path)) == ([], [])
+    await removed(dockerd)
+    assert os.listdir(tmp_path) == []
 
 
 async def test_the_reaper_takes_only_what_dead_daemons_left(dockerd: DockerEngine, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.tx import parse
 
+LONG = pytest.mark.skipif("E2E_FULL" not in os.environ, reason="most of a minute for one more case: make e2e")
+
 
 @dataclass(frozen=True)
 class Said:

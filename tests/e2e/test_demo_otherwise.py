@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet.devnet.defects import ALL_IDS, DEFECTS
-from tests.e2e.conftest import Fleet, processes_of, signed
+from tests.e2e.conftest import LONG, Fleet, processes_of, signed
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(400)]
 
@@ -25,6 +25,7 @@ def test_without_defects_it_finds_nothing(fleet: Fleet, state: Path) -> None:
     assert processes_of(state) == []
 
 
+@LONG
 def test_at_observe_nothing_but_feedback_is_signed(fleet: Fleet, state: Path) -> None:
     said = fleet("demo", "--rung", "observe", "--json")
     assert said.code == 0, said.err

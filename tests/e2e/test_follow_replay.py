@@ -14,7 +14,7 @@ from anyio import to_thread
 from fleet.app.persona_sets import one
 from fleet.devnet.model import Say, ScriptedCall, serve_model
 from fleet.devnet.model_scripts import in_order
-from tests.e2e.conftest import Fleet, Said, processes_of
+from tests.e2e.conftest import LONG, Fleet, Said, processes_of
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(400)]
 
@@ -131,6 +131,7 @@ def test_on_the_same_platform_a_replay_answers_the_same_and_leaves_no_name(
     assert not [line for line in processes_of(shared) if "bwrap" in line]
 
 
+@LONG
 def test_on_another_platform_a_replay_shows_which_probes_differ(
     devnet: Fleet,
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fleet.findings.outage import WORD
-from tests.e2e.conftest import Fleet, Said, command
+from tests.e2e.conftest import LONG, Fleet, Said, command
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(240)]
 
@@ -158,6 +158,7 @@ def test_a_killed_platform_is_noticed_posted_once_and_over_when_it_is_back(stand
     assert f"outage {found['fingerprint']} is over" in (stand.state / "DECISIONS.md").read_text()
 
 
+@LONG
 def test_a_platform_that_accepts_and_never_answers_is_a_new_outage(stand: Stand) -> None:
     before = stand.log()
     pid = stand.pid()
@@ -176,6 +177,7 @@ def test_a_platform_that_accepts_and_never_answers_is_a_new_outage(stand: Stand)
     assert stand.triage() == []
 
 
+@LONG
 def test_half_a_platform_is_named_and_the_other_half_is_looked_at(stand: Stand) -> None:
     said = stand.smoke(stand.profile("half", called="half", proxy=DEAD))
     found = _one(said)
@@ -219,6 +221,7 @@ def test_a_dead_node_is_kept_here_shown_and_posted_when_it_is_back(stand: Stand)
     assert stand.smoke("nodeless").data["findings"] == []
 
 
+@LONG
 def test_without_a_network_of_ours_nothing_is_said_about_the_platform(stand: Stand) -> None:
     before = stand.log()
     name = stand.profile(

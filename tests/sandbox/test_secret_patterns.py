@@ -7,10 +7,12 @@ import json
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fleet.findings import redact
 from fleet.findings.redact import Redactor
-from sandbox.secret_patterns import SECRETS, SecretPattern
+from sandbox.secret_patterns import SECRETS, SecretPattern, fold, hide_all
 from sandbox.text import mask
 from tests.sandbox.steps import matches, steps
 
@@ -124,6 +126,36 @@ def test_the_counter_matches_what_the_engine_matches(text: str) -> None:
     for row in ROWS:
         ends = [match.end() for match in row.pattern.finditer(text)]
         assert matches(row.pattern, text) == ends, row.pattern.pattern
+
+
+@pytest.mark.parametrize("row", SECRETS, ids=lambda row: row.kind)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_every_match_of_a_row_has_one_of_its_words(row: SecretPattern, data: st.DataObject) -> None:
+    text = data.draw(st.from_regex(row.pattern))
+    assert any(word in fold(text) for word in row.words), text
+    assert all(word == fold(word) for word in row.words)
+
+
+def test_letters_that_only_look_like_those_of_ascii_do_not_hide_a_secret() -> None:
+    for sign in map(chr, range(128, 0x11000)):
+        for letter in "abcdefghijklmnopqrstuvwxyz":
+            assert letter in fold(sign) or not re.fullmatch(letter, sign, re.IGNORECASE), (sign, letter)
+    assert Redactor().text("a cooKıe: abcdefgh") == "a [redacted:private]"
+
+
+PIECES = st.sampled_from(
+    [*UNITS, *(text for text, _ in LEAKS), *SHOWN_BY_RIGHT, " ", "\n", "ı", "[redacted:x]"]
+)
+
+
+@settings(max_examples=300)
+@given(pieces=st.lists(PIECES, max_size=12))
+def test_rows_that_are_left_out_by_their_words_would_have_hidden_nothing(pieces: list[str]) -> None:
+    text = expected = "".join(pieces)
+    for row in SECRETS:
+        expected = row.hide(expected, f"[{row.kind}]")
+    assert hide_all(text, SECRETS, lambda row: f"[{row.kind}]", lambda _: bool) == expected
 
 
 TOKEN = "Q7fTz2Lw9XkB4mRc8YvN1sHd6JpG3aEu5ViZ0oqW"
