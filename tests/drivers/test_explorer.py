@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -55,6 +57,19 @@ async def test_it_asks_tells_and_keeps_what_it_knows(tmp_path: Path) -> None:
     told = [[f"{{site}}/{at}", int(at != 1)] for at in range(9)]
     assert notebook.read("counting") == {"at": 9, "told": told}
     assert await explorer({"counting": Counting}, GROUND, notebook, "s")(MemoryDesk()) == ""
+
+
+async def test_an_explorer_that_computes_for_long_holds_nothing_else_up(tmp_path: Path) -> None:
+    turned = threading.Event()
+
+    class Slow(Counting):
+        def ask(self, most: int) -> Sequence[Question]:
+            assert turned.wait(20), "nothing else had a turn meanwhile"
+            return super().ask(most)
+
+    asyncio.get_running_loop().call_later(0.1, turned.set)
+    drive = explorer({"slow": Slow}, GROUND, Notebook(tmp_path), "s")
+    assert await drive(MemoryDesk(answers=answering)) == "9 questions asked"
 
 
 async def test_it_ends_by_itself_when_there_is_no_room(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import json
 import logging
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ _PLAIN = re.compile(r"\d{1,18}|.{0,400}%.{0,400}|.{65,}")
 """A value of a path that is folded when a finding is named: one defect, one name (oracles/spoken.py)."""
 _PRIVATE = frozenset({"authorization", "cookie", "x-api-key", "accept-encoding", "range", "content-type"})
 _LOG = logging.getLogger("fleet.explore")
+_ONE = threading.Lock()
+"""The library's folder is one for all threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def requests(document: Mapping[str, Any], operation: str, seed: int) -> list[Api
     """Requests of one operation (`METHOD template`), each once; the same for the same seed."""
     made: dict[str, ApiRequest] = {}
     try:
-        with tempfile.TemporaryDirectory(prefix="qa-cases-") as folder:
+        with _ONE, tempfile.TemporaryDirectory(prefix="qa-cases-") as folder:
             for number, case in enumerate(_cases(document, operation, seed, folder)):
                 for one in _request(case, edges=number == 0):
                     made.setdefault(f"{one.path} {sorted(one.args.items())}", one)

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from random import Random
 
+import anyio.to_thread
+
 from fleet.drivers.desk import Desk, Driver, Question
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Discoverer, Explorer, Ground, MakeExplorer
@@ -41,7 +43,9 @@ def explorer(
                 why = room.why
                 break
             name = waiting.pop(0)
-            questions = list(_afforded(known[name].ask(min(BATCH, room.calls)), room.acts))
+            # in a thread: what makes cases from a description computes for seconds at its first use
+            asked_for = await anyio.to_thread.run_sync(known[name].ask, min(BATCH, room.calls))
+            questions = list(_afforded(asked_for, room.acts))
             if not questions:
                 continue
             waiting.append(name)
