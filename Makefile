@@ -76,7 +76,7 @@ docker: setup
 safety-table: setup
 	@$(BIN)/python -m tests.jail.table
 
-# The daemon on the devnet with faults injected, for half an hour. `make test` has its short form.
+# The daemon on the devnet with faults injected, for half an hour.
 soak: setup
 	@SOAK_MINUTES=$${SOAK_MINUTES:-30} SOAK_SEED=$${SOAK_SEED:-$$(date +%s)} $(BIN)/python -m pytest tests/soak -s
 
@@ -85,7 +85,7 @@ fuzz-own: setup
 	@FUZZ_OWN_SECONDS=$${FUZZ_OWN_SECONDS:-60} FUZZ_OWN_SEED=$${FUZZ_OWN_SEED:-$$(date +%s)} \
 	  $(BIN)/python -m pytest tests/decoders tests/fuzzing/test_fuzz_command.py -s
 
-# Kills at every journal step, on SQLite and on PostgreSQL; `make test` takes each kind of step, and some of its times.
+# Kills at every journal step, and of recoveries, on SQLite and on PostgreSQL; `make test` kills at the steps beside effects.
 crash: setup
 	@CRASH_FULL=1 $(BIN)/python -m pytest tests/crash tests/fix/test_kills.py tests/fix/test_kills_in_git.py tests/e2e/test_decisions_by_hand.py -s
 
@@ -101,7 +101,7 @@ arc: setup
 
 # The command line from outside, with the cases that cost most of a minute each; `make test` leaves them out.
 e2e: setup
-	@E2E_FULL=1 $(BIN)/python -m pytest tests/e2e -n $(JOBS) --dist loadfile -s
+	@E2E_FULL=1 QA_REAL_START=1 $(BIN)/python -m pytest tests/e2e -n $(JOBS) --dist loadfile -s
 
 # A night of a real daemon, compressed to minutes: what status, digest and notices say in the morning.
 night: setup

@@ -26,6 +26,7 @@ MARKS = [
 ]
 
 FULL = bool(os.environ.get("CRASH_FULL"))
+LONG = pytest.mark.skipif(not FULL, reason="the long form: make crash")
 LANES = 2
 """Trials at a time: a daemon that starts over waits most of the time, until the dead one is known as dead."""
 
@@ -41,16 +42,14 @@ async def a_run_survives(farm: Farm) -> None:
 async def a_recovery_survives(farm: Farm) -> None:
     """Killed after the steps of the recovery itself."""
     names = await unharmed(farm)
-    kills = in_recovery(names) if FULL else in_recovery(names, ["finding.set"])
-    stride = 1 if FULL else 24
-    for first in kills:
+    for first in in_recovery(names):
         home = await killed(farm, first)
         code, steps = await farm.live(home)
         assert code == 0, (first, home.log)
         trials = [
             Trial(first, str(at), bool(farm.cluster) and at % 4 == 1) for at in range(2, len(steps) + 1)
         ]
-        await tried(farm, trials[stride // 2 :: stride], f"stride {stride}")
+        await tried(farm, trials, "a recovery")
 
 
 async def unharmed(farm: Farm) -> list[str]:

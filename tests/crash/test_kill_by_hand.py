@@ -22,5 +22,6 @@ async def test_a_run_survives_sigkill_after_its_journal_steps(farm: Farm) -> Non
     await course.a_run_survives(farm)
 
 
+@course.LONG
 async def test_a_recovery_survives_sigkill_after_its_journal_steps(farm: Farm) -> None:
     await course.a_recovery_survives(farm)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.tx import parse
+from tests.cli_process import run_fleet
 
 LONG = pytest.mark.skipif("E2E_FULL" not in os.environ, reason="most of a minute for one more case: make e2e")
 
@@ -46,15 +45,7 @@ def command(state: Path, **more: str) -> Fleet:
         environment["QA_FLEET_EXPLORE"] = "false"
         environment |= env or {}
         environment |= more
-        done = subprocess.run(
-            [sys.executable, "-m", "fleet.cli", *words],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env=environment,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-        )
+        done = run_fleet(*words, timeout=timeout, env=environment, cwd=cwd)
         return Said(done.returncode, done.stdout, done.stderr)
 
     return fleet

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from fleet.personas.model import Probe, Step
 from fleet.runs.call.decision_file import NAME
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
+from tests.cli_process import run_fleet
 from tests.runs.table import PLATFORM, RUN, persona, seated
 
 pytestmark = pytest.mark.anyio
@@ -79,10 +79,8 @@ async def state(tmp_path: Path, anyio_backend: str) -> Path:
 
 
 def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fleet.cli", "findings", *words],
-        capture_output=True,
-        text=True,
+    return run_fleet(
+        *("findings", *words),
         timeout=60,
         env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from fleet.config import GasSection, load_platform
 from fleet.errors import ConfigError
 from fleet.store.journal import Journal
 from fleet.triage.mirror import follow
+from tests.cli_process import run_fleet
 
 pytestmark = pytest.mark.anyio
 
@@ -50,10 +50,8 @@ async def state(tmp_path: Path) -> Path:
 
 
 def fleet_log(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fleet.cli", "log", *words, "--platform", "filed"],
-        capture_output=True,
-        text=True,
+    return run_fleet(
+        *("log", *words, "--platform", "filed"),
         timeout=90,
         env=os.environ | {"STATE_DIRECTORY": str(state)},
     )

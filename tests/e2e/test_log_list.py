@@ -6,7 +6,6 @@ import http.server
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pytest
 from eth_abi.abi import encode
 
 from fleet.chain.abi import FUNCTIONS
+from tests.cli_process import run_fleet
 
 pytestmark = pytest.mark.timeout(100)
 COUNT, RANGE = (FUNCTIONS[name].selector.hex() for name in ("feedbackCount", "feedbackRange"))
@@ -91,10 +91,8 @@ def log_list(state: Path, node: Node, *words: str) -> subprocess.CompletedProces
     (state / "devnet").mkdir()
     with serving(node) as url:
         (state / "devnet" / "liar.toml").write_text(PROFILE.format(url=url))
-        return subprocess.run(
-            [sys.executable, "-m", "fleet.cli", "log", "list", "--platform", "liar", *words],
-            capture_output=True,
-            text=True,
+        return run_fleet(
+            *("log", "list", "--platform", "liar", *words),
             timeout=90,
             env=os.environ | {"STATE_DIRECTORY": str(state)},
         )

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ import tomli_w
 
 from fleet.findings.reader import ParsedEntry, read
 from fleet.fix.permission.allow_git import FOLDER
+from tests.cli_process import run_fleet
 from tests.fix import sample
 from tests.fix.repositories import git
 from tests.platforms.bare import bare
@@ -71,14 +70,7 @@ class ProposeArc:
 
     def fleet(self, *words: str) -> Said:
         """A command of the fleet, as a user gives it."""
-        done = subprocess.run(
-            [sys.executable, "-m", "fleet.cli", *words],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            env=self.at.environment(),
-            timeout=300,
-        )
+        done = run_fleet(*words, env=self.at.environment())
         return Said(done.returncode, done.stdout, done.stderr)
 
     def does(self, *words: str, code: int = 0) -> Any:

@@ -76,6 +76,7 @@ def test_it_finds_nothing_where_nothing_is_wrong(fleet: Fleet) -> None:
     assert (said.code, said.data["defects"], said.data["unshown"]) == (0, [], 0), said.err
 
 
+@pytest.mark.skipif("FUZZ_OWN_SECONDS" not in os.environ, reason="four searches: make fuzz-own")
 def test_it_remembers_what_it_learned_and_begins_anew_when_asked(fleet: Fleet, tmp_path: Path) -> None:
     target, kept = str(own(tmp_path)), tmp_path / "kept"
     kept.mkdir()

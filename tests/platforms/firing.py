@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from fleet.devnet.node import fund
 from fleet.devnet.stack import STANDING_WEI
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
+from tests.cli_process import run_fleet
 from tests.platforms.stand import Stand
 
 
@@ -88,13 +87,8 @@ async def fire(
     write_dial(at.state, rung, "a test of the platforms", "test", SystemClock())
     before = await stand.entries()
     done = await anyio.to_thread.run_sync(
-        lambda: subprocess.run(
-            [sys.executable, "-m", "fleet.cli", "run", persona, "--json", *words],
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            stdin=subprocess.DEVNULL,
-            env=at.environment() | dict(env),
+        lambda: run_fleet(
+            *("run", persona, "--json", *words), timeout=timeout_s, env=at.environment() | dict(env)
         )
     )
     after = await stand.entries()

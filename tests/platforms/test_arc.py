@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ import pytest
 from fleet.findings.reader import ParsedEntry, read
 from fleet.findings.records import read_record
 from fleet.gate.model import Rung
+from tests.cli_process import run_fleet
 from tests.platforms.bare import bare
 from tests.platforms.firing import Home, fire, home
 from tests.platforms.stand import Stand
@@ -72,8 +71,7 @@ class Arc:
 
     def says(self, *words: str) -> str:
         """What `fleet` prints."""
-        command = [sys.executable, "-m", "fleet.cli", *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=self.at.environment(), timeout=120)
+        done = run_fleet(*words, env=self.at.environment(), timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

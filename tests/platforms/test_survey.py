@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ import pytest
 from fleet.chain.abi import FUNCTIONS
 from fleet.cli.platform import profile_names
 from fleet.runs.survey import KNOWN
+from tests.cli_process import run_fleet
 from tests.platforms.full import without
 from tests.platforms.profile import Profile, written
 from tests.platforms.served import free_port
@@ -57,12 +56,9 @@ def checked(folder: Path, profile: Profile, *words: str) -> Checked:
     """The command as a process, with a new configuration and a state directory that is not there."""
     (folder / "platforms").mkdir(parents=True, exist_ok=True)
     (folder / "platforms" / "here.toml").write_text(written(profile), "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "fleet.cli", "platform", "check", "here", *(words or ("--json",))],
-        capture_output=True,
-        text=True,
+    done = run_fleet(
+        *("platform", "check", "here", *(words or ("--json",))),
         timeout=110,
-        stdin=subprocess.DEVNULL,
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(folder),

@@ -30,6 +30,7 @@ from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
+from tests.cli_process import run_fleet
 
 FETCH = '{ tool = "qa_fetch", args = { url = "{site}/llms.txt" } }'
 CREATE = '{ tool = "qa_create", args = { name = "{name}" } }'
@@ -115,13 +116,7 @@ class Up:
         return process
 
     def fleet(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "fleet.cli", *words],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=self.environment(),
-        )
+        return run_fleet(*words, timeout=60, env=self.environment())
 
     def log(self) -> str:
         return (self.state.parent / "up.log").read_text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -22,6 +21,7 @@ from fleet.events.daemon_events import Feed, read_feed
 from fleet.runs.context import FleetContext
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
+from tests.cli_process import run_fleet
 from tests.runs.test_retention import taken
 
 pytestmark = pytest.mark.anyio
@@ -131,10 +131,8 @@ async def test_what_cannot_be_removed_is_told_once_and_stops_nobody(state: Path,
 
 
 def fleet(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fleet.cli", *words],
-        capture_output=True,
-        text=True,
+    return run_fleet(
+        *words,
         timeout=60,
         env={"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)},
     )

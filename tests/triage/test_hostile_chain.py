@@ -24,6 +24,7 @@ from fleet.runs.lifecycle import fire
 from fleet.store.rows import FindingRow
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, house, persona, probe, step
+from tests.cli_process import run_fleet
 from tests.triage import hostile
 from tests.triage.live_outputs import visible
 
@@ -129,13 +130,7 @@ def _read(end: int) -> bytes:
 
 def piped(state: Path, *words: str) -> str:
     environment = {"PATH": os.environ["PATH"], "HOME": str(state), "STATE_DIRECTORY": str(state)}
-    done = subprocess.run(
-        [sys.executable, "-m", "fleet.cli", *words],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=60,
-    )
+    done = run_fleet(*words, env=environment, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

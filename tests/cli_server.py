@@ -1,0 +1,77 @@
+"""Forks one `fleet` per request; see cli_process.py. `python -m tests.cli_server SOCKET_FD`."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import signal
+import socket
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+from fleet.cli import COMMANDS, main
+
+LATER = ("web3", "eth_account")
+"""What commands import when they need it."""
+
+
+def serve(control: socket.socket) -> None:
+    """Answer until the other end is closed; in a child, return when it is to become the command."""
+    while True:
+        head, fds, _, _ = socket.recv_fds(control, 4, 3)
+        if not head:
+            os._exit(0)
+        life = json.loads(_exactly(control, int.from_bytes(head)))
+        if os.fork() == 0:
+            control.close()
+            _watched(life, *fds)
+            return
+        for fd in fds:
+            os.close(fd)
+
+
+def _watched(life: dict[str, Any], out: int, err: int, status: int) -> None:
+    """Fork the command; its parent stays to say its pid and how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if pid := os.fork():
+        os.write(status, b"%d\n" % pid)
+        _, how = os.waitpid(pid, 0)
+        os.write(status, b"%d\n" % os.waitstatus_to_exitcode(how))
+        os._exit(0)
+    os.close(status)
+    for ours, standard in ((out, 1), (err, 2)):
+        os.dup2(ours, standard)
+        os.close(ours)
+    os.environ.clear()
+    os.environ.update(life["env"])
+    os.chdir(life["cwd"])
+    random.seed()
+    sys.argv = ["fleet", *life["words"]]
+
+
+def _exactly(control: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        found += control.recv(size - len(found))
+    return found
+
+
+def become() -> NoReturn:
+    """Everything is imported once; what a child then does ends as an interpreter ends."""
+    for name in COMMANDS:
+        import_module(f"fleet.cli.{name}")
+    for name in LATER:
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who watches a command is reaped by the kernel
+    serve(socket.socket(fileno=int(sys.argv[1])))
+    main()
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    become()
