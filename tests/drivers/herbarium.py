@@ -87,11 +87,17 @@ DEFECTS = (
 
 @dataclass
 class Herbarium:
-    """Answers calls as a healthy platform, except for `defect`; `chatty` never says the same twice."""
+    """Answers calls as a healthy platform, except for `defect`; `chatty` never says the same twice.
+
+    A message of more than `longest` characters is refused with `too_long`; above `dear` it costs more.
+    """
 
     defect: str = ""
     words: Dialect = FERN
     chatty: bool = False
+    longest: int = 100_000
+    too_long: str = "too long"
+    dear: int = 100_000
     credit: dict[str, int] = field(default_factory=dict)
     mottos: dict[str, str] = field(default_factory=dict)
     asked: int = 0
@@ -124,9 +130,10 @@ class Herbarium:
             return 401, "a call needs a signature"
         if args.get("raw"):
             return 422, "this cannot be read"
-        if not spoken(args["message"], args.get("fill", 0), "x").strip(" \n\x00"):
+        message = spoken(args["message"], args.get("fill", 0), args.get("unit", ""))
+        if not message.strip(" \n\x00"):
             return 422, "say something"
-        return (413, "too long") if args.get("fill", 0) > 100_000 else None
+        return (413, self.too_long) if len(message) > self.longest else None
 
     def _said(self, who: str, caller: str, message: str) -> dict[str, Any]:
         words = self.words
@@ -177,7 +184,8 @@ class Herbarium:
                 more["reply"] = words.replace("I nod", "I nd")
             if self.defect == "uneven-price":
                 more["charged"] = PRICE * 2
-        if self.defect == "overcharged" and len(words) > 200:
+        message = spoken(args["message"], args.get("fill", 0), args.get("unit", ""))
+        if (self.defect == "overcharged" and len(words) > 200) or len(message) > self.dear:
             more["charged"] = PRICE + 1
         if args.get("twice"):
             more |= {"status_again": 200, "charged_again": PRICE}

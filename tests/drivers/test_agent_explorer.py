@@ -6,9 +6,11 @@ import pytest
 
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
+from sandbox.call_request import spoken
 from tests.drivers.herbarium import DEFECTS, DIALECTS, PRICE, Dialect, Herbarium, explored
 
 PROMISED = {"call_price_wei": PRICE}
+WORDS = (("message", ""), ("fill", 0), ("unit", ""))
 
 
 @pytest.mark.parametrize("words", DIALECTS.values(), ids=DIALECTS)
@@ -24,6 +26,22 @@ def test_each_defect_is_found_by_its_own_oracle_alone(defect: str, words: Dialec
 def test_the_clean_one_is_silent_whatever_is_asked(chatty: bool, words: Dialect) -> None:
     found, asked = explored(Herbarium(words=words, chatty=chatty), promised=PROMISED)
     assert ({key: one.sighting.title for key, one in found.items()}, len(asked) > 150) == ({}, True)
+
+
+@pytest.mark.parametrize(
+    ("too_long", "longest", "dear"),
+    [
+        ("a message has at most 2300 characters", 2300, 2299),
+        ("2300 is the limit, 2.0.4100", 2300, 2299),
+        ("too long", 2600, 1500),
+        ("at most 90000 bytes a minute", 1300, 1200),
+    ],
+)
+def test_the_longest_message_that_is_served_is_asked(too_long: str, longest: int, dear: int) -> None:
+    platform = Herbarium(longest=longest, too_long=too_long, dear=dear)
+    found, asked = explored(platform, promised=PROMISED)
+    lengths = {len(spoken(**{key: step.args.get(key, default) for key, default in WORDS})) for step in asked}
+    assert (set(found), max(size for size in lengths if size <= longest) > dear) == ({"overcharged"}, True)
 
 
 @pytest.mark.parametrize("defect", DEFECTS)

@@ -148,6 +148,7 @@ class AgentExplorer:
     def _suspect(self, agent: Acquaintance, one: Exchange) -> None:
         """Questions with controls that one answer gives rise to."""
         self._add(suspicions.of_one(agent, one))
+        self._add(suspicions.of_refused(one))
         twin = {key: value for key, value in one.args.items() if key != "stream"}
         if not one.args.get("stream"):
             twin["stream"] = True

@@ -14,7 +14,11 @@ from fleet.oracles.model import Exchange
 from fleet.oracles.phrases import Command
 
 _SIZE = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
+_LIMIT = re.compile(r"(?<![\d.])\d{2,6}(?![\d.]*\d)")
 UNPAID = 402
+TOO_LONG = (400, 413, 414, 422)
+SHORT, LONG = 64, 8_000
+"""Characters: shorter ones are asked anyway; of longer ones only the limit that a refusal states."""
 
 Talk = Sequence[Mapping[str, object]]
 Found = Sequence[tuple[str, Talk]]
@@ -66,6 +70,22 @@ def _unknown(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
     if any(plain(Command(spelled).filled()) == plain(said(one)) for spelled in agent.commands):
         messages = (agent.guide, NONSENSE, agent.works, said(one))
         yield f"help/{said(one)}", tuple({"target": agent.name, "message": text} for text in messages)
+
+
+def of_refused(one: Exchange) -> Found:
+    """The longest message that is served, after one too long: the limit that its refusal states, or half."""
+    message, sent = str(one.args.get("message", "")), len(said(one))
+    if number(one, "status") not in TOO_LONG or not (honest(one) and one.args.get("fill")):
+        return []
+    reason = str(one.result.get("error", "")).replace(f"HTTP {number(one, 'status')}", "")
+    stated = [int(size[0]) for size in _LIMIT.finditer(reason)]
+    sizes = [size for size in stated if SHORT <= size < sent] or [sent // 2] * (2 * SHORT <= sent < LONG)
+    plainly = {key: one.args[key] for key in ("target", "message", "unit") if key in one.args}
+    return [
+        (f"{one.args.get('target')}?longest/{size}/{how}", (plainly | {"fill": size - len(message)} | way,))
+        for size in dict.fromkeys(sizes)
+        for how, way in (("whole", {}), ("stream", {"stream": True}))
+    ]
 
 
 def of_twins(one: Exchange, other: Exchange) -> Found:
