@@ -17,7 +17,9 @@ import pytest
 
 from fleet.chain.abi import FUNCTIONS
 from fleet.cli.platform import profile_names
+from fleet.jail.locate import BROWSER
 from fleet.runs.survey import KNOWN
+from sandbox.browser import installed
 from tests.cli_process import run_fleet
 from tests.platforms.full import without
 from tests.platforms.profile import Profile, written
@@ -26,6 +28,8 @@ from tests.platforms.stand import Stand
 
 DIAMOND = "0x" + "11" * 20
 RED = "\x1b[31mred\u202e"
+BROWSE = "" if installed() else f"no browser is installed here: {BROWSER}"
+"""What the survey says of qa_browse, on every platform: it depends on the machine alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,9 @@ async def test_the_devnet_has_everything_and_looking_changes_nothing(
     lost = ["sessionExpiryOf", "tokenBoundAccount", "tokenBoundAccountByName"]
     offered = [name for name in KNOWN if name not in lost]
     assert seen.data["functions"] == {"offered": offered, "missing": lost}
-    assert set(seen.reasons("tools").values()) == {""}
+    assert {name: why for name, why in seen.reasons("tools").items() if why != ""} == (
+        {"qa_browse": BROWSE} if BROWSE else {}
+    )
     assert seen.reasons("probes") == {}
     assert all(int(wei) >= 0 for wei in seen.data["costs_wei"].values())
     assert await full_stand.rpc.call("eth_blockNumber") == before
@@ -175,7 +181,7 @@ async def test_the_bare_platform_is_told_apart_part_by_part(bare_stand: Stand, t
         "qa_fetch": "",
         "qa_account": "",
         "qa_chain": "",
-        "qa_browse": "",
+        "qa_browse": BROWSE,
         "qa_report": "",
     }
     owned = seen.reasons("probes")["diamond-owned"]
@@ -204,9 +210,10 @@ async def test_what_is_left_out_makes_its_probes_not_applicable_and_is_no_failur
     async with without(part, tmp_path / "devnet") as stand:
         seen = await looked(tmp_path / "config", stand.data)
     assert seen.code == 0, seen.err
-    assert {name: reason for name, reason in seen.reasons("tools").items() if reason} == (
-        {tool: why} if tool else {}
-    )
+    expected = {tool: why, "qa_browse": BROWSE}
+    assert {name: reason for name, reason in seen.reasons("tools").items() if reason} == {
+        name: reason for name, reason in expected.items() if reason
+    }
     probes = seen.reasons("probes")
     assert all(reason for reason in probes.values())
     assert any(why in reason for reason in probes.values()) == bool(tool)
