@@ -9,12 +9,12 @@ WORKDIR /opt/qa-fleet
 RUN python3 -m venv .venv && python3 -m venv /opt/node
 # Of the lock's packages those for developers are taken out again; the others stay as they are pinned.
 COPY requirements.lock .
-RUN .venv/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements.lock \
+RUN .venv/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps -r requirements.lock \
  && .venv/bin/pip uninstall --yes grimp import-linter mypy pytest pytest-timeout pytest-xdist ruff kubernetes-validate sarif-pydantic types-docker
 # The devnet's chain and the browser's rules; Node itself stays behind.
 COPY .ci/node.lock .ci/
 COPY package.json package-lock.json ./
-RUN /opt/node/bin/pip install --no-cache-dir --require-hashes -r .ci/node.lock \
+RUN /opt/node/bin/pip install --no-cache-dir --require-hashes --no-deps -r .ci/node.lock \
  && PATH="/opt/node/bin:$PATH" npm install --no-save --ignore-scripts --no-audit --no-fund \
  && rm -r node_modules/solc
 COPY . .

