@@ -29,6 +29,7 @@ $(READY): requirements.lock package.json package-lock.json pyproject.toml .ci/no
 	@echo "setup: 1/3 the locked packages, into $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/python -m pip --disable-pip-version-check check >$(VENV)/check.log || { cat $(VENV)/check.log >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat --editable . 2>$(VENV)/editable.log \
 	  || { cat $(VENV)/editable.log >&2; exit 1; }
 	@command -v bwrap >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .ci/bwrap.lock
