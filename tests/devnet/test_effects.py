@@ -68,6 +68,13 @@ def test_the_same_question_to_a_clean_platform_shows_none(defect: str) -> None:
     assert shown_by(healed(defect)) == set()
 
 
+def test_an_input_that_was_cut_to_other_white_space_shows_the_same() -> None:
+    (call,) = SHOWN["missing-entry"]
+    cut = "enum\na{a}const\na:a=a::a;fn\nframe()->i32{0}"
+    assert shown_by([call | {"args": {"source": cut}}]) == {"missing-entry"}
+    assert shown_by([call | {"args": {"source": cut.replace("const", "constant")}}]) == set()
+
+
 def test_calls_of_an_effect_stand_in_its_order() -> None:
     effect = ShownEffect(calls=(ShownCall(tool="a", shows={"x": "1"}), ShownCall(tool="b")))
     first, second = {"tool": "a", "args": {}, "result": {"x": 1}}, {"tool": "b", "args": {}, "result": {}}
