@@ -6,6 +6,7 @@ complaint and hides no other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -22,6 +23,8 @@ _FORMS = {
     "id": "small letters, digits and hyphens, such as dead-link",
 }
 """What a name looks like, in words."""
+_INSTEAD = {"severity": "low", "expect": "true", "finding": "not named yet"}
+"""Values of a probe in the place of wrong ones: what else it says is checked."""
 
 
 def examined(data: dict[str, Any], stem: str, rules: Rules) -> tuple[Persona | None, list[Complaint]]:
@@ -38,8 +41,13 @@ def examined(data: dict[str, Any], stem: str, rules: Rules) -> tuple[Persona | N
         return None, found + wrong
     rest = [_moved(one, kept) for one in complaints(persona, stem, rules)]
     found += wrong
-    places = {one.loc for one in found}
-    return (None if found else persona), found + [one for one in rest if one.loc not in places]
+    return (None if found else persona), found + [one for one in rest if not _follows(one, found)]
+
+
+def _follows(one: Complaint, found: list[Complaint]) -> bool:
+    """Whether a complaint is about the same place, or about a trigger that has a mistake inside it."""
+    depth = len(one.loc) if one.loc[:1] == ("triggers",) else None
+    return any(one.loc == other.loc[:depth] for other in found)
 
 
 def _errors(data: Mapping[str, Any]) -> list[Any]:
@@ -71,7 +79,8 @@ def _explained(error: Mapping[str, Any]) -> Complaint:
     form = _FORMS.get(str(loc[-1])) if error["type"] == "string_pattern_mismatch" else None
     if form:
         return Complaint(loc, f"{error['input']!r} is not a valid {loc[-1]}", f"write {form}")
-    return Complaint(loc, str(error["msg"]), "correct the value")
+    choices = re.findall(r"'([^']+)'", error["msg"]) if error["type"] == "literal_error" else ()
+    return Complaint(loc, f"{error['msg']}{suggestion(str(error['input']), choices)}", "correct the value")
 
 
 def _left(data: Mapping[str, Any], wrong: list[Complaint], rules: Rules) -> tuple[dict[str, Any], list[int]]:
@@ -81,8 +90,12 @@ def _left(data: Mapping[str, Any], wrong: list[Complaint], rules: Rules) -> tupl
     bad: set[int | str] = set()
     for one in wrong:
         match one.loc:
-            case ("probe", int(index), "id" | "severity" as key):
-                left["probe"][index][key] = "low" if key == "severity" else f"unnamed-{index}"
+            case ("probe", int(index), "id"):
+                left["probe"][index]["id"] = f"unnamed-{index}"
+            case ("probe", int(index), "severity" | "expect" | "finding" as key):
+                left["probe"][index][key] = _INSTEAD[key]
+            case ("probe", int(index), "surface" | "needs" | "control" | "note" as key, *_):
+                left["probe"][index].pop(key, None)
             case ("probe", index, *_):
                 bad.add(index)
             case (str(key), *_) if key in instead:

@@ -71,7 +71,7 @@ def load_all(
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(".md"))
     except OSError as error:
-        remedy = "name a folder of persona files"
+        remedy = "name a persona file, or a folder of them"
         return [], [PersonaError(f"cannot be read: {error.strerror}", file=str(folder), remedy=remedy)]
     good: list[LoadedPersona] = []
     bad: list[PersonaError] = []

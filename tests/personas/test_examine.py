@@ -98,6 +98,33 @@ def test_a_misspelt_key_has_no_second_complaint_as_a_missing_one(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("wrong", "key", "message"),
+    [
+        ('finding = "short"', "finding", "String should have at least 8 characters"),
+        ("", "finding", "is required"),
+        ('surface = "uxx"\nfinding = "the page is missing"', "surface", "did you mean 'ux'?"),
+        ("control = 1\nfinding = 'the page is missing'", "control", "Input should be a valid string"),
+        ("needs = [1]\nfinding = 'the page is missing'", "needs[0]", "Input should be a valid string"),
+    ],
+)
+def test_a_wrong_value_of_a_probe_hides_nothing_in_its_expectation(
+    tmp_path: Path, wrong: str, key: str, message: str
+) -> None:
+    text = PROBE.replace('finding = "the page is missing"', wrong).replace(".status", ".statu")
+    value, expectation = refused(tmp_path, text)
+    assert value[2] == f"probe[0].{key}" and message in value[3]
+    assert expectation[2] == "probe[0].expect"
+
+
+def test_an_unknown_key_of_a_trigger_is_one_complaint(tmp_path: Path) -> None:
+    found = refused(tmp_path, 'triggers = [{ interval = "1h" }, {}]\n' + PROBE)
+    assert [(key, why[:24]) for _, _, key, why in found] == [
+        ("triggers[0].interval", "unknown key"),
+        ("triggers[1]", "exactly one of every, cr"),
+    ]
+
+
+@pytest.mark.parametrize(
     ("url", "column", "message"),
     [
         ("{sit}/", 47, "no placeholder {sit}; did you mean 'site'?"),
