@@ -6,6 +6,9 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
+YEAR_9999 = 253_402_300_799
+"""The last second that a four-digit year can say, in Unix time."""
+
 
 class Clock(Protocol):
     def now(self) -> datetime:
@@ -36,3 +39,8 @@ def rest(period: float) -> float:
 def iso(moment: datetime) -> str:
     """`2026-11-21T22:51:10Z`: the only format of a time in a file."""
     return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
+
+
+def iso_seconds(seconds: int) -> str:
+    """`iso` of Unix seconds; what a stranger's chain says outside the years 1970 to 9999 is held to them."""
+    return iso(datetime.fromtimestamp(max(0, min(seconds, YEAR_9999)), UTC))

@@ -17,7 +17,8 @@ from fleet.drivers.expect_shapes import shape_of
 from fleet.drivers.expect_words import one_of
 from fleet.gate.rules import LOWEST
 from fleet.personas.placeholders import PLACEHOLDERS
-from sandbox.spec import ToolSpec
+from sandbox.contract import VIEWS
+from sandbox.spec import Points, ToolSpec
 from sandbox.tools import TOOLS
 
 NAMES: Mapping[str, str] = {
@@ -38,7 +39,7 @@ def reference(spec: ToolSpec) -> dict[str, Any]:
         "rung": str(LOWEST[spec.effect]),
         "cost": {"calls": spec.cost.calls, "writes": spec.cost.writes},
         "needs": [*spec.needs, *(need for mode in spec.modes for need in mode.needs)],
-        "args": _fields(spec.args, given=True),
+        "args": _arguments(spec),
         "result": _fields(spec.result),
         "example": example(spec),
     }
@@ -49,6 +50,14 @@ def example(spec: ToolSpec) -> str:
     args = ", ".join(f"{key} = {json.dumps(value)}" for key, value in spec.example.items())
     steps = f'steps = [{{ tool = "{spec.name}", args = {{ {args} }} }}]'
     return f"{steps}\nexpect = {json.dumps(spec.expects)}"
+
+
+def _arguments(spec: ToolSpec) -> list[dict[str, Any]]:
+    rows, views = _fields(spec.args, given=True), tuple(VIEWS)
+    for row in rows:
+        if (spec.points_at or {}).get(row["name"]) is Points.VIEW_OR_NONE:
+            row |= {"values": list(views), "says": f"{row['says']} O{one_of(views)[1:]}."}
+    return rows
 
 
 def _fields(model: type, *, given: bool = False) -> list[dict[str, Any]]:

@@ -25,6 +25,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 
 Value = TypeVar("Value")
+LONGEST = 200
+"""Characters of a cell."""
 _LEAST = 8
 """Columns that a cell which is cut to fit keeps."""
 
@@ -87,16 +89,22 @@ def note(message: str) -> None:
 
 
 def table(
-    headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "nothing", one_line: str = ""
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    empty: str = "nothing",
+    one_line: str = "",
+    longest: int = LONGEST,
 ) -> None:
     """A table on a terminal, tab-separated lines in a pipe. Cells are cleaned; markup is never interpreted.
 
     With `one_line` each row is one line of the terminal: the column of that name is cut to fit.
 
-    Piped output may end in a spreadsheet, so there a cell that would be a formula gets a `'` prefix.
+    A cell has at most `longest` characters. Piped output may end in a spreadsheet, so there a cell that
+    would be a formula gets a `'` prefix.
     """
     piped = not sys.stdout.isatty()
-    cells = [[_cell(cell, piped) for cell in row] for row in rows]
+    cells = [[_cell(cell, piped, longest) for cell in row] for row in rows]
     if not cells:
         note(empty)
         return
@@ -127,9 +135,9 @@ def table(
     console.print(grid)
 
 
-def _cell(value: object, piped: bool) -> str:
+def _cell(value: object, piped: bool, longest: int) -> str:
     text = csv_cell if piped and not isinstance(value, int | float) else clean
-    return text(str(value), 200)
+    return text(str(value), longest)
 
 
 def who() -> str:

@@ -10,12 +10,11 @@ from pathlib import Path
 from fleet.app.journal import known_journal
 from fleet.chain.log_end import log_end
 from fleet.cli.daemon_page import daemon_of
-from fleet.clock import iso
+from fleet.clock import iso, iso_seconds
 from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.triage.outputs.files import NAME, written
-from fleet.triage.rank import date_of
 from fleet.triage.worklist import WorklistItem
 
 RECENT_S = 10.0
@@ -67,7 +66,7 @@ async def _current(state: Path, profile: Platform) -> bool:
     at = (state / NAME).stat().st_mtime
     if not (daemon_of(state) and 0 <= time.time() - at < RECENT_S):
         end = await log_end(profile, state)
-        if (known.as_of.entries, known.as_of.at) != (end.entries, date_of(end.at) if end.entries else ""):
+        if (known.as_of.entries, known.as_of.at) != (end.entries, iso_seconds(end.at) if end.entries else ""):
             return False
     now = iso(datetime.now(UTC))
     if any(item.until and item.until <= now for item in known.closed):

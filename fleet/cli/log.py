@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -15,6 +16,8 @@ from fleet.chain.log_choice import log_of
 from fleet.chain.ports import FeedbackPort
 from fleet.chain.rpc import Rpc
 from fleet.cli.console import Json, make_app, note, put, run, state, table
+from fleet.cli.status_page import minute
+from fleet.clock import iso_seconds
 from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import ChainError, Unreachable, UsageError
 from fleet.findings.reader import read
@@ -64,8 +67,19 @@ def list_entries(
     put(
         rows,
         as_json=as_json,
-        text=lambda: table(COLUMNS, ([row[c] for c in COLUMNS] for row in rows), empty="the log is empty"),
+        text=lambda: _print(rows),
     )
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    shown = map(_brief, rows) if sys.stdout.isatty() else rows
+    table(COLUMNS, ([row[name] for name in COLUMNS] for row in shown), empty="the log is empty")
+
+
+def _brief(row: dict[str, Any]) -> dict[str, Any]:
+    """For a terminal: sender and time shortened; a pipe and --json have all of them."""
+    sender = f"{row['sender'][:6]}…{row['sender'][-4:]}"
+    return row | {"sender": sender, "at": minute(row["at"])}
 
 
 @app.command("verify")
@@ -186,7 +200,7 @@ def _shown(index: int, entry: LogRecord) -> dict[str, Any]:
     said = read(entry.text)
     return {
         "index": index,
-        "at": entry.timestamp,
+        "at": iso_seconds(entry.timestamp),
         "sender": entry.sender,
         "grammar": said.grammar,
         "severity": said.severity,

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from fleet.store.tables.units import FLEET, number, word
+from fleet.store.tables.units import FLEET, amount, number, word
 from fleet.text import clean, counted, line
 
 GROUPS = ("new", "regressed", "fixed", "still")
@@ -89,7 +89,7 @@ def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
 
 
 def _costs(data: Mapping[str, Any]) -> Iterator[str]:
-    spent = [f"{_of(data['today'][FLEET], unit)} {word(unit)}" for unit in COSTS]
+    spent = [_cost(data["today"][FLEET], unit) for unit in COSTS]
     yield f"today     {', '.join(spent)}"
     ends = ", ".join(f"{count} {name}" for name, count in sorted(data["outcomes"].items()))
     waiting = sum(data["waiting"].values())
@@ -99,10 +99,10 @@ def _costs(data: Mapping[str, Any]) -> Iterator[str]:
     yield f"runs      {runs}; worklist {read}"
 
 
-def _of(cost: Mapping[str, Any], unit: str) -> str:
+def _cost(cost: Mapping[str, Any], unit: str) -> str:
     one: Mapping[str, int | None] = cost[unit]
     spent, limit = one["spent"] or 0, one["limit"]
-    return number(unit, spent) + (f" of {number(unit, limit)}" if limit is not None else "")
+    return amount(unit, spent) if limit is None else f"{number(unit, spent)} of {amount(unit, limit)}"
 
 
 def wrong(data: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from fleet.app.tool_reference import markdown, reference, words
 from fleet.cli.console import Json, make_app, put, table
 from fleet.errors import UsageError
+from fleet.personas.check import suggestion
 from fleet.text import counted
 from sandbox.tools import TOOLS
 
@@ -36,9 +36,9 @@ def tools(
         put(data, as_json=as_json, text=lambda: _all(data))
         return
     if name not in TOOLS:
-        close = get_close_matches(name, TOOLS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"no tool {name!r}{hint}", remedy=f"choose one of {', '.join(TOOLS)}")
+        raise UsageError(
+            f"no tool {name!r}{suggestion(name, TOOLS)}", remedy=f"choose one of {', '.join(TOOLS)}"
+        )
     one = reference(TOOLS[name])
     put(one, as_json=as_json, text=lambda: _one(one))
 
@@ -66,7 +66,7 @@ def _one(one: dict[str, Any]) -> None:
     print(f"\n{one['example']}\n")
     for part in ("args", "result"):
         print("arguments" if part == "args" else "\nresult")
-        table(("name", "type", "unit", "what it is"), _rows(one[part]))
+        table(("name", "type", "unit", "what it is"), _rows(one[part]), longest=2_000)
 
 
 def _rows(fields: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:

@@ -5,12 +5,14 @@ The library and its grammar (0.4 s, 11 MB) are loaded by the first expectation o
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 VARIABLES = ("result", "results", "history", "facts")
@@ -22,6 +24,20 @@ MACROS: Mapping[str, str] = _WORDS["macros"]
 FUNCTIONS: Mapping[str, str] = _WORDS["functions"]
 """Functions of expectations: how each is written, and what it answers."""
 REDUCE = "reduce"
+_CLASS = re.compile(r"<class '(?:celpy\.celtypes\.)?(\w+?)(?:Type)?'>")
+_OVERLOAD = re.compile(
+    r"found no matching overload for (?:Token\('RULE', ')?([^' ]+)(?:'\))? applied to '(.*)'", re.S
+)
+OPERATORS: Mapping[str, str] = MappingProxyType(
+    dict(
+        zip(
+            ["lt", "le", "gt", "ge", "eq", "ne", "in", "add", "sub", "mul", "div", "mod", "not", "neg"],
+            ["<", "<=", ">", ">=", "==", "!=", "in", "+", "-", "*", "/", "%", "!", "-"],
+            strict=True,
+        )
+    )
+)
+"""Operators by their names in the library's grammar."""
 
 
 class ExpectationError(Exception):
@@ -123,4 +139,16 @@ def evaluate(text: str, values: Values) -> Any:
         return _program(text).evaluate(json_to_cel(values.named()))
     except (CELEvalError, ValueError, OverflowError, RecursionError) as error:
         # not only its own errors: an integer of 65 bits in a result is a plain ValueError
-        raise ExpectationError(f"cannot be decided: {error.args[0] if error.args else error}") from None
+        reason = str(error.args[0] if error.args else error)
+        raise ExpectationError(f"cannot be decided: {_plain(reason)}") from None
+
+
+def _plain(reason: str) -> str:
+    """The library's reason in the words of an expectation: without its classes, and without the value."""
+    if reason.endswith("does not support field selection"):
+        return f"a {''.join(_CLASS.findall(reason)[-1:]).lower()} has no fields"
+    if overload := _OVERLOAD.fullmatch(reason):
+        kinds = " and ".join(one.lower() for one in _CLASS.findall(overload[2]))
+        word = overload[1].strip("_")
+        return f"{OPERATORS.get(word.rpartition('_')[2], word)} does not take {kinds}"
+    return "there is no member at this index" if reason == "invalid_argument" else reason

@@ -14,14 +14,13 @@ from typing import Any
 from celpy.celparser import CELParseError
 from lark import Token, Tree
 
-from fleet.drivers.expect import FUNCTIONS, MACROS, REDUCE, VARIABLES, compiled, functions
+from fleet.drivers.expect import FUNCTIONS, MACROS, OPERATORS, REDUCE, VARIABLES, compiled, functions
 from fleet.drivers.expect_overloads import NO_OVERLOAD, applied
 from fleet.drivers.expect_paths import Node, Path, arguments_of, guards, literal_of, path_of
 from fleet.drivers.expect_shapes import ANY, BOOL, DOUBLE, STRING, TypeShape, variables
 from fleet.drivers.expect_words import (
     LITERALS,
     METHODS,
-    OPERATORS,
     PARTIAL,
     SAME,
     TYPES,

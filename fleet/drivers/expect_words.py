@@ -14,16 +14,6 @@ SAME = (
     'make both sides one type: 200 is an int, 200.0 a double, "200" a string; '
     "int(), double() and string() convert"
 )
-OPERATORS: Mapping[str, str] = MappingProxyType(
-    dict(
-        zip(
-            ["lt", "le", "gt", "ge", "eq", "ne", "in", "add", "sub", "mul", "div", "mod", "not", "neg"],
-            ["<", "<=", ">", ">=", "==", "!=", "in", "+", "-", "*", "/", "%", "!", "-"],
-            strict=True,
-        )
-    )
-)
-"""Operators by their names in the library's grammar."""
 LITERALS: Mapping[str, TypeShape] = MappingProxyType(
     {
         "INT_LIT": INT,

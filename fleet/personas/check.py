@@ -20,6 +20,7 @@ from fleet.personas.needs import FORM as FORM_OF_NEEDS
 from fleet.personas.needs import bad_need, strings
 from fleet.personas.placeholders import FACE, TARGET, mistaken
 from fleet.personas.placeholders import FORM as FORM_OF_PLACES
+from sandbox.contract import VIEWS
 from sandbox.spec import Effect, Points
 from sandbox.tools import TOOLS
 
@@ -254,6 +255,9 @@ def _places(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Compl
             roles = around.roles if around else None
             for at, why in mistaken(text, points=pointing, roles=roles):
                 yield Complaint(loc, why, FORM_OF_PLACES, text=direct, at=at)
+        if points.get(name) is Points.VIEW_OR_NONE and value and value not in VIEWS:
+            message = f"no view named {value!r}{suggestion(str(value), VIEWS)}"
+            yield Complaint(loc, message, f"views: {', '.join(VIEWS)}", text=(*loc, name))
         is_page = points.get(name) in (Points.PAGE, Points.PAGE_OR_NONE)
         if around and is_page and value and not value.startswith("{") and not around.has_url(_filled(value)):
             host = urlsplit(value).netloc or value

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from fleet.clock import iso
+from fleet.clock import iso, iso_seconds
 from fleet.findings.records import ItemRecord, fixed_record, write_record
 from fleet.findings.recurrence import Recurrence
 from fleet.store.rows import DecisionRow
 from fleet.triage.cluster import Cluster, ReadReport, recurrence
-from fleet.triage.rank import ItemFacts, date_of, seconds
+from fleet.triage.rank import ItemFacts, seconds
 from fleet.triage.worklist import WorklistItem
 
 SOURCE = "qa-triage"
@@ -91,7 +91,7 @@ def seen_text(
     if own is None or not item.trusted:
         return None
     seen = [one for one in records if one.kind == "seen"]
-    last = seen[-1].at if seen else date_of(max(report.at for report in reports if report.trusted))
+    last = seen[-1].at if seen else iso_seconds(max(report.at for report in reports if report.trusted))
     runs = seen[-1].runs if seen else recurrence(reports)
     if own.runs <= runs or last > iso(now - every):
         return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
 from typing import Literal, Protocol
 
-from fleet.clock import iso
+from fleet.clock import iso, iso_seconds
 from fleet.findings.reader import ParsedEntry
 from fleet.findings.records import ItemRecord
 from fleet.findings.recurrence import Recurrence
@@ -27,7 +27,6 @@ _MACHINES: dict[str, EventKind] = {
     "proposed": "proposed",
     "needs-repro": "needs-repro",
 }
-_YEAR_9999 = 253_402_300_799
 
 
 class ItemReport(Protocol):
@@ -148,8 +147,9 @@ def _order(event: LifeEvent, placed: Sequence[_Placed], figures: Recurrence) -> 
 
 
 def _reported(report: ItemReport) -> LifeEvent:
-    at = iso(datetime.fromtimestamp(max(0, min(report.at, _YEAR_9999)), UTC))
-    return LifeEvent("reported", at, (report.source or "a note") if report.trusted else "a stranger")
+    return LifeEvent(
+        "reported", iso_seconds(report.at), (report.source or "a note") if report.trusted else "a stranger"
+    )
 
 
 def _recorded(record: ItemRecord) -> LifeEvent:

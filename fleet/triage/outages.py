@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fleet.clock import iso_seconds
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.outage import SURFACE, OutageEnd, is_outage, over_title
 from fleet.triage.index import TriageIndex
 from fleet.triage.life import Life, Stage
-from fleet.triage.rank import date_of
 
 SOURCE = "qa-triage"
 
 
 def ended_at(index: TriageIndex, ended: Sequence[OutageEnd]) -> Mapping[str, str]:
     """When each outage ended (ISO), by fingerprint: the journal's time before that of the log's entry."""
-    return {fp: date_of(at) for fp, at in index.ends.items()} | {end.fp: end.until for end in ended}
+    return {fp: iso_seconds(at) for fp, at in index.ends.items()} | {end.fp: end.until for end in ended}
 
 
 def over(life: Life, at: str) -> Life:

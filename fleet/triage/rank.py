@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import lru_cache
 from types import MappingProxyType
 
-from fleet.clock import iso
+from fleet.clock import YEAR_9999, iso_seconds
 from fleet.errors import ConfigError
 from fleet.findings.reader import ParsedEntry
 from fleet.findings.recurrence import Recurrence
@@ -48,7 +48,6 @@ _BEGIN: Mapping[ProofState, ItemState] = MappingProxyType(
         "untrusted": "new",
     }
 )
-_YEAR_9999 = 253_402_300_799
 _DAY_0 = date(1970, 1, 1).toordinal()
 
 
@@ -211,7 +210,7 @@ def item_of(one: RankedCluster, place: int) -> WorklistItem:
     own = [report for report in reports if report.trusted == trusted]
     senders = sorted({line(sender, 64) for sender in {report.sender for report in own}})
     back = bool(one.cluster.resolved_at)
-    life = facts.life or Life(_BEGIN[one.proof], date_of(first.at))
+    life = facts.life or Life(_BEGIN[one.proof], iso_seconds(first.at))
     figures, factors = facts.figures if trusted else None, one.factors
     days = {_day(report.at) for report in own}
     return WorklistItem(
@@ -226,14 +225,14 @@ def item_of(one: RankedCluster, place: int) -> WorklistItem:
         evidence=entry.ev if trusted else "",
         score=one.score,
         why=_why(one, factors),
-        first_seen=date_of(first.at),
-        last_seen=date_of(one.last),
+        first_seen=iso_seconds(first.at),
+        last_seen=iso_seconds(one.last),
         senders=tuple(senders[:SENDERS_SHOWN]),
         trusted=trusted,
         proof=one.proof,
         state=life.state,
         regression=back,
-        resolved_at=date_of(one.cluster.resolved_at) if back else "",
+        resolved_at=iso_seconds(one.cluster.resolved_at) if back else "",
         since=life.since,
         until=life.until,
         reason=life.reason,
@@ -277,8 +276,8 @@ def _why(one: RankedCluster, factors: tuple[RankFactor, ...]) -> str:
         untrusted = one.proof == "untrusted"
         parts.append("other strangers report it too" if untrusted else "a stranger reports it too")
     if one.cluster.resolved_at:
-        first = date_of(one.first.at)
-        parts.append(f"regression: resolved {date_of(one.cluster.resolved_at)}, reported again {first}")
+        first = iso_seconds(one.first.at)
+        parts.append(f"regression: resolved {iso_seconds(one.cluster.resolved_at)}, reported again {first}")
     return "; ".join(parts)
 
 
@@ -287,11 +286,6 @@ def seconds(at: str) -> int:
     return int(datetime.fromisoformat(at).timestamp()) if at else 0
 
 
-def date_of(at: int) -> str:
-    """ISO time of Unix seconds; of hostile ones the nearest that there is."""
-    return iso(datetime.fromtimestamp(max(0, min(at, _YEAR_9999)), UTC))
-
-
 def _day(at: int) -> int:
     """The day (UTC) of Unix seconds, as `date.toordinal` counts; of hostile ones the nearest."""
-    return max(0, min(at, _YEAR_9999)) // 86_400 + _DAY_0
+    return max(0, min(at, YEAR_9999)) // 86_400 + _DAY_0

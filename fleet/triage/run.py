@@ -12,7 +12,7 @@ from typing import Protocol
 import anyio
 from anyio import to_thread
 
-from fleet.clock import iso
+from fleet.clock import iso, iso_seconds
 from fleet.errors import ConfigError
 from fleet.store.rows import DecisionRow, EpochRow, ItemRow, RawEntry
 from fleet.triage.cluster import LoggedText
@@ -23,7 +23,6 @@ from fleet.triage.mirror import LogMirror, MirrorState, follow
 from fleet.triage.mirror_pages import LogReader
 from fleet.triage.outputs.document import NO_AUDIT, AuditRate, LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
-from fleet.triage.rank import date_of
 from fleet.triage.suggest import Suggester, suggested, with_links
 from fleet.triage.unproven import UnprovenCandidate
 from fleet.triage.worklist import ProposalLink, WorklistItem, digest
@@ -124,7 +123,7 @@ async def triage(
         decided = replace(decided, items=tuple(_proposed(item, task.proposals) for item in decided.items))
         index = fold.index
     open_ = tuple(one for one in decided.items if one.rank)
-    ends = date_of(index.last_at) if index.entries else ""
+    ends = iso_seconds(index.last_at) if index.entries else ""
     changed = await _keep(journal, task, decided, LogPosition(followed.epoch, index.entries, ends))
     return TriageResult(
         open_,

@@ -52,7 +52,7 @@ class Args:
     """
 
     function: str = ""
-    """View to read; see the list of views in sandbox/contract.py."""
+    """View to read."""
     args: tuple[Any, ...] = ()
     """Its arguments by its types: numbers or decimal strings, bytes as 0x hex, labels of keys for
     addresses."""

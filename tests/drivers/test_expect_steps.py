@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from fleet.drivers.expect import Values
+import re
+
+import pytest
+
+from fleet.drivers.expect import ExpectationError, Values, evaluate
 from fleet.drivers.expect_steps import decided
 
 VALUES = Values([{"ok": True, "status": 404, "links": ["/a", "/b"], "value": None}])
@@ -32,3 +36,19 @@ def test_what_cannot_be_decided_says_why() -> None:
     (*_, (whole, why)) = decided("result.value > 3", VALUES)
     assert whole == "result.value > 3"
     assert why.startswith("cannot be decided: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("result.links.x == 1", "a list has no fields"),
+        ("result.links.map(l, l)[9] == ''", "there is no member at this index"),
+        ("result.value['a'] == 1", "[_] does not take none and string"),
+        ("result.links < 3", "< does not take list and int"),
+        ("!result.links", "! does not take list"),
+        ("result.links ? true : false", "?_: does not take list and bool and bool"),
+    ],
+)
+def test_the_reason_is_in_the_words_of_an_expectation(text: str, why: str) -> None:
+    with pytest.raises(ExpectationError, match=re.escape(f"cannot be decided: {why}") + "$"):
+        evaluate(text, VALUES)

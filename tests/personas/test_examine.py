@@ -112,7 +112,8 @@ def test_a_wrong_value_of_a_probe_hides_nothing_in_its_expectation(
 ) -> None:
     text = PROBE.replace('finding = "the page is missing"', wrong).replace(".status", ".statu")
     value, expectation = refused(tmp_path, text)
-    assert value[2] == f"probe[0].{key}" and message in value[3]
+    assert value[2] == f"probe[0].{key}"
+    assert message in value[3]
     assert expectation[2] == "probe[0].expect"
 
 
@@ -140,6 +141,18 @@ def test_an_argument_that_points_nowhere(tmp_path: Path, url: str, column: int, 
     (found,) = refused(tmp_path, PROBE.replace("{site}/", url))
     assert (found[0], found[1], found[2]) == (9, column, "probe[0].steps[0].args")
     assert found[3].startswith(message)
+
+
+def test_a_view_that_is_not_in_the_table(tmp_path: Path) -> None:
+    step = 'qa_chain", args = { function = "feedbackCuont"'
+    text = PROBE.replace('qa_fetch", args = { url = "{site}/"', step).replace(".status == 200", ".ok")
+    path = tmp_path / "qa-x.md"
+    path.write_text(HEAD.replace("qa_compile", "qa_chain") + text + "+++\nBody.\n", "utf-8")
+    (found,) = complaints(path, AROUND)
+    assert found[2:] == (
+        "probe[0].steps[0].args",
+        "no view named 'feedbackCuont'; did you mean 'feedbackCount'?",
+    )
 
 
 @pytest.mark.parametrize("url", ["{face:{name}}?q={run}", "{face:{target:page}}a", "http://here.test/{run}"])

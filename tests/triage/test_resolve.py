@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from fleet.clock import iso_seconds
 from fleet.errors import ConfigError
 from fleet.findings.recurrence import Recurrence
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import DecisionRow, MirroredEntry
 from fleet.triage.decisions import named
 from fleet.triage.fold import Decided
-from fleet.triage.rank import date_of
 from fleet.triage.run import RESOLUTIONS, decide, migrate
 from fleet.triage.worklist import WorklistItem
 from tests.triage.triage_log import HUMAN, START, TRUSTED, finding, folded, inputs, log
@@ -29,7 +29,7 @@ def worklist(
 
 
 def resolved(minute: int) -> DecisionRow:
-    at = date_of(START + 60 * minute)
+    at = iso_seconds(START + 60 * minute)
     return named(DecisionRow(item=KEY, kind="fixed", reason="deployed", who="alice", at=at))
 
 
@@ -56,7 +56,7 @@ def test_resolving_the_regression_hides_it_again() -> None:
 
 def test_row_44_what_was_decided_before_the_log_was_cleared_hides_nothing() -> None:
     entries = log(finding(run="r1"), finding("other"), (HUMAN, "third"), epoch=1)
-    found = worklist(entries, resolved(1_000), since=date_of(START + 60 * 1_001))
+    found = worklist(entries, resolved(1_000), since=iso_seconds(START + 60 * 1_001))
     assert [(item.regression, item.count) for item in found] == [(False, 1)] * 3
 
 
@@ -69,7 +69,7 @@ def test_a_stranger_reopens_nothing() -> None:
 
 def test_a_reopened_item_that_is_clean_again_gets_a_record_of_its_own() -> None:
     def passed(entries: list[MirroredEntry], clean: int, *decisions: DecisionRow) -> Decided:
-        figures = {KEY: Recurrence(runs=1, clean_at=date_of(START + 60 * clean), clean_run="r2")}
+        figures = {KEY: Recurrence(runs=1, clean_at=iso_seconds(START + 60 * clean), clean_run="r2")}
         return decide(entries, TRUSTED, inputs(figures=figures, decisions=decisions))
 
     (record,) = passed(log(finding()), 1).records
@@ -89,7 +89,12 @@ async def test_older_resolutions_become_decisions_once_and_damage_is_loud() -> N
         for _ in range(2):
             await migrate(journal, "p")
             (made,) = await journal.decisions("p")
-            assert (made.item, made.kind, made.reason, made.at) == (KEY, "fixed", "deployed", date_of(START))
+            assert (made.item, made.kind, made.reason, made.at) == (
+                KEY,
+                "fixed",
+                "deployed",
+                iso_seconds(START),
+            )
         await journal.put(RESOLUTIONS, '[{"key": "x"}]')
         with pytest.raises(ConfigError, match="cannot be read"):
             await migrate(journal, "p")

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from fleet.clock import iso_seconds
 from fleet.store.rows import DecisionRow
 from fleet.triage.decisions import named
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triage.rank import date_of, rank
+from fleet.triage.rank import rank
 from fleet.triage.run import decide
 from fleet.triage.worklist import WorklistItem, digest
 from tests.triage.triage_log import (
@@ -73,7 +74,7 @@ def items(name: str) -> tuple[WorklistItem, ...]:
     fixed: tuple[DecisionRow, ...] = ()
     if name == "regression":
         (key, *_) = (one.fingerprint for one in folded(CASES[name]))
-        at = date_of(START + 60)
+        at = iso_seconds(START + 60)
         fixed = (named(DecisionRow(item=key, kind="fixed", reason="deployed", who="alice", at=at)),)
     return tuple(item for item in decide(CASES[name], TRUSTED, inputs(decisions=fixed)).items if item.rank)
 
