@@ -73,7 +73,7 @@ async def read(
         "skips": [asdict(row) for row in await journal.skips(limit=5)],
         "findings": findings,
         "outages": await open_outages(journal),
-        "undecided": await undecided_probes(journal),
+        "undecided": [one for one in await undecided_probes(journal) if one["persona"] in names],
         "failing": [
             _failed(row)
             for row in last

@@ -84,7 +84,8 @@ async def night(state: Path) -> None:
             await journal.finish(run, outcome, detail)
             clock.advance(60)
         undecided = [{"probe": "header", "reason": "no such member: x-frame-options"}]
-        await journal.put(f"{UNDECIDED}devnet:qa-ux", json.dumps(undecided))
+        for persona in ("qa-ux", "qa-gone"):  # the second has no file any more
+            await journal.put(f"{UNDECIDED}devnet:{persona}", json.dumps(undecided))
 
 
 async def outage(state: Path) -> None:
