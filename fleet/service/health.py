@@ -23,7 +23,7 @@ from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach
 from fleet.service.metrics import Reading, Tally
 from fleet.service.readiness import Readiness
-from fleet.store.rows import RunRow
+from fleet.store.rows import FindingRow, RunRow
 from fleet.store.tables.units import FLEET
 from fleet.triage.rank import SEVERITIES
 
@@ -73,7 +73,7 @@ class DaemonHealth:
     async def reading(self) -> Reading:
         """A snapshot of everything; raises what the journal raises."""
         world, journal, platform = self._world, self._world.journal, self._world.platform.name
-        unposted = await journal.findings(states=["confirmed", "posting"])
+        owed = await self._owed()
         last = await journal.last_ended(platform)
         items = Counter((item.state, _severity(item.severity)) for item in await journal.items(platform))
         return Reading(
@@ -89,7 +89,7 @@ class DaemonHealth:
             ages=await journal.ages(platform),
             budgets=await self._budgets(),
             days=await self._days(),
-            outbox=len(unposted),
+            outbox=len(owed),
             log_entries=await self._entries(),
             log_mirrored=(await journal.mirror_cursor())[1],
             subscription=self._tally.subscription,
@@ -104,6 +104,15 @@ class DaemonHealth:
             items=items,
             worklist_age_s=self._worklist_age(),
         )
+
+    async def _owed(self) -> list[FindingRow]:
+        """Findings that some run is to post: not those of an ended run that had no report left for them."""
+        journal = self._world.journal
+        rows = await journal.findings(states=["confirmed", "posting"])
+        at_work = {row.run_id for row in await journal.open_runs()} if rows else set()
+        return [
+            row for row in rows if row.state == "posting" or row.data.get("held") or row.run_id in at_work
+        ]
 
     def _looks(self, row: RunRow) -> bool:
         one = self._crew().get(row.persona)

@@ -184,17 +184,11 @@ TOLD: list[tuple[Event, str, str]] = [
         "reversible",
     ),
     (
-        FindingVerified(fingerprint="f", confirmed=3, tries=3, state="confirmed"),
-        "finding f is confirmed",
-        "reversible",
-    ),
-    (
         FindingVerified(fingerprint="f", confirmed=0, tries=3, state="dropped"),
         "finding f is dropped",
         "reversible",
     ),
     (FindingPosted(fingerprint="f", tx="0x", index=4), "finding f is on the log", "irreversible"),
-    (FindingRepeated(fingerprint="f", index=4), "finding f is merged into its earlier entry", "reversible"),
     (ExtensionDisabled(namespace="web", reason="3", turn=1), "the tools of web are withdrawn", "reversible"),
     (
         DriverChanged(before="model", after="playbook", reason="429"),
@@ -220,6 +214,8 @@ def test_what_is_no_decision_is_not(tmp_path: Path) -> None:
     recorder = DecisionRecorder(log(tmp_path), "r")
     recorder(ToolResponded(call=1, tool="qa_fetch", is_error=False, result={}, seconds=0.0))
     recorder(TurnEnded(index=1))
+    recorder(FindingVerified(fingerprint="f", confirmed=3, tries=3, state="confirmed"))
+    recorder(FindingRepeated(fingerprint="f", index=4))
     recorder(Footer(outcome="done"))
     assert not (tmp_path / NAME).exists()
 

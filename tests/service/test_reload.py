@@ -30,6 +30,7 @@ from fleet.service.metrics import Tally
 from fleet.service.notify import Notifier
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
+from fleet.store.rows import FindingRow
 from fleet.store.tables.units import FLEET
 from fleet.triggers.model import Firing
 from fleet.triggers.webhook import Delivery
@@ -148,6 +149,24 @@ async def test_the_limits_of_a_day_bind_runs_in_flight_new_ones_and_the_pages(st
     assert (days[FLEET, "calls"], days[FLEET, "writes"]) == (0, 0)
     await stand.reload("")
     assert await stand.fired("manual:3")
+
+
+async def test_what_an_ended_run_did_not_post_is_not_owed(stand: Stand) -> None:
+    """A run that posts nothing, or had no report left, leaves its proven findings as they are."""
+    journal, health = stand.world.journal, stand.daemon.health
+    for run in ("muted", "outage"):
+        await journal.trigger(
+            run, persona="qa-look", key=run, platform="devnet", trigger="t", rung="observe", budget={}
+        )
+        await journal.claim(run, pid=1, pid_start=1)
+        await journal.add_finding(
+            FindingRow(run_id=run, fingerprint="f" * 12, data={"held": run == "outage"})
+        )
+        await journal.set_finding(run, "f" * 12, state="confirmed")
+    assert (await health.reading()).outbox == 2
+    for run in ("muted", "outage"):
+        await journal.finish(run, "done")
+    assert (await health.reading()).outbox == 1
 
 
 async def test_webhooks_come_and_go(stand: Stand) -> None:

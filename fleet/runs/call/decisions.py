@@ -10,7 +10,6 @@ from fleet.events.model import (
     Event,
     ExtensionDisabled,
     FindingPosted,
-    FindingRepeated,
     FindingVerified,
     Footer,
     GateDenied,
@@ -139,15 +138,17 @@ def _of(event: Event) -> Decision | None:
 
 
 def _of_finding(event: Event) -> Decision | None:
+    """A confirmation is not one, nor a further one of what is on the log: the journal has both."""
     match event:
-        case FindingVerified(fingerprint=fp, state=state, confirmed=confirmed, tries=tries):
-            reversal = "none is needed" if state == "confirmed" else "a later run may prove it"
+        case FindingVerified(fingerprint=fp, state=state, confirmed=seen, tries=tries) if (
+            state != "confirmed"
+        ):
             return Decision(
                 f"finding {fp} is {state}",
                 "promote it, or not",
                 state,
-                f"seen {confirmed} times in {tries} looks",
-                reversal,
+                f"seen {seen} times in {tries} looks",
+                "a later run may prove it",
             )
         case FindingPosted(fingerprint=fp, index=index):
             return Decision(
@@ -157,14 +158,6 @@ def _of_finding(event: Event) -> Decision | None:
                 "it was confirmed in fresh jails",
                 "none: the log cannot be edited",
                 kind="irreversible",
-            )
-        case FindingRepeated(fingerprint=fp, index=index):
-            return Decision(
-                f"finding {fp} is merged into its earlier entry",
-                "post it again, or count it",
-                f"counted under entry {index}",
-                "it is already on the log",
-                "a cleared log posts it again",
             )
         case _:
             return None
