@@ -41,8 +41,8 @@ from fleet.service.reread import open_secrets, reread
 from fleet.service.triggers import Side, Triggers
 
 
-async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> None:
-    """Serve until a signal; call `opened` once start-up is complete."""
+async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened: Callable[[], None]) -> bool:
+    """Serve until a signal; call `opened` once start-up is complete. True if it is to start again."""
     open_secrets(fence.config, options.state)
     good = partial(roster, options.folder, bad_expectation=_compiled(options).check)
     found, _ = await anyio.to_thread.run_sync(good)  # the folder's watcher reports bad files
@@ -54,10 +54,12 @@ async def reside(options: Options, fence: Bootstrap, notifier: Notifier, opened:
         opened()
         mask_with(world.redactor.text)
         feed = Feed(options.state / "events.jsonl", clock=world.clock, readers=(tally.daemon, log_daemon))
+        daemon = make(options, world, rpc, found, feed, notifier, tally, hub=hub)
         try:
-            await make(options, world, rpc, found, feed, notifier, tally, hub=hub).serve()
+            await daemon.serve()
         finally:
             feed.close()
+        return daemon.again
 
 
 def make(
@@ -111,7 +113,7 @@ def make(
         health=health,
         readiness=readiness,
         notifier=notifier,
-        reread=partial(reread, options.platform, world.state),
+        reread=partial(reread, options.platform, world.state, world.platform),
         grace_s=options.grace_s,
         more=more,
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import anyio
 import typer
@@ -18,12 +20,15 @@ from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, tab
 from fleet.devnet.defects import DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.errors import FleetError
+from fleet.files import write_atomic
 from fleet.jail.process import proc_stat
 
 app = make_app(group=True)
 
 UP_WAIT_S = 30.0
 DOWN_WAIT_S = 40.0
+PORTS = "ports.json"
+"""Ports of chain and platform, kept beside the chain."""
 
 
 @app.callback()
@@ -41,7 +46,10 @@ def up(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Start the devnet in the background and print its addresses; the chain keeps its state."""
+    """Start the devnet in the background and print its addresses, the same as the last time.
+
+    The chain keeps its state.
+    """
     seeded = frozenset() if clean else chosen(defects)
     folder = state() / "devnet"
     if dry_run:
@@ -65,8 +73,9 @@ def down(dry_run: DryRun = False, as_json: Json = False) -> None:
     folder = state() / "devnet"
     pid = _running(folder)
     if pid is not None and not dry_run:
+        began = _start(pid)
         os.kill(pid, signal.SIGTERM)
-        _until(lambda: _running(folder) is None, DOWN_WAIT_S, "the devnet did not stop")
+        _until(lambda: _start(pid) != began, DOWN_WAIT_S, "the devnet did not stop")
     said = {"ended": pid if not dry_run else None, "running": pid if dry_run else None}
     words = (
         "the devnet is not running" if pid is None else f"{'would stop' if dry_run else 'stopped'} pid {pid}"
@@ -83,7 +92,10 @@ def defects(as_json: Json = False) -> None:
 
 
 async def _serve(folder: Path, seeded: frozenset[str]) -> None:
-    async with Devnet(folder, keys=state() / "keys", defects=seeded) as devnet:
+    keys, (chain_port, web_port) = state() / "keys", kept_ports(folder)
+    async with Devnet(folder, keys=keys, defects=seeded, chain_port=chain_port, web_port=web_port) as devnet:
+        ports = [urlsplit(url).port for url in (devnet.chain.url, devnet.url)]
+        write_atomic(folder / PORTS, json.dumps(ports).encode())
         record = {
             "pid": os.getpid(),
             "start": _start(os.getpid()),
@@ -100,6 +112,23 @@ async def _serve(folder: Path, seeded: frozenset[str]) -> None:
                     break
         finally:
             path.unlink(missing_ok=True)
+
+
+def kept_ports(folder: Path) -> tuple[int, int]:
+    """The ports of the last time, so that what was configured then still holds; 0 (any) for a taken one."""
+    try:
+        chain, web = json.loads((folder / PORTS).read_text("utf-8"))
+        return _free(int(chain)), _free(int(web))
+    except (OSError, ValueError, TypeError):
+        return 0, 0
+
+
+def _free(port: int) -> int:
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            return port
+    except (OSError, OverflowError):
+        return 0
 
 
 def _spawn(folder: Path, seeded: frozenset[str]) -> None:

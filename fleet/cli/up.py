@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,7 +31,7 @@ _LOG = logging.getLogger("fleet.service")
 FOLDER = ROOT / "personas"
 AGAIN = Backoff(1.0, 60.0)
 """Pauses between attempts to reach a chain that does not answer at start-up."""
-Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[None]]
+Resident = Callable[[Options, Bootstrap, Notifier, Callable[[], None]], Awaitable[bool]]
 
 
 @app.command()
@@ -61,7 +62,9 @@ def up(
         put(plan, as_json=as_json, text=lambda: _print(plan))
         return
     configure()
-    run(lambda: stay(Options(state(), personas.absolute(), platform, grace, port)))
+    if run(lambda: stay(Options(state(), personas.absolute(), platform, grace, port))):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what is ignored stays so in the next program
+        os.execv(sys.executable, [sys.executable, "-m", "fleet.cli", *sys.argv[1:]])
 
 
 def planned(folder: Path, platform: str | None) -> dict[str, Any]:
@@ -99,8 +102,11 @@ def _print(plan: dict[str, Any]) -> None:
         note(f"refused: {reason}")
 
 
-async def stay(options: Options) -> None:
-    """Start as soon as chain and disk allow it: a node that is down at boot does not end the start."""
+async def stay(options: Options) -> bool:
+    """Start as soon as chain and disk allow it: a node that is down at boot does not end the start.
+
+    True if the daemon ended to be started again, with a changed profile.
+    """
     signal.signal(signal.SIGHUP, lambda *_: None)  # each attempt reads the configuration anew
     notifier, failures = Notifier(), 0
     while True:
@@ -109,7 +115,7 @@ async def stay(options: Options) -> None:
             async with fenced(options.state, options.platform) as fence:
                 # a run's libraries take a second to import: in a thread, during the jail's self-check
                 resident = await anyio.to_thread.run_sync(_resident)
-                await resident(options, fence, notifier, opened.set)
+                return await resident(options, fence, notifier, opened.set)
         except FleetError as error:
             waits = "" if opened.is_set() else _may_pass(error, options.state)
             if not waits:
@@ -119,8 +125,6 @@ async def stay(options: Options) -> None:
             notifier.status(f"waiting for {waits}")
             await anyio.sleep(AGAIN.pause(failures))
             failures += 1
-        else:
-            return
 
 
 def _resident() -> Resident:

@@ -14,7 +14,7 @@ import anyio
 from fleet import __version__, disk_reserve
 from fleet.broker import services
 from fleet.clock import rest
-from fleet.config import FleetConfig
+from fleet.config import FleetConfig, Platform
 from fleet.errors import FleetError
 from fleet.events.daemon_events import (
     ConfigRefused,
@@ -67,7 +67,8 @@ _LOG = logging.getLogger("fleet.service")
 class Daemon:
     """All parts of one resident process, made by the composition root. `serve` returns once drained.
 
-    `more` are side tasks of the caller; `reread` reloads the configuration or raises ConfigError.
+    `more` are side tasks of the caller; `reread` reads configuration and profile again, or raises FleetError.
+    `again`: it drained because its profile changed, and is to be started again.
     """
 
     world: FleetContext
@@ -81,10 +82,11 @@ class Daemon:
     health: DaemonHealth
     readiness: Readiness
     notifier: Notifier
-    reread: Callable[[], FleetConfig]
+    reread: Callable[[], Awaitable[tuple[FleetConfig, Platform]]]
     grace_s: float
     more: Sequence[Side] = ()
     _firing: anyio.CancelScope = field(init=False, default_factory=anyio.CancelScope)
+    again: bool = False
     _rung: str = ""
 
     async def serve(self) -> None:
@@ -115,23 +117,31 @@ class Daemon:
 
     def drain(self, reason: str) -> None:
         """Start no more runs, stop triggers and janitor, and give runs in flight their grace."""
-        self.readiness.drain(reason, self.grace_s + LEAVE_S)
+        self.readiness.drain(reason, self.grace_s + LEAVE_S, again=self.again)
         self.notifier.status(f"draining after {reason}: {counted(len(self.executor.live), 'run')} in flight")
         self.feed.tell(DaemonDraining(reason=reason, grace_s=self.grace_s))
         self._firing.cancel()
         self.executor.drain(self.grace_s)
 
     async def reload(self) -> None:
-        """Reload the configuration; keep the old one if the new one is invalid."""
+        """Reload the configuration; keep the old one if the new one is invalid.
+
+        The profile is in every part: a changed one is taken by a start of its own, after the drain.
+        """
         try:
-            new = self.reread()
+            new, profile = await self.reread()
         except FleetError as error:
             _LOG.error("configuration refused: %s", error)
             self.feed.tell(ConfigRefused(reason=str(error)))
             return
         done = self.world.live.reload(new)
         self.world.signals.work.set()
-        self.feed.tell(ConfigReloaded(changed=done.changed, waiting=done.waiting))
+        if profile == self.world.platform or "platform" in done.waiting or self.readiness.draining:
+            self.feed.tell(ConfigReloaded(changed=done.changed, waiting=done.waiting))
+            return
+        self.feed.tell(ConfigReloaded(changed=(*done.changed, *done.waiting, "profile")))
+        self.again = True
+        self.drain("a changed profile")
 
     async def _fire(self) -> None:
         """Run triggers, folder watch, janitor and keeper until the daemon drains."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from fleet.clock import Clock
 from fleet.service.notify import Notifier
@@ -16,6 +17,7 @@ class Readiness:
         self._beat_at = clock.monotonic()
         self.ready = False
         self.draining = ""
+        self._again = False
 
     def beat(self) -> None:
         """Feed the watchdog; called at each turn of the work loop."""
@@ -30,13 +32,14 @@ class Readiness:
         """Seconds since the last turn of the work loop."""
         return self._clock.monotonic() - self._beat_at
 
-    def drain(self, reason: str, within_s: float) -> None:
-        """Start no more runs; the process ends within `within_s` seconds."""
-        self.draining = reason
+    def drain(self, reason: str, within_s: float, *, again: bool = False) -> None:
+        """Start no more runs; the process ends within `within_s` seconds, or starts `again`."""
+        self.draining, self._again = reason, again
         self.stop()
         self._notifier.say(f"EXTEND_TIMEOUT_USEC={int(within_s * 1e6)}")
 
     def stop(self) -> None:
         """Accept no more work."""
         self.ready = False
-        self._notifier.say("STOPPING=1")
+        now = f"MONOTONIC_USEC={time.monotonic_ns() // 1000}"
+        self._notifier.say(*(("RELOADING=1", now) if self._again else ("STOPPING=1",)))

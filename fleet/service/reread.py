@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleet.config import FleetConfig, load_fleet, load_platform
+from fleet.chain.rpc import Rpc
+from fleet.config import FleetConfig, Platform, load_fleet, load_platform
 from fleet.triggers.webhook_secret import hook_secrets
 
 
-def reread(platform: str | None, state: Path) -> FleetConfig:
-    """Reload the configuration; ConfigError also for an unreadable profile or secret."""
+async def reread(platform: str | None, state: Path, known: Platform) -> tuple[FleetConfig, Platform]:
+    """The configuration and the profile as they are on disk.
+
+    ConfigError also for an unreadable profile or secret; Unreachable and WrongTarget for a profile that
+    differs from the `known` one and whose chain does not answer or is another.
+    """
     config = load_fleet()
-    load_platform(platform or config.platform, state)
+    profile, _ = load_platform(platform or config.platform, state)
     open_secrets(config, state)
-    return config
+    if profile != known:
+        async with Rpc(profile.chain.rpc) as rpc:
+            await rpc.check_target(profile)
+    return config, profile
 
 
 def open_secrets(config: FleetConfig, state: Path) -> None:

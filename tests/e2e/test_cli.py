@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from fleet.cli import COMMANDS
+from fleet.cli.devnet import kept_ports
 from tests.e2e.conftest import Fleet, processes_of
 
 pytestmark = [pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(240)]
@@ -223,6 +226,16 @@ def test_devnet_up_twice_is_one_devnet(devnet: Fleet) -> None:
     first = devnet("devnet", "up", "--json")
     assert "already up" in first.err
     assert json.loads(first.out)["chain"].startswith("http://127.0.0.1:")
+
+
+def test_a_devnet_keeps_its_addresses_unless_they_are_taken(devnet: Fleet, shared: Path) -> None:
+    first = devnet("devnet", "up", "--json").data
+    assert devnet("devnet", "down").code == 0
+    port = urlsplit(first["platform"]).port
+    with socket.create_server(("127.0.0.1", port or 0)):
+        assert kept_ports(shared / "devnet") == (urlsplit(first["chain"]).port, 0)
+    second = devnet("devnet", "up", "--json").data
+    assert (second["chain"], second["platform"]) == (first["chain"], first["platform"])
 
 
 def test_a_fleet_that_has_not_run_has_no_candidates_and_has_learned_nothing(fleet: Fleet) -> None:

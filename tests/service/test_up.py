@@ -222,6 +222,30 @@ async def test_a_bad_configuration_is_refused_and_a_good_one_takes_effect(up: Up
     assert await up.end(process) == 0
 
 
+async def test_a_changed_profile_is_taken_in_the_same_process(up: Up) -> None:
+    profile = up.state / "devnet" / "devnet.toml"
+    before = profile.read_text()
+    fetch = FETCH.replace("{site}/llms.txt", "{target:late}")
+    up.drop("qa-late", persona("qa-late", fetch, trigger='continuous = "1s"'))
+    process = up.start()
+    await up.until(lambda: up.told("daemon.started"))
+    profile.write_text(before.replace(up.devnet.chain.url, "http://127.0.0.1:1"))
+    process.send_signal(signal.SIGHUP)
+    await up.until(lambda: up.told("config.refused"))  # a chain that does not answer is not taken
+    profile.write_text(before.replace("[targets]", '[targets]\nlate = "{site}/llms.txt"'))
+    process.send_signal(signal.SIGHUP)
+    started = await up.until(lambda: (found := up.told("daemon.started"))[1:] and found, 40)
+    assert [one.pid for one in started] == [process.pid, process.pid]
+    assert [one.changed for one in up.told("config.reloaded")] == [("profile",)]
+
+    def looked() -> list[Any]:
+        folders = (up.state / "runs").glob("*")
+        return [end for run in folders for end in up.footers(run.name) if end["calls"]]
+
+    await up.until(looked)
+    assert await up.end(process) == 0
+
+
 async def test_a_never_selector_of_a_reload_acts_on_the_run_in_flight(up: Up) -> None:
     config = Path(up.state.parent / "config" / "fleet.toml")
     up.drop("qa-long", LONG)
