@@ -87,3 +87,5 @@ def test_completion_knows_the_commands_of_a_group(shell: str, asked: dict[str, s
     )
     assert "list" in done.stdout, done
     assert "prune" not in done.stdout
+    if shell != "bash":  # which shows no summaries
+        assert "List the latest runs, newest first, with findings, coverage and cost." in done.stdout
