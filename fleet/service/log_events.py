@@ -22,6 +22,8 @@ TOLD = frozenset({"header", "footer"})
 """Logged events of a run: its start and its end."""
 LEFT_OUT = {"type", "at", "budget", "schema_version", "sha256", "persona_sha256"}
 """Fields that a line shows elsewhere, or that are only for programs."""
+DOCUMENTS = {"brief", "policy", "groups", "targets", "goal", "build"}
+"""Fields of a run's start that its trajectory holds: with them a line would be a page."""
 
 _LOG = logging.getLogger("fleet.daemon")
 
@@ -35,4 +37,5 @@ def log_daemon(event: DaemonEvent) -> None:
 def log_run(event: Event) -> None:
     """Log the start and the end of a run, from its stream."""
     if event.type in TOLD:
-        _LOG.info(event.type, extra=event.model_dump(exclude=LEFT_OUT))
+        said = event.model_dump(exclude=LEFT_OUT | DOCUMENTS)
+        _LOG.info(event.type, extra={name: value for name, value in said.items() if value not in ("", None)})

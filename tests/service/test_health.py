@@ -289,11 +289,19 @@ def test_a_run_s_beginning_is_a_line_and_its_calls_are_not(log: StringIO) -> Non
             jail="b/t",
             budget={},
             trigger="t",
+            brief={"MISSION": "1" * 64},
+            policy={"mode": "bounded_batch"},
+            groups={"web": ("qa_fetch",)},
+            targets={"site": "http://127.0.0.1:9"},
         )
     )
     log_run(ToolRequested(call=1, tool="qa_fetch", args={}))
     (line,) = log.getvalue().splitlines()
-    assert json.loads(line)["run"] == "abcdefgh"
+    said = json.loads(line)
+    assert said["run"] == "abcdefgh"
+    assert (
+        not {"brief", "policy", "groups", "targets", "model"} & said.keys()
+    )  # its documents, and empty fields
 
 
 @given(st.text())
