@@ -15,6 +15,7 @@
     ├── JailError         exit 4    no jail works here, or a jail broke: never an answer about the platform
     └── ChainError                  a transaction or a call did not do what it should
         ├── RpcError                the node answered with a JSON-RPC error
+        │   └── Unfunded            a key of ours cannot pay: never an answer about the platform
         └── TxFailed                receipt status 0, out of gas, or the read-back disagrees
 
 Foreign exceptions are translated at the seam of the room that imports the library that raises them.
@@ -116,6 +117,10 @@ class RpcError(ChainError):
     def __init__(self, message: str, *, code: int = 0, data: str = "") -> None:
         super().__init__(message)
         self.code, self.data = code, data
+
+
+class Unfunded(RpcError):
+    """A key of ours cannot pay; the message names it. Never a statement about the platform."""
 
 
 class TxFailed(ChainError):

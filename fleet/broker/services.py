@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied, rewrite
-from fleet.errors import ChainError, FleetError, Refused, TxFailed, Unreachable
+from fleet.errors import ChainError, FleetError, Refused, TxFailed, Unfunded, Unreachable
 from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, post
 from sandbox import strict_json
 
@@ -105,7 +105,8 @@ class Services:
         except Unreachable as error:
             raise Denied("unreachable", str(error), status=502) from None
         except ChainError as error:
-            return 200, {"error": str(error), "error_class": "reverted"}
+            kind = "refused" if isinstance(error, Unfunded) else "reverted"
+            return 200, {"error": str(error), "error_class": kind}
         except FleetError as error:
             return 200, {"error": str(error), "error_class": "internal"}
 

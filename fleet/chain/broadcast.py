@@ -9,7 +9,7 @@ import anyio
 from fleet.backoff import Backoff
 from fleet.chain.receipts import Receipts
 from fleet.chain.rpc import Rpc
-from fleet.errors import RpcError, Unreachable
+from fleet.errors import RpcError, Unfunded, Unreachable
 
 SEND_TRIES = 3
 """Attempts to reach the node with bytes that are already journalled."""
@@ -56,7 +56,7 @@ def refusal(answer: object, sender: str, role: str) -> RpcError:
         return RpcError("the node took another hash")
     if not _says(answer, _POOR):
         return answer
-    poor = RpcError(f"{answer}: {sender}, the {role} key", code=answer.code, data=answer.data)
+    poor = Unfunded(f"{answer}: {sender}, the {role} key", code=answer.code, data=answer.data)
     poor.remedy = f"send it funds: {sender}"
     return poor
 

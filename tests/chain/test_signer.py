@@ -17,7 +17,16 @@ from fleet.chain.ports import Paid, Role, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.tx import UnsignedTx, parse, sign
 from fleet.devnet import node
-from fleet.errors import BudgetExceeded, ConfigError, Refused, RpcError, TxFailed, Unreachable, WrongTarget
+from fleet.errors import (
+    BudgetExceeded,
+    ConfigError,
+    Refused,
+    RpcError,
+    TxFailed,
+    Unfunded,
+    Unreachable,
+    WrongTarget,
+)
 from tests.chain.conftest import ETHER, Chain, Kit, LossyRpc, Purse, make_kit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
@@ -177,7 +186,7 @@ async def test_empty_sponsor_is_the_nodes_refusal(chain: Chain) -> None:
     async with Rpc(chain.rpc.url) as rpc:
         kit = await make_kit(chain, rpc, wealth=1000)
         named = re.compile(f"insufficient funds.*{address_of(kit.identity)}, the identity key", re.I)
-        with pytest.raises(RpcError, match=named):
+        with pytest.raises(Unfunded, match=named):
             await kit.signer.submit(kit.post("no money"))
         assert kit.journal.ends[1][0] == "failed"
 

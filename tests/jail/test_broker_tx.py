@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from fleet.broker.broker import Broker, TxPort
-from fleet.errors import BudgetExceeded, ChainError, FleetError, Refused, TxFailed, Unreachable
+from fleet.errors import BudgetExceeded, ChainError, FleetError, Refused, TxFailed, Unfunded, Unreachable
 from tests.jail.test_broker_rpc import post, read_answer
 from tests.sandbox.doubles import CALLER, DIAMOND, Signer, listener, policy_for
 
 pytestmark = pytest.mark.anyio
 
+NO_FUNDS = {"error": "no funds: 0xab, the sponsor key", "error_class": "refused"}
+"""Our own trouble: a `reverted` would be the platform's."""
 GOOD = {"key": "caller", "to": DIAMOND, "data": "0x89934d3a", "gas": 100_000, "value": "0"}
 
 
@@ -114,6 +116,7 @@ def raising(error: Exception) -> TxPort:
         (Refused("no", rule="selector"), 403, {"error": "no", "error_class": "refused", "rule": "selector"}),
         (BudgetExceeded("spent"), 403, {"error": "spent", "error_class": "refused", "rule": "budget"}),
         (Unreachable("gone"), 502, {"error": "gone", "error_class": "unreachable", "rule": "unreachable"}),
+        (Unfunded("no funds: 0xab, the sponsor key"), 200, NO_FUNDS),
         (ChainError("nonce"), 200, {"error": "nonce", "error_class": "reverted"}),
         (FleetError("x"), 200, {"error": "x", "error_class": "internal"}),
         (
