@@ -236,7 +236,7 @@ SECRETS: tuple[SecretPattern, ...] = (
         words=("priv", "payer", "sponsor"),
     ),
     # a comment that calls it so; one that only speaks of a key (`no private key is needed`) is hidden where
-    # all secrets are, and is no leak
+    # all secrets are, and is not a leak
     SecretPattern(
         "private-key",
         re.compile(

@@ -124,7 +124,7 @@ def unpack(path: Path, folder: Path) -> Manifest:
         with path.open("rb") as handle:
             return _unpack(handle, os.fstat(handle.fileno()).st_size, path, folder)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
+        raise ConfigError(f"{path}: not found") from None
     except (tarfile.TarError, EOFError, UnicodeError, ValueError) as error:
         raise _bad(path, f"not a backup: {error}") from None
 

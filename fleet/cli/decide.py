@@ -229,7 +229,7 @@ def _wanted(kind: DecisionKind, reason: str) -> DecisionRow:
 
 
 def _until(text: str) -> str:
-    """The end of a duration that begins now (ISO); "" for ever."""
+    """The end of a duration that begins now (ISO); "" for one without an end."""
     if text == "ever":
         return ""
     if (match := _FOR.fullmatch(text)) is None:

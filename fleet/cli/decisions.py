@@ -101,7 +101,7 @@ async def _look_again(platform: str) -> None:
 
     async with reading_world(state(), platform, ask=False) as world:
         if TRIAGE not in world.personas:
-            raise ConfigError(f"there is no persona {TRIAGE}", remedy="fleet personas list")
+            raise ConfigError(f"no persona named {TRIAGE}", remedy="fleet personas list")
         await pass_over(world, world.personas[TRIAGE], post=False, ask=False)
 
 

@@ -48,7 +48,7 @@ Others = Annotated[
 ]
 _REFERENCE = re.compile(r"https?://[!-~]{1,400}|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
 HELD = 6
-"""Exit code of a fix that the gate held: there is no draft, and nothing is wrong with the fleet."""
+"""Exit code of a fix that the gate held: no draft was opened, and nothing is wrong with the fleet."""
 
 app = make_app()
 
@@ -64,7 +64,7 @@ def propose(
     """Propose a fix of one item as a draft pull request; a person merges it.
 
     Exits 0 with a draft, or when the tracker has the item already; 5 when it is refused, 6 when a step of the
-    gate held the fix: then there is no draft.
+    gate held the fix and no draft was opened.
     """
     folder = state()
     for other in not_a_duplicate_of or ():
@@ -177,7 +177,7 @@ def _said(data: dict[str, Any]) -> None:
         return
     print(clean(f"{data['outcome']} {data['detail']}"))
     if propose_code(data) == HELD:
-        note(f"there is no draft; what was tried: fleet proposals show {data['run']}")
+        note(f"no draft was opened; what was tried: fleet proposals show {data['run']}")
 
 
 async def fire_fix(fixing: Fixing, persona: LoadedPersona) -> RunReport:

@@ -41,7 +41,7 @@ def try_file(
     show: Annotated[bool, typer.Option("--show", help="Show every field, and long texts.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a persona file once, tell how each expectation was decided, and post nothing.
+    """Run a persona file once, show how each expectation was decided, and post nothing.
 
     It runs at the dial's rung, never above it, and says which rung it needs.
     """

@@ -20,7 +20,7 @@ WORD = 64
 
 
 def _documents(seen: Sequence[Exchange]) -> Iterator[tuple[int, Exchange, Mapping[str, StatedFunction]]]:
-    """The documents of a question, the last one first; a page of a run's own name is none."""
+    """The documents of a question, the last one first; a page of a run's own name does not count."""
     for at in range(len(seen) - 1, -1, -1):
         one = seen[at]
         plain = set(one.args) == {"url"} and not OWN.search(str(one.args["url"]))

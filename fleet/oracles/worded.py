@@ -117,7 +117,7 @@ def _schema(value: Any, *, name: bool) -> dict[str, Any]:
 
 
 def _body(call: DocumentedCall, said: str, after: Sequence[str]) -> dict[str, Any]:
-    """The first object beside a call, or below it before anything else begins, that is no answer."""
+    """The first object beside a call, or below it before anything else begins, that is not an answer."""
     rest = said.partition(call.path)[2] + "\n" + "\n".join(_until(after))
     at = rest.find("{") if call.method in _BODIES else -1
     while at >= 0:

@@ -37,7 +37,7 @@ TRIAGE = "qa-triage"
 """Source of triage's own entries: records and summaries, always read in full."""
 
 _PLAIN = frozenset("abcdefghijklmnoqrstuwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789[({</#@$")
-"""How a title begins that is no record's, whatever cleaning takes away behind it: neither `p` nor `v`."""
+"""How a title begins that is not a record's, whatever cleaning takes away behind it: neither `p` nor `v`."""
 _RECORDS = (f"{WORD}: ", f"{FIXED}: ")
 
 _Tail = tuple[str, ReproState, bool]

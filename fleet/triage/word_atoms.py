@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fleet.triage.word_lists import lists, stem
 
 WORD_CHARS = 48
-"""A longer word is no word of a language: it is left out."""
+"""A longer word is not a word of a language: it is left out."""
 
 _VOLATILE = re.compile(
     r"0x[0-9a-f]{9,}(?:\.\.\.|…)?[0-9a-f]*|0x[0-9a-f]{2,8}(?:\.\.\.|…)[0-9a-f]*"  # addresses, hashes

@@ -37,7 +37,7 @@ class ApiDescription:
 
 
 def read_description(text: str, host: str = "") -> ApiDescription | str:
-    """The description that a text is, in JSON or in words, or why it is none that can be used; `host` is its
+    """The description that a text is, in JSON or in words, or why it cannot be used; `host` is its
     own, with the scheme."""
     try:
         document = strict_json.loads(text, values=MAX_VALUES)

@@ -11,7 +11,7 @@ from sandbox.fuzz.inputs.wasm_module import MAGIC, BinaryModule, WasmSection, le
 
 EXPORTS, CODE = 7, 10
 KINDS = (0, 1, 2, 3, 4, 5, 0x40, 0x7F, 0x80, 0xFF)
-"""Of an export: function, table, memory, global, tag, and what is none."""
+"""Of an export: function, table, memory, global, tag, and what is none of these."""
 SIZES = (0, 1, 5, 31, 63, 64, 127, 128, 255, 256, 1000, 16_384, 65_000)
 """Of a name, in bytes."""
 COUNTS = (0, 1, 2, 3, 64, 65, 127, 128, 129, 1001, 65_535, 65_536, 1 << 20, 1 << 31, (1 << 32) - 1)
