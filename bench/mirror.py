@@ -38,10 +38,10 @@ from fleet.config import GasSection
 from fleet.devnet import artifact
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import deploy
-from fleet.devnet.seed import seed_feedback
 from fleet.store.journal import Journal
 from fleet.triage.mirror import follow
 from fleet.triage.mirror_pages import PageReader, PassLimits
+from tests.devnet.seed import seed_feedback
 
 FLOORS = {
     "B7 peer": 8.0,

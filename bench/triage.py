@@ -32,8 +32,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fleet.chain.codec import Entry
 from fleet.store.journal import Journal
-from fleet.store.rows import LogEntry
 from fleet.triage.fold import PassInputs, TriageFold
 from fleet.triage.mirror import MirrorState
 from fleet.triage.run import folded
@@ -91,7 +91,7 @@ async def write_store(folder: Path, count: int) -> None:
         async with await Journal.open(folder / "fleet.db") as journal:
             at = 0
             for batch in batches(0, count):
-                await journal.mirror(0, at, [LogEntry(sender, when, text) for sender, when, text, _ in batch])
+                await journal.mirror(0, at, [Entry(sender, when, text) for sender, when, text, _ in batch])
                 lines.writelines(json.dumps(facts) + "\n" for *_, facts in batch)
                 at += len(batch)
 

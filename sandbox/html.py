@@ -62,17 +62,12 @@ class _HtmlReader:
     rules: set[str] = field(default_factory=set)
 
 
-def analyse(markup: str, canary: str = "") -> Analysis:
-    """Rules broken and the canary's fate; never raises, whatever the markup.
+def read(markup: str, canary: str = "") -> tuple[Analysis, MarkupReader]:
+    """Rules broken and the canary's fate, and what the page's elements refer to; never raises.
 
     A page that costs more than `CPU_S` is not judged: html.parser is worse than quadratic on what is
     never closed (20 kB of `<a ` were over 12 s), and that page's status and secrets must still be seen.
     """
-    return read(markup, canary)[0]
-
-
-def read(markup: str, canary: str = "") -> tuple[Analysis, MarkupReader]:
-    """`analyse`, and from the same reading what the page's elements refer to; nothing of a costly page."""
     page = _Page(canary)
     try:
         with limited(CPU_S):

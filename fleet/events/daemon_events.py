@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from fleet.clock import Clock, iso
 
 _LOG = logging.getLogger("fleet.events")
-MAX_LINE = 1 << 20
 LARGEST = 64 << 20
 """Bytes; a larger file is rotated to `events.1.jsonl`, replacing the previous one."""
 
@@ -197,7 +196,6 @@ DaemonEvent = Annotated[
     | FaultMet,
     Field(discriminator="type"),
 ]
-_EVENTS: TypeAdapter[DaemonEvent] = TypeAdapter(DaemonEvent)
 FeedReader = Callable[[DaemonEvent], None]
 
 
@@ -259,18 +257,3 @@ def _mend(fd: int) -> None:
     size = os.fstat(fd).st_size
     if size and os.pread(fd, 1, size - 1) != b"\n":
         os.write(fd, b"\n")
-
-
-def read_feed(path: Path) -> Iterator[DaemonEvent]:
-    """Every whole event of the file; torn, foreign and unknown lines are skipped."""
-    try:
-        handle = path.open("rb")
-    except FileNotFoundError:
-        return
-    with handle:
-        for line in handle:
-            try:
-                if len(line) <= MAX_LINE:
-                    yield _EVENTS.validate_json(line)
-            except ValidationError:
-                continue

@@ -154,15 +154,6 @@ class LogRecord(Protocol):
     def text(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One entry as on chain; all three fields are unverified claims. `timestamp` in Unix seconds."""
-
-    sender: str
-    timestamp: int
-    text: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirroredEntry:
     """One entry of the append-only mirror; an epoch ends when the log on chain was cleared."""

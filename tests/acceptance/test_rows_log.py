@@ -9,13 +9,13 @@ import pytest
 
 from fleet.app.persona_sets import roster
 from fleet.devnet.node import invoke
-from fleet.devnet.seed import SEEDER, seed_feedback
 from fleet.findings.evidence import load
 from fleet.findings.reader import read as read_entry
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, persona, probe, step, times
+from tests.devnet.seed import SEEDER, seed_feedback
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 

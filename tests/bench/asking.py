@@ -18,7 +18,7 @@ from bench.findings.site.house import GeneratedSite
 from bench.findings.switches import Switch
 from fleet.chain.keys import Secret, address_of, auth_token
 from fleet.devnet.platform.chain import DiamondDouble
-from sandbox.html import analyse
+from sandbox import html
 from sandbox.secret_patterns import SECRETS
 from sandbox.sse import Decoder, StreamFault
 from tests.devnet.platform_server import serve
@@ -45,7 +45,7 @@ class Asking:
         started = time.monotonic()
         answer = self.http.get(path, headers=headers)
         taken = 1000 * (time.monotonic() - started)
-        page = analyse(answer.text, canary)
+        page = html.read(answer.text, canary)[0]
         kinds = [
             row.kind for row in SECRETS if any(row.leaks(one) for one in row.pattern.finditer(answer.text))
         ]

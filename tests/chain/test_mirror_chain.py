@@ -12,12 +12,12 @@ from fleet.chain.feedback import FeedbackLog
 from fleet.chain.provider import NodeProvider
 from fleet.chain.rpc import Rpc
 from fleet.config import GasSection
-from fleet.devnet.seed import seed_feedback
 from fleet.errors import Unreachable
 from fleet.store.journal import MEMORY, Journal
 from fleet.triage.mirror import MirrorState, follow
 from fleet.triage.mirror_check import compare
 from tests.chain.conftest import Chain, Kit
+from tests.devnet.seed import seed_feedback
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

@@ -21,12 +21,13 @@ import anyio
 import pytest
 from typer.testing import CliRunner, Result
 
+from fleet.chain.codec import Entry
 from fleet.cli import findings, worklist
 from fleet.cli.fresh_worklist import age
 from fleet.clock import iso
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.journal import Journal
-from fleet.store.rows import DecisionRow, LogEntry
+from fleet.store.rows import DecisionRow
 from fleet.triage.life import Stage
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
@@ -187,7 +188,7 @@ def test_the_age_is_in_one_unit() -> None:
 async def journalled(state: Path) -> None:
     planted = 'qa/v1 source=x sev=high surface=ux\ntitle\nrepro: qa_fetch(url="http://evil.test/$(id)")'
     async with await Journal.open(state / "fleet.db") as journal:
-        await journal.mirror(0, 0, [LogEntry("0x" + "11" * 20, 1, text) for text in ("first", planted)])
+        await journal.mirror(0, 0, [Entry("0x" + "11" * 20, 1, text) for text in ("first", planted)])
         decision = DecisionRow(
             item="abcdef012345",
             kind="snooze",

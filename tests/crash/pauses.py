@@ -15,11 +15,11 @@ from anyio import to_thread
 from fleet.chain.feedback import FeedbackLog
 from fleet.chain.rpc import Rpc
 from fleet.config import Platform, parse
-from fleet.events.daemon_events import read_feed
 from fleet.jail.process import proc_stat
 from fleet.store.journal import Journal
 from tests.crash.farm import Farm, Home
 from tests.crash.promises import check
+from tests.feed import read_feed
 
 FIRST, LAST = "before run.settle#1", "after run.finish#1"
 """Between these a run posts, releases, sweeps and ends."""

@@ -12,9 +12,9 @@ from fleet.chain.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, METER, Deployment, deploy, deploy_or_load, grant
-from fleet.devnet.seed import entry, seed_feedback
 from fleet.devnet.standing import STANDING
 from fleet.errors import ConfigError
+from tests.devnet.seed import entry, seed_feedback
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet]
 

@@ -27,7 +27,7 @@ from fleet.findings.reader import read
 from fleet.findings.records import read_record
 from fleet.runs.call.decision_file import NAME
 from fleet.store.journal import Journal
-from fleet.store.rows import QUEUED, DecisionRow, ItemRow, LogEntry
+from fleet.store.rows import QUEUED, DecisionRow, ItemRow
 from tests.crash.course import FULL
 from tests.e2e.conftest import Said, command
 from tests.e2e.test_log_list import PROFILE
@@ -175,8 +175,8 @@ def test_published_once_read_back_and_known_without_the_journal(desk: Desk) -> N
     async def mirrors(journal: Journal) -> None:
         await journal.add_decision(replace(row, entry=QUEUED))
         assert (await journal.decisions("liar"))[-1].entry == row.entry  # what is published stays so
-        stranger = replace(LogEntry("", 1, entry.text.replace("low", "info")), sender="0x" + "11" * 20)
-        ours = [LogEntry(one.sender, one.timestamp, one.text) for one in entries]
+        stranger = Entry("0x" + "11" * 20, 1, entry.text.replace("low", "info"))
+        ours = [Entry(one.sender, one.timestamp, one.text) for one in entries]
         await journal.mirror(0, 0, [*ours, stranger])
 
     desk.journal(mirrors)

@@ -9,10 +9,10 @@ import pytest
 from fleet.devnet.model import Answer, ModelPrompt, Refuse, Say, Script, ScriptedCall
 from fleet.devnet.model_scripts import HOSTILE, always, good, in_order
 from fleet.devnet.node import invoke
-from fleet.devnet.seed import SEEDER
 from fleet.gate.dial import DIAL
 from fleet.store.rows import FindingRow
 from tests.acceptance.conftest import House, house, probe, step
+from tests.devnet.seed import SEEDER
 from tests.e2e.modelled import HEALTHY, KEY, LEAK, LIMITS, Stand, open_stand
 
 __all__ = ["house"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.clock import SystemClock
-from fleet.events.daemon_events import DaemonStopped, Feed, QueueResumed, read_feed
+from fleet.events.daemon_events import DaemonStopped, Feed, QueueResumed
+from tests.feed import read_feed
 
 
 def test_a_file_that_is_too_large_is_put_aside_while_it_is_written(tmp_path: Path) -> None:

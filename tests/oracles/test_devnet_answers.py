@@ -14,7 +14,7 @@ from fleet.drivers.explore.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
 from fleet.personas.model import Step
-from sandbox.html import analyse
+from sandbox import html
 from sandbox.text import clean, mask
 from tests.devnet.platform_server import Client, platform
 
@@ -57,7 +57,7 @@ def result(client: Client, args: Mapping[str, Any]) -> dict[str, Any]:
         "text": clean(text, 8_000),
         "secrets": list(secrets),
         "canary_executable": "html" in kind
-        and analyse(got.text, str(args.get("canary", ""))).canary_executable,
+        and html.read(got.text, str(args.get("canary", "")))[0].canary_executable,
     }
 
 

@@ -17,7 +17,7 @@ from fleet.drivers.explore.attacks import origins, questions
 from fleet.drivers.explore.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
-from sandbox.html import analyse
+from sandbox.html import read
 
 FACTS = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
 POINT = Point("{site}/search?page=2&q=moss", "query", "q", "moss")
@@ -118,7 +118,7 @@ def ask(question: Question, site: Site) -> list[str]:
         value = parse_qs(url.query, keep_blank_values=True).get("q", [""])[0]
         answer = site(value, step.args)
         markup = answer["text"] if "html" in answer["content_type"] else ""
-        ran = analyse(markup, str(step.args.get("canary", ""))).canary_executable
+        ran = read(markup, str(step.args.get("canary", "")))[0].canary_executable
         seen.append(Exchange("qa_fetch", step.args, {"canary_executable": ran, **answer}))
         for one in table.judge(seen, FACTS):
             again = [*(seen[at] for at in one.led), seen[-1]]

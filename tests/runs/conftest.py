@@ -16,7 +16,7 @@ from fleet.app.wiring import at_work
 from fleet.chain.memory import MemoryNames, MemoryState
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig
-from fleet.events.daemon_events import Feed, read_feed
+from fleet.events.daemon_events import Feed
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import BudgetSection, Persona
 from fleet.runs.context import FleetContext, RunsInFlight
@@ -27,6 +27,7 @@ from fleet.store.dispatch.source import Source
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
 from fleet.triggers.model import Firing, Skip
+from tests.feed import read_feed
 from tests.store.cluster import Cluster, running
 
 STALLED_S = 2.0

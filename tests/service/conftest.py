@@ -25,12 +25,13 @@ from fleet.clock import SystemClock
 from fleet.config import Platform, parse
 from fleet.devnet.node import fund
 from fleet.devnet.stack import Devnet
-from fleet.events.daemon_events import DaemonEvent, read_feed
+from fleet.events.daemon_events import DaemonEvent
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.store.journal import Journal
 from fleet.store.rows import RunRow
 from tests.cli_process import run_fleet
+from tests.feed import read_feed
 
 FETCH = '{ tool = "qa_fetch", args = { url = "{site}/llms.txt" } }'
 CREATE = '{ tool = "qa_create", args = { name = "{name}" } }'

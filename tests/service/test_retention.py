@@ -17,11 +17,12 @@ import pytest
 
 from fleet.clock import SystemClock
 from fleet.config import FleetConfig, KeepSection
-from fleet.events.daemon_events import Feed, read_feed
+from fleet.events.daemon_events import Feed
 from fleet.runs.context import FleetContext
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
 from tests.cli_process import run_fleet
+from tests.feed import read_feed
 from tests.runs.test_retention import taken
 
 pytestmark = pytest.mark.anyio

@@ -25,10 +25,11 @@ from fleet.clock import SystemClock
 from fleet.config import ROOT, Platform, parse
 from fleet.devnet.defects import ALL_IDS
 from fleet.devnet.stack import Devnet
-from fleet.events.daemon_events import DaemonEvent, read_feed
+from fleet.events.daemon_events import DaemonEvent
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.jail.process import proc_stat
+from tests.feed import read_feed
 from tests.soak.cast import cast
 from tests.soak.line import Line
 

@@ -20,8 +20,9 @@ import psycopg  # noqa: F401 (once here, not in each child)
 import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
 
 import fleet.store.sql.postgres  # noqa: F401
+from fleet.chain.codec import Entry
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import FindingRow, LogEntry, SampleRow
+from fleet.store.rows import FindingRow, SampleRow
 
 
 class StillClock:
@@ -60,7 +61,7 @@ STEPS: list[Callable[[Journal], Awaitable[Any]]] = [
     lambda j: j.add_finding(FindingRow(run_id="r1", fingerprint="ab", title="t")),
     lambda j: j.set_finding("r1", "ab", state="confirmed", confirmed=3),
     lambda j: j.claim_posting("r1", "ab"),
-    lambda j: j.mirror(0, 0, [LogEntry("0x1", 1, "a"), LogEntry("0x1", 2, "b")]),
+    lambda j: j.mirror(0, 0, [Entry("0x1", 1, "a"), Entry("0x1", 2, "b")]),
     lambda j: j.new_epoch(),
     lambda j: j.note("p95", 4.5),
     lambda j: j.keep_sample("p", SampleRow(measure="m", own=(4.5,))),

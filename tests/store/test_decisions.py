@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from fleet.chain.codec import Entry
 from fleet.store.journal import Journal
-from fleet.store.rows import QUEUED, DecisionRow, LogEntry
+from fleet.store.rows import QUEUED, DecisionRow
 
 pytestmark = pytest.mark.anyio
 ONE = DecisionRow(
@@ -38,7 +39,7 @@ async def test_a_decision_is_kept_once_and_only_its_entry_becomes_known(journal:
 async def test_records_are_found_among_the_entries(journal: Journal) -> None:
     head = "qa/v1 source=qa-triage "
     texts = [f"{head}sev=info", "a note", "qa/v1 source=qa-triage2 sev=info", f"{head}\U0010ffff", "qa/v1"]
-    await journal.mirror(0, 0, [LogEntry("0xAA", n, text) for n, text in enumerate(texts)])
+    await journal.mirror(0, 0, [Entry("0xAA", n, text) for n, text in enumerate(texts)])
     found = await journal.record_entries("qa-triage")
     assert [(one.epoch, one.index, one.sender, one.text) for one in found] == [
         (0, 0, "0xaa", texts[0]),

@@ -10,16 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fleet.chain.codec import Entry
 from fleet.errors import ChainError
 from fleet.store.journal import Journal
-from fleet.store.rows import LogEntry, SampleRow
+from fleet.store.rows import SampleRow
 from fleet.store.tables.history import KEPT, LOOKS_KEPT, MEASURES_KEPT, WINDOW, baseline
 
 pytestmark = pytest.mark.anyio
 
 
-def _entries(*texts: str) -> list[LogEntry]:
-    return [LogEntry("0x" + "a" * 40, 1_000 + n, text) for n, text in enumerate(texts)]
+def _entries(*texts: str) -> list[Entry]:
+    return [Entry("0x" + "a" * 40, 1_000 + n, text) for n, text in enumerate(texts)]
 
 
 async def test_reading_the_same_twice_adds_nothing(journal: Journal) -> None:
@@ -77,7 +78,7 @@ async def test_entries_are_chained(journal: Journal) -> None:
 )
 async def test_hostile_text_comes_back_as_it_was(journal: Journal, texts: list[str], timestamp: int) -> None:
     epoch = await journal.new_epoch()
-    await journal.mirror(epoch, 0, [LogEntry("0x1", timestamp, text) for text in texts])
+    await journal.mirror(epoch, 0, [Entry("0x1", timestamp, text) for text in texts])
     kept = await journal.entries(epoch)
     assert [e.text for e in kept] == texts
     assert all(0 <= e.timestamp <= 2**63 - 1 for e in kept)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import anyio
 import anyio.lowlevel
 import pytest
 from sqlalchemy import update
 
+from fleet.chain.codec import Entry
 from fleet.errors import ChainError
 from fleet.store.journal import Journal
-from fleet.store.rows import LogEntry
 from fleet.store.sql.schema import LOG
 from fleet.triage.mirror import follow
 from tests.store.conftest import Places
@@ -20,19 +18,19 @@ pytestmark = pytest.mark.anyio
 
 
 class Log:
-    def __init__(self, entries: list[LogEntry]) -> None:
+    def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
 
     async def count(self) -> int:
         return len(self.entries)
 
-    async def range(self, start: int, count: int, /) -> list[LogEntry]:
+    async def range(self, start: int, count: int, /) -> list[Entry]:
         await anyio.lowlevel.checkpoint()
         return self.entries[start : start + count]
 
 
-def entries(count: int, text: str) -> list[LogEntry]:
-    return [LogEntry("0x" + "1" * 40, n, f"{text} {n}") for n in range(count)]
+def entries(count: int, text: str) -> list[Entry]:
+    return [Entry("0x" + "1" * 40, n, f"{text} {n}") for n in range(count)]
 
 
 async def test_two_followers_lose_nothing_and_double_nothing(places: Places) -> None:
@@ -45,7 +43,7 @@ async def test_two_followers_lose_nothing_and_double_nothing(places: Places) -> 
     async with await Journal.open(place) as first, await Journal.open(place) as second:
         for change in ("", "reorg", "clear"):
             if change == "reorg":
-                log.entries[200:] = [replace(e, text="fork") for e in log.entries[200:]] * 2
+                log.entries[200:] = [e._replace(text="fork") for e in log.entries[200:]] * 2
             if change == "clear":
                 log.entries = entries(50, "second")
             async with anyio.create_task_group() as group:

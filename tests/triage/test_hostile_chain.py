@@ -18,13 +18,13 @@ from fleet.chain.codec import encode
 from fleet.devnet import artifact
 from fleet.devnet.anvil import BLOCK_GAS_LIMIT
 from fleet.devnet.node import create, transact
-from fleet.devnet.seed import SEEDER
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
 from fleet.store.rows import FindingRow
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, house, persona, probe, step
 from tests.cli_process import run_fleet
+from tests.devnet.seed import SEEDER
 from tests.triage import hostile
 from tests.triage.live_outputs import visible
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.chain.codec import Entry
 from fleet.errors import ChainError, Unreachable
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import LogEntry
 from fleet.triage.mirror import MirrorState, follow
 from tests.triage.triage_log import ScriptedLog
 
@@ -101,7 +101,7 @@ async def test_a_clear_between_two_pages_mixes_nothing(journal: Journal) -> None
 
 async def test_a_log_that_never_holds_still_is_not_believed(journal: Journal) -> None:
     def rewrite(log: ScriptedLog) -> None:
-        log.entries = [LogEntry("0x" + "11" * 20, log.reads, f"{log.reads}")] * 3
+        log.entries = [Entry("0x" + "11" * 20, log.reads, f"{log.reads}")] * 3
 
     with pytest.raises(ChainError, match="repeatedly"):
         await follow(ScriptedLog(between=rewrite), journal, page=1)
@@ -118,7 +118,7 @@ async def test_a_log_that_counts_more_than_it_has_ends(journal: Journal) -> None
 
 async def test_a_log_that_returns_more_than_was_asked_is_cut(journal: Journal) -> None:
     class Generous(ScriptedLog):
-        async def range(self, start: int, count: int, /) -> list[LogEntry]:
+        async def range(self, start: int, count: int, /) -> list[Entry]:
             return self.entries[start:]
 
     log = Generous(filled(7).entries)
@@ -152,7 +152,7 @@ async def test_the_newest_epoch_is_always_the_log(steps: list[int], page: int) -
                 log.entries.clear()
             for _ in range(step):
                 serial += 1
-                log.entries.append(LogEntry("0x" + "11" * 20, serial, f"text {serial % 3}"))
+                log.entries.append(Entry("0x" + "11" * 20, serial, f"text {serial % 3}"))
             done = await follow(log, journal, page=page)
             kept = [(entry.timestamp, entry.text) for entry in await journal.entries(done.epoch)]
             assert kept == [(entry.timestamp, entry.text) for entry in log.entries]

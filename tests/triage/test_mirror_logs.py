@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 
 import anyio
 import pytest
 
+from fleet.chain.codec import Entry
 from fleet.errors import ChainError
 from fleet.store.journal import MEMORY, Journal
-from fleet.store.rows import LogEntry, LogRecord
+from fleet.store.rows import LogRecord
 from fleet.triage.mirror import MirrorState, follow
 from fleet.triage.mirror_check import compare
 from fleet.triage.mirror_pages import IN_FLIGHT, PageReader, PassLimits
@@ -42,7 +42,7 @@ async def test_a_reorganisation_replaces_what_follows_the_common_ancestor_and_is
 ) -> None:
     log = filled(500)
     await follow(log, journal, name=NAME)
-    log.entries[300:] = [replace(one, text=f"fork of {one.text}") for one in log.entries[300:450]]
+    log.entries[300:] = [one._replace(text=f"fork of {one.text}") for one in log.entries[300:450]]
     done = await follow(log, journal, name=NAME)
     assert (done.epoch, done.next_index, done.resets, done.rewinds) == (0, 450, 0, 1)
     assert await texts(journal, 0) == [one.text for one in log.entries]
@@ -59,7 +59,7 @@ async def test_a_reorganisation_replaces_what_follows_the_common_ancestor_and_is
 
 async def test_entries_that_change_places_before_the_last_one_are_noticed(journal: Journal) -> None:
     log = filled(40)
-    log.entries = [replace(one, timestamp=1) for one in log.entries]
+    log.entries = [one._replace(timestamp=1) for one in log.entries]
     await follow(log, journal, name=NAME)
     log.entries[20], log.entries[21] = log.entries[21], log.entries[20]
     assert (await follow(log, journal, name=NAME)).rewinds == 1
@@ -84,7 +84,7 @@ async def test_a_lagging_node_is_believed_only_when_it_stays_behind(journal: Jou
 async def test_a_clear_that_a_reorganisation_undid_leaves_one_epoch(journal: Journal) -> None:
     log = filled(5)
     await follow(log, journal, name=NAME)
-    old, log.entries = log.entries, [LogEntry(FLEET, 9, "after the clear")]
+    old, log.entries = log.entries, [Entry(FLEET, 9, "after the clear")]
     assert (await follow(log, journal, name=NAME)).epoch == 1
     log.entries = old
     done = await follow(log, journal, name=NAME)
@@ -114,7 +114,7 @@ async def test_a_journal_without_names_belongs_to_the_log_that_agrees_with_it(
     journal: Journal, same: bool, epoch: int
 ) -> None:
     log = filled(3)
-    await journal.mirror(0, 0, [LogEntry(FLEET, 1, "before a clear")])
+    await journal.mirror(0, 0, [Entry(FLEET, 1, "before a clear")])
     await journal.new_epoch()
     await journal.mirror(1, 0, log.entries[:2])
     if not same:
@@ -134,9 +134,9 @@ class Endless(ScriptedLog):
     async def count(self) -> int:
         return 2**255
 
-    async def range(self, start: int, count: int, /) -> list[LogEntry]:
+    async def range(self, start: int, count: int, /) -> list[Entry]:
         await anyio.sleep(0.001)
-        return [LogEntry(FLEET, at, "x" * self.size) for at in range(start, start + count)]
+        return [Entry(FLEET, at, "x" * self.size) for at in range(start, start + count)]
 
 
 async def test_a_log_without_end_meets_the_deadline_and_what_was_read_stays(journal: Journal) -> None:
@@ -148,7 +148,7 @@ async def test_a_log_without_end_meets_the_deadline_and_what_was_read_stays(jour
 
 async def test_a_deadline_while_the_journal_writes_cuts_the_reads_short_and_no_more() -> None:
     class Stuck(ScriptedLog):
-        async def range(self, start: int, count: int, /) -> list[LogEntry]:
+        async def range(self, start: int, count: int, /) -> list[Entry]:
             if start + count > IN_FLIGHT:
                 await anyio.sleep_forever()
             return await super().range(start, count)
@@ -161,7 +161,7 @@ async def test_a_deadline_while_the_journal_writes_cuts_the_reads_short_and_no_m
         wrote.append(start)
 
     with anyio.move_on_after(0.02) as scope:
-        log = Stuck([LogEntry(FLEET, at, str(at)) for at in range(5)])
+        log = Stuck([Entry(FLEET, at, str(at)) for at in range(5)])
         await PageReader(log, PassLimits(), 1).read_on(0, 5, None, written)
     assert (scope.cancelled_caught, wrote) == (True, [0])
 
@@ -175,14 +175,14 @@ async def test_a_log_without_end_meets_the_limit_of_bytes(journal: Journal) -> N
 
 async def test_an_entry_of_fifty_megabytes_is_named_and_the_rest_stays(journal: Journal) -> None:
     log = filled(10)
-    log.entries[7] = LogEntry(FLEET, 1, "x" * (50 << 20))
+    log.entries[7] = Entry(FLEET, 1, "x" * (50 << 20))
     with pytest.raises(ChainError, match="entry 7 of the log is longer than 1048576 bytes"):
         await follow(log, journal, name=NAME, page=3)
     assert await texts(journal, 0) == [f"entry {n}" for n in range(6)]
 
 
 async def test_a_megabyte_is_mirrored_as_it_is(journal: Journal) -> None:
-    log = ScriptedLog([LogEntry(FLEET, 1, "x" * (1 << 20))])
+    log = ScriptedLog([Entry(FLEET, 1, "x" * (1 << 20))])
     assert (await follow(log, journal, name=NAME)).new == 1
 
 
@@ -192,8 +192,8 @@ async def test_a_count_that_never_holds_still_ends_in_an_error(journal: Journal)
             self.reads += 1
             return 10 if self.reads % 2 else 3
 
-        async def range(self, start: int, count: int, /) -> list[LogEntry]:
-            return [LogEntry(FLEET, self.reads, "x")] * count
+        async def range(self, start: int, count: int, /) -> list[Entry]:
+            return [Entry(FLEET, self.reads, "x")] * count
 
     with pytest.raises(ChainError, match="rewritten repeatedly"):
         await follow(Flickering(), journal, name=NAME)
@@ -213,7 +213,7 @@ async def test_the_digest_of_a_pass_covers_the_whole_epoch(journal: Journal) -> 
     log = filled(40)
     first = await follow(log, journal, name=NAME)
     assert first.digest == await journal.mirror_digest(0, 39)
-    log.entries[38] = replace(log.entries[38], text="changed")
+    log.entries[38] = log.entries[38]._replace(text="changed")
     assert (await follow(log, journal, name=NAME)).digest != first.digest
     assert await journal.mirror_digest(0, 40) == ""
 
@@ -223,7 +223,7 @@ async def test_a_comparison_names_the_first_index_that_differs(journal: Journal,
     log = filled(1_000)
     await follow(log, journal, name=NAME)
     assert (await compare(log, journal, 0, 1_000)).differs is None
-    log.entries[changed:] = [replace(one, text="changed") for one in log.entries[changed:]]
+    log.entries[changed:] = [one._replace(text="changed") for one in log.entries[changed:]]
     assert (await compare(log, journal, 0, 1_000)).differs == changed
 
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from fleet.chain.codec import Entry
 from fleet.store.journal import Journal
-from fleet.store.rows import LogEntry
 from fleet.triage.mirror import MirrorState, follow
 from tests.triage.triage_log import ScriptedLog
 
@@ -31,13 +31,13 @@ class LaggingLog(ScriptedLog):
     cap = 1_000
 
     @property
-    def shown(self) -> list[LogEntry]:
+    def shown(self) -> list[Entry]:
         return self.entries[: len(self.entries) - self.hidden]
 
     async def count(self) -> int:
         return len(self.shown)
 
-    async def range(self, start: int, count: int, /) -> list[LogEntry]:
+    async def range(self, start: int, count: int, /) -> list[Entry]:
         return self.shown[start : start + min(count, self.cap)]
 
 
@@ -54,8 +54,8 @@ class MirrorMachine(RuleBasedStateMachine):
         self.other = self.do(Journal.open(self.place))
         self.log, self.page, self.serial = LaggingLog(), page, itertools.count(1)
         self.log.cap = cap
-        self.past: list[list[LogEntry]] = []
-        self.mirrored: list[LogEntry] = []
+        self.past: list[list[Entry]] = []
+        self.mirrored: list[Entry] = []
 
     def do(self, work: Coroutine[Any, Any, Value]) -> Value:
         async def run() -> Value:
@@ -63,8 +63,8 @@ class MirrorMachine(RuleBasedStateMachine):
 
         return self.portal.call(run)
 
-    def entry(self, words: str) -> LogEntry:
-        return LogEntry(SENDER, next(self.serial), words)
+    def entry(self, words: str) -> Entry:
+        return Entry(SENDER, next(self.serial), words)
 
     def pass_(self, journal: Journal, patience_s: float = 0) -> MirrorState:
         return self.do(follow(self.log, journal, name=NAME, page=self.page, patience_s=patience_s))
@@ -145,10 +145,10 @@ class MirrorMachine(RuleBasedStateMachine):
                 self.past.append(held)
         self.mirrored = list(now)
         assert (done.epoch, done.next_index) == (len(self.past), len(now))
-        kept: list[list[LogEntry]] = [[] for _ in range(done.epoch + 1)]
+        kept: list[list[Entry]] = [[] for _ in range(done.epoch + 1)]
         for one in self.do(self.journal.entries()):
             assert one.index == len(kept[one.epoch])
-            kept[one.epoch].append(LogEntry(one.sender, one.timestamp, one.text))
+            kept[one.epoch].append(Entry(one.sender, one.timestamp, one.text))
         assert kept == [*self.past, self.mirrored]
 
     @invariant()

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from fleet.chain.codec import Entry
 from fleet.findings.envelope import Envelope, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.repro import ReproCall
-from fleet.store.rows import LogEntry, MirroredEntry
+from fleet.store.rows import MirroredEntry
 from fleet.triage.cluster import Cluster
 from fleet.triage.fold import PassInputs
 from fleet.triage.index import TriageIndex
@@ -93,21 +94,21 @@ class ScriptedLog:
     """A log on chain; `between` runs before every read, so that a test can change it at any moment."""
 
     def __init__(
-        self, entries: Sequence[LogEntry] = (), between: Callable[[ScriptedLog], None] | None = None
+        self, entries: Sequence[Entry] = (), between: Callable[[ScriptedLog], None] | None = None
     ) -> None:
         self.entries = list(entries)
         self.between = between or (lambda _: None)
         self.reads = 0
 
     def post(self, text: str, sender: str = FLEET) -> None:
-        self.entries.append(LogEntry(sender, START + 60 * len(self.entries), text))
+        self.entries.append(Entry(sender, START + 60 * len(self.entries), text))
 
     async def count(self) -> int:
         self.reads += 1
         self.between(self)
         return len(self.entries)
 
-    async def range(self, start: int, count: int, /) -> list[LogEntry]:
+    async def range(self, start: int, count: int, /) -> list[Entry]:
         self.reads += 1
         self.between(self)
         return self.entries[start : start + count]

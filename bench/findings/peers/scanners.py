@@ -21,7 +21,7 @@ import httpx
 from bench.findings.fleet_rounds import FinderOutcome
 from bench.findings.rules import EvidenceCall, Posted
 from fleet.config import ROOT
-from sandbox.html import analyse
+from sandbox import html
 from sandbox.text import mask
 from tests.platforms.stand import Stand
 
@@ -147,7 +147,7 @@ def _again(http: httpx.Client, site: str, category: str, one: dict[str, Any]) ->
             "location": answer.headers.get("location", ""),
             "allow_origin": "",
             "secrets": mask(answer.text)[1],
-            "a11y": analyse(answer.text).a11y,
+            "a11y": html.read(answer.text)[0].a11y,
             "canary_executable": "Cross Site Scripting" in category,
         }
     return Posted(
