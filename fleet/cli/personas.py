@@ -8,11 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.app.journal import known_journal
-from fleet.app.operator import open_operator
 from fleet.app.persona_sets import FOLDER, one, roster, surroundings
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
-from fleet.cli.status_journal import undecided_probes
 from fleet.cli.try_probe import try_file
 from fleet.config import load_fleet, load_platform, schema
 from fleet.errors import ConfigError, PersonaError, Refused, UsageError
@@ -80,6 +77,9 @@ app.command("try")(try_file)
 
 async def _last_runs() -> dict[str, dict[str, Any]]:
     """By persona: the end of its last run, and its probes that could not be decided."""
+    from fleet.app.journal import known_journal  # SQLAlchemy, which `check` does without
+    from fleet.cli.status_journal import undecided_probes
+
     ended: dict[str, dict[str, Any]] = {}
     if (known := await known_journal(state())) is None:
         return ended
@@ -232,6 +232,8 @@ def publish(
 
 
 async def _publish(name: str, text: str, platform: str | None) -> dict[str, Any]:
+    from fleet.app.operator import open_operator  # half of the time of `check`
+
     async with open_operator(state(), platform=platform) as operator:
         if not (key := operator.platform.metadata.persona):
             raise ConfigError(

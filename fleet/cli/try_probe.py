@@ -9,11 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.app.journal import known_journal
 from fleet.app.persona_sets import load
 from fleet.cli.console import Json, note, put, run, state
 from fleet.cli.daemon_page import daemon_of
-from fleet.cli.run import fire_one, only, show_report
 from fleet.config import load_fleet, load_platform
 from fleet.drivers.expect import Values
 from fleet.drivers.expect_steps import decided
@@ -45,6 +43,8 @@ def try_file(
 
     It runs at the dial's rung, never above it, and says which rung it needs.
     """
+    from fleet.cli.run import fire_one, only  # all that a run needs, which `personas check` does without
+
     chosen = only(load(file), probe)
     _may_run(chosen)
     heard = Hearing()
@@ -58,6 +58,8 @@ def try_file(
 
 async def _figures() -> dict[str, float]:
     """The figures that earlier runs kept, and this one."""
+    from fleet.app.journal import known_journal  # SQLAlchemy, as above
+
     if (known := await known_journal(state())) is None:
         return {}
     async with known as journal:
@@ -110,6 +112,8 @@ class Hearing:
 
 
 def _print(data: dict[str, Any], longest: int, *, every: bool) -> None:
+    from fleet.cli.run import show_report
+
     for one in data["probes"]:
         print(clean(f"probe {one['probe']}"))
         for index, call in enumerate(one["calls"]):
