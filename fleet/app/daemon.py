@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 import anyio
 
 from fleet.app.bootstrap import Bootstrap
-from fleet.app.fix_parts import fix_parts
 from fleet.app.options import Options
 from fleet.app.persona_sets import load, roster
 from fleet.app.wiring import wired
 from fleet.chain.ports import Role
 from fleet.chain.rpc import Rpc
+from fleet.config import FleetConfig, Platform
 from fleet.drivers.expect_check import ExpectationCache
 from fleet.events.daemon_events import Feed
 from fleet.events.live import Hub
 from fleet.fix.fix_pass import Fixing
+from fleet.fix.parts import FixParts
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.driver_choice import drivers
@@ -86,7 +88,7 @@ def make(
         drivers=drivers(world.model),
         signals=world.signals,
     )
-    fixing = Fixing.of(world, fix_parts)
+    fixing = Fixing.of(world, _fix_parts)
     triggers = _triggers(world, rpc, queue, feed, fixing)
     readiness = Readiness(notifier, world.clock)
     run = partial(see_through, world, fixing)
@@ -117,6 +119,12 @@ def make(
         grace_s=options.grace_s,
         more=more,
     )
+
+
+def _fix_parts(config: FleetConfig, platform: Platform, state: Path) -> FixParts:
+    from fleet.app.fix_parts import fix_parts  # 40 ms and 3 MB that only the rung `propose` needs
+
+    return fix_parts(config, platform, state)
 
 
 def _triggers(world: FleetContext, rpc: Rpc, queue: Queue, feed: Feed, fixing: Fixing) -> Triggers:
