@@ -19,7 +19,7 @@ from fleet.text import clean
 from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, standing
 from fleet.triage.outputs.files import written
 from fleet.triage.outputs.selection import DAY, Selection, moment
-from fleet.triage.unproven import unproven
+from fleet.triage.unproven import beside, unproven
 from fleet.triage.worklist import WorklistItem
 
 app = make_app()
@@ -167,7 +167,7 @@ async def _known(document: WorklistDocument) -> WorklistDocument:
         )
         decisions = await journal.decisions(document.platform)
         left = unproven(await journal.findings(), decisions, datetime.now(UTC))
-        return replace(document, outages=outages, unproven=left)
+        return replace(document, outages=outages, unproven=beside(left, document.items))
 
 
 def _digest(shown: WorklistDocument, wanted: Selection, *, as_json: bool) -> None:

@@ -24,7 +24,7 @@ from fleet.triage.mirror_pages import LogReader
 from fleet.triage.outputs.document import NO_AUDIT, AuditRate, LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from fleet.triage.suggest import Suggester, suggested, with_links
-from fleet.triage.unproven import UnprovenCandidate
+from fleet.triage.unproven import UnprovenCandidate, beside
 from fleet.triage.worklist import ProposalLink, WorklistItem, digest
 from fleet.triggers.model import FactStore
 
@@ -202,7 +202,8 @@ async def _keep(
     """Write files and rows if they are another list; whether they are."""
     now = digest(decided.items)
     changed = now != await journal.get(DIGEST)
-    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in task.left)
+    left = beside(task.left, decided.items)
+    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in left)
     place = f"{as_of.epoch} {as_of.entries} {as_of.at}"
     moved = mark != (await journal.get(LEFT) or "") or place != await journal.get(AS_OF)
     if changed or moved or not all((task.folder / name).is_file() for name in FILES):
@@ -211,7 +212,7 @@ async def _keep(
             as_of=as_of,
             strangers_left=decided.unread,
             audit=task.audit,
-            unproven=tuple(task.left),
+            unproven=left,
         )
         await to_thread.run_sync(save, task.folder, decided.items, header)
         await journal.put_items(task.platform, [item_row(item) for item in decided.items])

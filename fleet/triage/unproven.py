@@ -9,6 +9,7 @@ from datetime import datetime
 from fleet.clock import iso
 from fleet.store.rows import DecisionRow, FindingRow
 from fleet.triage.decisions import STATES, fold
+from fleet.triage.worklist import WorklistItem
 
 GRAVE = frozenset({"critical", "high"})
 
@@ -47,6 +48,13 @@ def unproven(
     left = [row for row in left if "claim" not in row.data and row.fingerprint not in hidden]
     made = [_of(row, runs[row.fingerprint]) for row in left]
     return tuple(sorted(made, key=lambda one: (one.severity != "critical", one.at, one.fingerprint)))
+
+
+def beside(left: Iterable[UnprovenCandidate], items: Iterable[WorklistItem]) -> tuple[UnprovenCandidate, ...]:
+    """Those that the list does not have: an open item that is proven needs no second line."""
+    proven = (one for one in items if one.rank and one.proof == "verified")
+    known = {name for one in proven for name in (one.fingerprint, *one.names)}
+    return tuple(one for one in left if one.fingerprint not in known)
 
 
 def _hidden(decisions: Iterable[DecisionRow], now: str) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,8 +15,9 @@ from fleet.store.rows import DecisionKind, DecisionRow, FindingRow
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triage.unproven import unproven
+from fleet.triage.unproven import beside, unproven
 from fleet.triggers.model import FiringRecorder
+from tests.cli.test_worklist_command import own
 from tests.triggers.conftest import FakeClock
 
 AT = "2026-11-21T10:00:00Z"
@@ -32,6 +34,13 @@ def test_the_latest_run_decides() -> None:
     assert unproven([row("1"), row("2", state="dropped")], (), NOW) == ()
     assert unproven([row("1"), row("2", state="posted")], (), NOW) == ()
     assert [one.run for one in unproven([row("1", state="posted"), row("2")], (), NOW)] == ["2"]
+
+
+def test_an_open_item_that_is_proven_needs_no_second_line() -> None:
+    left = unproven([row("1"), row("2", "a" * 12)], (), NOW)
+    item = own(1, "a key", fingerprint="e" * 12, names=("e" * 12, "f" * 12))
+    assert [one.fingerprint for one in beside(left, [item])] == ["a" * 12]
+    assert beside(left, [replace(item, rank=0)]) == beside(left, [replace(item, proof="flaky")]) == left
 
 
 def test_only_what_is_grave_and_waits_for_nobody() -> None:
