@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from sandbox import http
 from sandbox.accounts import ACCOUNTS, AccountAnswer, replaced, words
 from sandbox.forms import ReadPage
-from sandbox.site_visitor import Spelling, differing, leads, led, own, parts
+from sandbox.site_visitor import Part, Spelling, differing, leads, led, own, parts
 from sandbox.spec import Mistake
 from sandbox.text import decode
 
@@ -26,7 +26,7 @@ class PlayWords:
         self.origin, self.ident = origin, ""
         self.canary = "qac" + os.urandom(6).hex()
         self.idents: dict[str, str] = {}
-        self._prefixes = frozenset[str]()
+        self._prefixes, self._met = frozenset[str](), frozenset[Part]()
         self._everywhere = set(_OWN)
         """Words of one's own that stand in the title of every page: they say nothing of one."""
         self._words = {label: words() for label in ACCOUNTS}
@@ -53,12 +53,12 @@ class PlayWords:
             found = [found for one in forms if (found := _IDENT.search(one))]
             self._confirmed |= {path[: mark.start()], *(one.string[: one.start()] for one in found)}
 
-    def find_id(self, urls: Iterable[str], known: set[str]) -> None:
+    def find_id(self, urls: Iterable[str], known: set[Part]) -> None:
         """What the new thing is called: the first part with a digit of a new URL, its path from the end."""
         for url in urls:
             for part in parts(url) if own(url, self.origin) else ():
-                if part not in known and len(part) <= 100 and any(map(str.isdigit, part)):
-                    self.ident = part
+                if part not in known and len(part[1]) <= 100 and any(map(str.isdigit, part[1])):
+                    self.ident, self._met = part[1], frozenset(known)
                     return
 
     def meet_titles(self, seen: ReadPage) -> None:
@@ -120,4 +120,4 @@ class PlayWords:
             for what, word in (("handle", f"{{{whose}}}"), ("mark", f"{{{whose}-mark}}"))
         ]
         idents = {ident: f"{{{whose}-id}}" for whose, ident in self.idents.items()}
-        return Spelling(self.origin, self.ident, tuple(ours), idents, self._prefixes)
+        return Spelling(self.origin, self.ident, tuple(ours), idents, self._prefixes, self._met)

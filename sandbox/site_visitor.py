@@ -6,7 +6,7 @@ What leaves the jail of a page names things of ours by words: {id}, {one}, {othe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urljoin, urlsplit
 
@@ -31,6 +31,9 @@ _PERSON = re.compile(r"(?i)user|account|member|owner|profile|author|person|uid")
 """Names of fields that hold the id of an account."""
 _DROPPED = re.compile(r"[\x00-\x20]")
 
+Part = tuple[str, str]
+"""A segment of a path with the path before it, or a value with ""."""
+
 
 @dataclass(slots=True)
 class SiteVisitor:
@@ -44,7 +47,7 @@ class SiteVisitor:
     before: CookieStore = field(default_factory=CookieStore)
     kept: CookieStore = field(default_factory=CookieStore)
     hidden: dict[str, str] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
+    known: set[Part] = field(default_factory=set)
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> http.HttpReply:
         """One request to the site with the cookies; what its answer sets is kept."""
@@ -86,6 +89,7 @@ class SiteVisitor:
         """Remember the parts of the URLs of a page."""
         for met in targets(url, page):
             self.known.update(parts(met))
+            self.known.update(("", value) for _, value in parts(met))
 
 
 def targets(url: str, page: ReadPage) -> list[str]:
@@ -99,11 +103,18 @@ def targets(url: str, page: ReadPage) -> list[str]:
     return [url, *page.links, *(form.action for form in page.forms), *hidden]
 
 
-def parts(url: str) -> Iterator[str]:
-    """The segments of a URL's path from its end, then the values of its query."""
+def parts(url: str) -> Iterator[Part]:
+    """The segments of a URL's path from its end, each with the path before it; then the values of its query,
+    each with ""."""
     split = urlsplit(url)
-    yield from (unquote(one) for one in reversed(split.path.split("/")) if one)
-    yield from (value for _, value in parse_qsl(split.query))
+    met = split.path.split("/")
+    yield from ((before(met, at), unquote(met[at])) for at in reversed(range(len(met))) if met[at])
+    yield from (("", value) for _, value in parse_qsl(split.query))
+
+
+def before(met: Sequence[str], at: int) -> str:
+    """The path before one of its segments."""
+    return f"{'/'.join(met[:at])}/"
 
 
 def differing(mine: list[str], theirs: list[str]) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -146,13 +157,15 @@ def leads(to: str, origin: str, spelled: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """Spells URLs of the site for outside. `words` are what is put in place of each text of ours, `idents` of
-    each id of an account, in paths only after one of the `prefixes`."""
+    each id of an account, in paths only after one of the `prefixes`. `met`: parts that were there before the
+    thing of `ident` was made, so that they name another one."""
 
     origin: str
     ident: str
     words: tuple[tuple[str, str], ...]
     idents: Mapping[str, str]
     prefixes: frozenset[str]
+    met: frozenset[Part] = frozenset()
 
     def path(self, url: str) -> str:
         """The path and query with words of ours; "" for a foreign or long one, or one that holds a token."""
@@ -160,8 +173,11 @@ class Spelling:
             return ""
         split = urlsplit(url)
         met = split.path.split("/")
-        named = [one if f"{'/'.join(met[:at])}/" in self.prefixes else "" for at, one in enumerate(met)]
-        path = [self.idents.get(name, self._part(one)) for one, name in zip(met, named, strict=True)]
+        places = [before(met, at) for at in range(len(met))]
+        path = [
+            self.idents.get(one if place in self.prefixes else "", self._part(one, place))
+            for one, place in zip(met, places, strict=True)
+        ]
         pairs = parse_qsl(split.query, keep_blank_values=True)
         values = [(name, self._person(name, value) or self._part(value)) for name, value in pairs]
         if any(_LONG.fullmatch(value) for _, value in values):
@@ -170,9 +186,10 @@ class Spelling:
         shown = ("/".join(path) or "/") + (f"?{query}" if query else "")
         return clean(shown, MAX_PATH + 1) if len(shown) <= MAX_PATH and not mask(shown)[1] else ""
 
-    def _part(self, text: str) -> str:
+    def _part(self, text: str, place: str = "") -> str:
         named = "." in text and any(ours in text for ours, _ in self.words)  # a file, by its name
-        if self.ident and unquote(text) == self.ident and not named:
+        other = (place, unquote(text)) in self.met
+        if self.ident and unquote(text) == self.ident and not named and not other:
             return "{id}"
         for ours, word in self.words:
             text = text.replace(ours, word)

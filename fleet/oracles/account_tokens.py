@@ -47,10 +47,12 @@ _ELSEWHERE = re.compile(
     r"|(?:\bper |\ba |\beach |\bevery |/ ?)(?:\d+ )?s(?:ec(?:ond)?s?)?\b"
 )
 """Of attempts at something else, or in less time than they take here."""
+_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_COUNT = rf"(\d{{1,3}}|{'|'.join(_WORDS)})"
 _ATTEMPTS = re.compile(
-    r"(?i)\b(?:at most|only|maximum of|max\.?|up to|limit(?:ed)? (?:of|to|is)|after)\s+(\d{1,3})\s+"
+    rf"(?i)\b(?:at most|only|maximum of|max\.?|up to|limit(?:ed)? (?:of|to|is)|after)\s+{_COUNT}\s+"
     r"(?:\w+\s+){0,3}(?:attempts|tries|log-?ins|sign-?ins)\b"
-    r"|\b(\d{1,3})\s+(?:failed|wrong|invalid|unsuccessful)\s+(?:\w+\s+){0,2}(?:attempts|tries|passwords)\b"
+    rf"|\b{_COUNT}\s+(?:failed|wrong|invalid|unsuccessful)\s+(?:\w+\s+){{0,2}}(?:attempts|tries|passwords)\b"
 )
 
 
@@ -154,7 +156,8 @@ def attempts(text: str) -> int:
         near = text[max(0, found.start() - 120) : found.end() + 80]
         if _ELSEWHERE.search(sentence) or not _ENTERING.search(near):
             continue
-        count = int(found[1] or found[2])
+        said = (found[1] or found[2]).lower()
+        count = int(said) if said.isdecimal() else _WORDS.index(said) + 2
         return count if 0 < 2 * count < ATTEMPTS else 0
     return 0
 

@@ -7,6 +7,7 @@ and refuses it without a token.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -75,6 +76,37 @@ def _foreign_change(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observat
             title = f"{step.method} {line(step.path, 90)} lets another account change what one account made"
             yield observed(title, f"account-change {step.method} {step.path}", led=led)
             return
+
+
+def _foreign_removal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    """The maker reads what it made, the other may not and removes it; then it is gone for its maker. Or: by
+    the description's word and by its lists a thing is one's own."""
+    steps = played(seen[-1])
+    for at, step in enumerate(steps):
+        if step.who != "other" or step.method != "DELETE" or not step.good or "{id}" not in step.path:
+            continue
+        reads = [(when < at, one) for when, one in enumerate(steps) if one.reads(step.path)]
+        mine = [(earlier, one) for earlier, one in reads if one.who == "one"]
+        there = any(earlier and one.shows("one") for earlier, one in mine)
+        held = [one for earlier, one in mine if earlier]
+        gone = [_is_gone(one, held) for earlier, one in mine if not earlier]
+        theirs = [one.status in REFUSED for earlier, one in reads if one.who == "other" and earlier]
+        unread = bool(theirs) and all(theirs)
+        led = () if unread else private(seen, step.path) if _own(steps) else ()
+        if there and gone and all(gone) and (unread or led):
+            title = f"DELETE {line(step.path, 90)} lets another account remove what one account made"
+            yield observed(title, f"account-removal {step.path}", led=led)
+            return
+
+
+def _is_gone(now: PlayedStep, held: Sequence[PlayedStep]) -> bool:
+    """Whether a thing is not there any more, or its record says so, and did not before."""
+    said = [name for name, value in now.facts.items() if _ENDED.search(str(value))]
+    new = any(one.good and not _ENDED.search(str(one.facts.get(name, ""))) for name in said for one in held)
+    return now.status in (404, 410) or (now.good and new)
+
+
+_ENDED = re.compile(r'(?i)^"(?:cancell?ed|deleted|removed|archived|withdrawn|revoked)"$')
 
 
 def _refused(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -168,6 +200,15 @@ def _changes(got: dict[str, Any]) -> tuple[Exchange, ...]:
     )
 
 
+def _removes(got: dict[str, Any]) -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", ITEM, {}, MINE),
+        ("other", "GET", ITEM, {}, GONE),
+        ("other", "DELETE", ITEM, {}, NONE | {"status": 204}),
+        ("one", "GET", ITEM, {}, got),
+    )
+
+
 def _removing(status: int) -> tuple[Exchange, ...]:
     return (description(delete={}), *row(("one", "DELETE", ME, {}, NONE | {"status": status})))
 
@@ -203,6 +244,15 @@ ORACLES = (
         _foreign_change,
         _changes(MINE | {"other": True}),
         _changes(MINE),
+    ),
+    oracle(
+        "account-removal",
+        "what an account made and another may not read, the other does not remove",
+        "critical",
+        "CWE-639",
+        _foreign_removal,
+        _removes(GONE),
+        _removes(MINE),
     ),
     oracle(
         "account-raised",

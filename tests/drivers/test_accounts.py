@@ -153,12 +153,40 @@ def test_only_what_the_description_calls_ones_own_is_private() -> None:
         assert [one.oracle for one in judge(seen, Facts())] == told
 
 
+def test_a_short_field_gets_a_short_word_and_the_other_tries_to_remove_the_thing() -> None:
+    document = json.loads(json.dumps(DESCRIPTION))
+    paths = document["paths"]
+    at, made = next((at, one) for at, one in paths.items() if "{" in at)
+    collection = paths[at.rpartition("/")[0]]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    collection["properties"] |= {"size": {"type": "string", "maxLength": 4}}
+    collection["required"] = [*collection.get("required", ()), "size"]
+    made["delete"] = {"summary": "Removes it"}
+    asked = rows(document)
+    assert asked
+    steps = [step for question in asked.questions() for step in question.steps[-1].args["steps"]]
+    assert [step[3]["size"] for step in steps if step[1] == "POST" and "size" in step[3]] == ["qa"]
+    removing = [step[0] for step in steps if step[1] == "DELETE" and "{id}" in step[2]]
+    assert removing == ["other", "one"]
+
+
+def test_a_right_is_asked_of_the_description_that_has_the_own_record() -> None:
+    mine = rows()
+    theirs = AccountRows.of(DESCRIPTION, GUIDE, lambda path: "{site}" + path, lambda _: True, str)
+    assert mine
+    assert theirs
+    (asked,) = (one for one in mine.questions() if isinstance(one, OwnRecord))
+    facts = {"admin": "false"}
+    assert [*mine.raised(asked, facts)]
+    assert not [*theirs.raised(asked, facts)]
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [
         ("at most 8 attempts a minute for one handle, then 429", 8),
         ("An address is locked after 5 failed login attempts.", 5),
         ("Up to 10 log-ins an hour.", 10),
+        ("After five wrong passwords in a minute the handle is locked.", 5),
         ("At most 6 attempts to log in as one handle.", 6),
         ("There were 3 attempts to cross the river.", 0),
         ("At most 1000 attempts", 0),

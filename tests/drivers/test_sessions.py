@@ -17,14 +17,18 @@ import pytest
 from fleet.config import Platform
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground
-from fleet.drivers.explore.sessions import QUESTIONS, SessionExplorer
+from fleet.drivers.explore.sessions import QUESTIONS, DoorLookup, SessionExplorer
 from fleet.drivers.explore.sessions import TOOLS as NEEDED
+from fleet.drivers.explore.site_accounts import SiteForm, SiteKnowledge
+from fleet.drivers.explore.site_follow import MadeThing, follow
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge
 from fleet.runs.call.guest_protocol import answer, request_line
 from sandbox.browser import installed
+from sandbox.play_words import PlayWords
+from sandbox.site_visitor import parts
 from sandbox.spec import Context, Mistake
 from sandbox.tools import TOOLS
 from tests.sandbox.clubhouse import Clubhouse
@@ -224,3 +228,48 @@ async def test_what_an_id_names_is_changed_only_after_its_maker_read_its_mark_th
         assert club.drafts["9001"] == ("a stranger", "a stranger's")
         with pytest.raises(Mistake, match="who, method, path, fields, page"):
             await called(it, "qa_account", {**START, "steps": [["one", "GET", "/", {}]]})
+
+
+def test_a_call_that_a_document_writes_down_is_no_form_of_the_site() -> None:
+    form = {"method": "POST", "action": "/join", "fields": {"name": '"a"', "password": '"b"'}, "json": True}
+    platform = Platform.model_validate(
+        {
+            "name": "p",
+            "chain": {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20},
+            "web": {"site": "https://x.example", "act_paths": ["{site}/join"]},
+        }
+    )
+    for json_form in (True, False):
+        asking = SessionExplorer(
+            Ground(platform=platform, tools=frozenset(NEEDED), acts=True), Random("s"), {}
+        )
+        while (asked := asking.ask(48)) and isinstance(asked[0], DoorLookup):
+            for one in asked:
+                here = isinstance(one, DoorLookup) and one.url == "{site}/join"
+                forms = [form | {"json": json_form}] if here else []
+                asking.tell(one, [{"status": 200, "forms": forms, "links": []}])
+        assert bool(asked) is not json_form
+
+
+def test_a_form_that_lacks_something_is_sent_with_all_its_texts() -> None:
+    form = SiteForm("/drafts", "/account", {"title": "text", "text": "textarea"})
+    known = SiteKnowledge("/login")
+    known.forms["/drafts"], known.pages["/account"] = form, ({"status": 200}, {"status": 303})
+    thing = MadeThing(form, tuple(known.written(form)))
+    for status, filled in ((422, [{"text": "{mark}", "title": "{mark}"}]), (403, [])):
+        answers = [{"status": status if row[1] == "POST" else 200} for row in thing.rows]
+        found = follow(known, thing, answers, lambda _: True)
+        rows = [row for one in found if isinstance(one, MadeThing) for row in one.rows]
+        assert [row[3] for row in rows if row[:2] == ["one", "POST"]] == filled
+
+
+def test_a_number_is_a_new_id_where_another_thing_has_it_elsewhere() -> None:
+    words = PlayWords("https://x.example")
+    known = {*parts("https://x.example/pieces/1"), ("", "1")}
+    words.find_id(["https://x.example/pieces/1", "https://x.example/drafts/1"], known)
+    assert words.ident == "1"
+    spelling = words._spelling()
+    assert [spelling.path(f"https://x.example/{one}/1") for one in ("pieces", "drafts")] == [
+        "/pieces/1",
+        "/drafts/{id}",
+    ]

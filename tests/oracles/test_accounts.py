@@ -27,6 +27,23 @@ def described(**paths: Any) -> Exchange:
     return Exchange("qa_fetch", {"url": "{site}/openapi.json"}, {"status": 200, "text": text})
 
 
+def removed_by_the_other(state: str, was: str = "booked") -> tuple[Exchange, ...]:
+    return row(
+        ("one", "GET", ITEM, {}, MINE | {"facts": {"state": f'"{was}"'}}),
+        ("other", "GET", ITEM, {}, GONE),
+        ("other", "DELETE", ITEM, {}, NONE | {"status": 204}),
+        ("one", "GET", ITEM, {}, MINE | {"facts": {"state": f'"{state}"'}}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "was", "removed"),
+    [("cancelled", "booked", True), ("done", "booked", False), ("archived", "archived", False)],
+)
+def test_a_thing_that_stays_as_removed_is_removed(state: str, was: str, removed: bool) -> None:
+    assert told(removed_by_the_other(state, was)) == ["account-removal"] * removed
+
+
 def read_by_the_other() -> tuple[Exchange, ...]:
     return row(
         ("one", "GET", ITEM, {}, MINE),

@@ -22,6 +22,8 @@ from sandbox.spec import SAFE
 
 TOOL = "qa_account"
 MOST = 6
+HANDLE = 12
+"""Characters of a handle: what takes fewer is given a shorter word."""
 """Kinds of things that one run makes."""
 PHRASE = re.compile(r"(?i)^(?:\w{0,20}_)?(?:pass(?:word|phrase|wd|code)?|pwd)(?:_?\w{0,20})$|^pin$")
 MAIL = re.compile(r"(?i)e?-?mail")
@@ -51,6 +53,8 @@ Row = list[Any]
 class OwnRecord(Question):
     """The row that reads an account's own record: its answer says which fields that record has."""
 
+    source: Step | None = None
+    """The description that it was asked of."""
     path: str = ""
     method: str = ""
     fields: frozenset[str] = field(default_factory=frozenset)
@@ -99,7 +103,9 @@ class AccountRows:
             read: Row = ["GET", self._at(path), {}]
             steps = [[who, *read] for who in ("one", "anonymous", *FORGED)]
             known = frozenset(body_fields(self._operation(path, method), self.document))
-            yield OwnRecord(self._asked(steps).steps, path=path, method=method, fields=known)
+            yield OwnRecord(
+                self._asked(steps).steps, source=self.source, path=path, method=method, fields=known
+            )
             login = self.start.get("login", "")
             for leave, how in self._operations(lambda at, how: leaves(how, self._at(at), login)):
                 ends = ["one", how, self._at(leave), {}]
@@ -116,9 +122,9 @@ class AccountRows:
             yield Question((document, *row.steps))
 
     def raised(self, asked: OwnRecord, facts: Mapping[str, Any]) -> Iterator[Question]:
-        """Each field of rights in the own record that the description does not let anyone send."""
+        """Each field of rights in the own record that this description does not let anyone send."""
         at = self._at(asked.path)
-        for name, said in facts.items():
+        for name, said in facts.items() if asked.source == self.source else ():
             value = _higher(said)
             if rights(name) and name not in asked.fields and asked.method and value is not None:
                 read: Row = ["one", "GET", at, {}]
@@ -169,7 +175,8 @@ class AccountRows:
             for how in ("PATCH", "PUT"):
                 if (change := self._filled(item, how)) and "{mark}" in json.dumps(change):
                     row += [["other", how, one, change], ["one", *read], ["other", *read]]
-            row += [["one", "DELETE", one, {}]] if self._operation(item, "DELETE") else []
+            if self._operation(item, "DELETE"):
+                row += [["other", "DELETE", one, {}], ["one", *read], ["one", "DELETE", one, {}]]
             yield row
 
     def _filled(self, path: str, method: str) -> dict[str, Any]:
@@ -256,7 +263,9 @@ def _value(name: str, schema: Mapping[str, Any], *, every: bool) -> Any:
         return choices[0]
     if kind in ("integer", "number"):
         return schema.get("minimum", 1)
-    forms = _FORMS.get(str(schema.get("format")), "{handle}")
+    longest = schema.get("maxLength")
+    short = "qa"[:longest] if isinstance(longest, int) and 0 < longest < HANDLE else "{handle}"
+    forms = _FORMS.get(str(schema.get("format")), short)
     return {"boolean": True, "string": forms}.get(str(kind))
 
 

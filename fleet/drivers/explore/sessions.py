@@ -153,7 +153,7 @@ class SessionExplorer:
             names = names if isinstance(names, Mapping) else {}
             phrases = [name for name in names if PHRASE.match(name)]
             action = self._urls.spelled(str(form.get("action", "")), url) if phrases else ""
-            if action and form.get("method") == "POST":
+            if action and form.get("method") == "POST" and not form.get("json"):
                 ways = (role_of(urlsplit(self._urls.actual(one)).path) for one in (action, url))
                 role = next(filter(None, ways), "join" if len(phrases) > 1 else "enter")
                 self._doors.setdefault(role, EntryForm(url, action, _filled(names)))

@@ -47,6 +47,8 @@ class SiteForm:
     action: str
     page: str
     fields: Mapping[str, str]
+    whole: bool = False
+    """Whether all its texts are filled in: with the first one alone it was refused."""
 
     @property
     def free(self) -> list[str]:
@@ -75,7 +77,11 @@ class SiteForm:
 
     def marked(self, who: str = "one") -> Row:
         """The step that sends it with the mark."""
-        return self.post(who, {self.free[0]: "{mark}"})
+        return self.post(who, self.texts("{mark}"))
+
+    def texts(self, said: str) -> dict[str, str]:
+        """What is filled into its first text, or into all of them."""
+        return dict.fromkeys(self.free if self.whole else self.free[:1], said)
 
 
 @dataclass(slots=True)
@@ -177,7 +183,7 @@ class SiteKnowledge:
         if form.file:
             made = form.post("one", {form.file: ["{mark}.txt", "text/plain", "{mark}"]})
             return [*looks, made, *self._everybody(near)]
-        visitor = form.post("anonymous", {form.free[0]: "{other-mark}"})
+        visitor = form.post("anonymous", form.texts("{other-mark}"))
         seen = self._everybody(near)
         return [*looks, visitor, form.marked(), *seen, form.marked("foreign"), *looks]
 
@@ -230,7 +236,7 @@ class SiteKnowledge:
         view: Row = [who, "VIEW", where, {}, ""]
         calm = [*self._before(form), form.marked(), view]
         second = [form.post("one", {main: "{mark}", more[0]: PAYLOAD}), view] if more else []
-        return [*calm, form.post("one", {main: PAYLOAD, **links}), view, *second]
+        return [*calm, form.post("one", {**form.texts("{mark}"), main: PAYLOAD, **links}), view, *second]
 
     def uploaded(self, form: SiteForm, where: str) -> list[Row]:
         """A text, a page and a drawing, each opened by the other in a browser."""

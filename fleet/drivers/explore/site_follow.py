@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fleet.drivers.explore.accounts import Row
@@ -39,6 +39,10 @@ def follow(
     if thing.form.file:
         yield from _file(known, thing.form, _linked(seen))
         return
+    if not thing.form.whole and len(thing.form.free) > 1 and _incomplete(thing.form, seen):
+        whole = replace(thing.form, whole=True)
+        yield MadeThing(whole, tuple(known.written(whole)))
+        return
     shown = [
         (row[0], row[2])
         for row, got in seen
@@ -65,6 +69,12 @@ def follow(
     own = [one for one in views if "{id}" in one[1]]
     if where := (public if not thing.depth else own if not public and thing.depth == 1 else []):
         yield known.scripts(thing.form, where[0][1], where[0][0])
+
+
+def _incomplete(form: SiteForm, seen: Seen) -> bool:
+    """Whether the form was refused with one text, as one that lacks something is."""
+    made = [got.get("status") for row, got in seen if row[:3] == ["one", "POST", form.action]]
+    return bool(made) and set(made) <= {400, 422}
 
 
 def _linked(seen: Seen) -> list[str]:
