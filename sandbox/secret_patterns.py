@@ -9,26 +9,27 @@ bounded number of characters.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
+
+from sandbox.secret_examples import PLACEHOLDER, PUBLISHED, current, looks_drawn
 
 
 @dataclass(frozen=True, slots=True)
 class SecretPattern:
     """A group of `pattern`, where it has one, is the secret itself; `certain` matches the whole of a leak.
 
-    `drawn`: it is one only if it looks drawn at random, as an example in a document does not. `words`: a
-    text with a match has one of them, as `fold` spells it; to look for them first is far faster.
+    `drawn`: it is one only if it looks drawn at random, as an example in a document does not; `live`: only
+    if it is a token that is valid now. `words`: a text with a match has one of them, as `fold` spells it; to
+    look for them first is far faster.
     """
 
     kind: str
     pattern: re.Pattern[str]
     certain: re.Pattern[str] | None = None
     drawn: bool = False
+    live: bool = False
     words: tuple[str, ...] = ()
 
     def leaks(self, found: re.Match[str]) -> bool:
@@ -36,9 +37,11 @@ class SecretPattern:
         value = found[found.lastindex or 0]
         if self.certain is None or self.certain.fullmatch(value) is None:
             return False
-        if value.lower().removeprefix("0x") in _PUBLISHED:
+        if value.lower().removeprefix("0x") in PUBLISHED:
             return False
-        return looks_drawn(value) if self.drawn else not _PLACEHOLDER.fullmatch(value)
+        if self.live:
+            return current(value)
+        return looks_drawn(value) if self.drawn else not PLACEHOLDER.fullmatch(value)
 
     def hide(self, text: str, word: str, where: Callable[[re.Match[str]], bool] = bool) -> str:
         """The text with `word` in the place of every secret of this row that `where` says yes to."""
@@ -80,30 +83,6 @@ def hide_all(
 def _words_in(text: str) -> set[str]:
     folded = fold(text)
     return {word for word in _WORDS if word in folded}
-
-
-_PLACEHOLDER = re.compile(
-    r"(?i)(?:0x)?(?:([0-9a-f])\1{63}|(?:0123456789abcdef){4}|(?:1234567890){6}1234|(?:1234567890abcdef){4}"
-    r"|(?:deadbeef){8}|(?:cafebabe){8}|0{56}[0-9a-f]{8})"
-)
-"""Keys that stand for a key in documents and tests."""
-_PUBLISHED = frozenset(json.loads(Path(__file__).with_name("published_keys.json").read_text("utf-8")))
-"""Keys of the development mnemonic that Hardhat, Anvil and their documents print: everybody has them."""
-_EXAMPLE = re.compile(
-    r"(?i)example|sample|placehold|your|x{4}|test|dummy|fake|change.?me|redacted|hidden|secret|passw|token|insert"
-    r"|\.\.\.|foo|bar|mock|[<>{}$%]"
-)
-
-
-def looks_drawn(value: str) -> bool:
-    """Whether a value seems to be drawn at random: no example, no run, no repetition."""
-    kinds = sum(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
-    if len(set(value)) < 10 or kinds < 2 or _EXAMPLE.search(value.partition("_live_")[2] or value):
-        return False
-    steps = [ord(after) - ord(before) for before, after in pairwise(value)]
-    return not any(
-        steps[at] in (0, 1, -1) and len(set(steps[at : at + 3])) == 1 for at in range(len(steps) - 2)
-    )
 
 
 _ANY = re.compile(r"[\s\S]+")
@@ -253,6 +232,14 @@ SECRETS: tuple[SecretPattern, ...] = (
     ),
     SecretPattern(
         "call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}"), words=(":0x",)
+    ),
+    # sent by somebody, as a log has it; an example in a document has expired
+    SecretPattern(
+        "session-token",
+        re.compile(r"(?i)\bbearer[ \t:=]{1,4}(eyJ[\w-]{6,1000}\.[\w-]{4,3000}\.[\w-]{16,1000})"),
+        _ANY,
+        live=True,
+        words=("eyj",),
     ),
     # base64 of `{"`: a head alone is masked too, or a page of heads would be searched to its end from each
     SecretPattern(

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles import traces
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
-from fleet.oracles.passages import Passage, passages
+from fleet.oracles.passages import Passage, is_html, passages
 from fleet.oracles.spoken import family, gave, gave_key, host, route
 from fleet.oracles.variations import varied, where
 from fleet.personas.model import Severity
@@ -23,8 +23,10 @@ REFUSED_ANYWHERE = frozenset({404, 405})
 """Refusals that one handler writes for all pages: what it leaks is one defect."""
 WHOLE = frozenset({"private-key", "mnemonic", "aws-key", "database-url", "labelled-secret"})
 """Secrets that give away an identity or a store as a whole."""
-SPOKEN = WHOLE | {one.kind for one in ISSUED}
-"""Kinds that no document shows as an example; an `api-key` may be one."""
+SPOKEN = WHOLE | {one.kind for one in ISSUED} | {"session-token"}
+"""Kinds that no document shows as an example; an `api-key` may be one, but not in a refusal."""
+OF_SERVER = ("server", "x-powered-by", "via", "x-served-by", "x-backend", "x-runtime")
+"""Headers in which programs name themselves."""
 
 
 def _server_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -43,7 +45,9 @@ def _secret(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """A secret in a public answer; except in a page of a name that a run minted, where the driver may put
     one, and except what the caller sent."""
     last = seen[-1]
-    kinds = SPOKEN & {str(kind) for kind in last.result.get("secrets", ())}
+    refused = int(last.result.get("status", 0)) >= 400 and not is_html(last.result)
+    spoken = SPOKEN | {"api-key"} if refused else SPOKEN
+    kinds = spoken & {str(kind) for kind in last.result.get("secrets", ())}
     if not kinds or gave_key(last.args):
         return
     given = {kind for text in strings(last.args) for kind in mask(unquote(text))[1]}
@@ -59,6 +63,7 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
     if (leak := _found(last, status, called)) is None:
+        yield from _in_headers(last)
         return
     found, text = leak
     mild = found.kind in traces.MILD and status < 500
@@ -72,6 +77,17 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         key = f"trace {host(last.args)} {found.kind} at {broke}"
     fields = frozenset({"text", "error", "reply"})
     yield Observation(Sighting(title, key, whole=True), fields, severity=severity)
+
+
+def _in_headers(last: Exchange) -> Iterator[Observation]:
+    """A place of the server's own in a header in which it names its program."""
+    for name in OF_SERVER:
+        found = traces.find(str(dict(last.result.get("headers", {})).get(name, "")))
+        if found is not None and not gave(last.args, found.words):
+            title = f"{last.asked} names {found.kind} in its header {name}: {line(found.words, 80)}"
+            sighting = Sighting(title, f"trace {host(last.args)} header {name} {found.kind}", whole=True)
+            yield Observation(sighting, frozenset({"headers"}), severity="low")
+            return
 
 
 def _found(last: Exchange, status: int, called: bool) -> tuple[traces.Trace, str] | None:

@@ -37,17 +37,22 @@ _COUNTED = re.compile(rf"(?<![\w.,:/#-])({_NUMBER}) ([a-z]{{3,20}})(?![\w/:])")
 """An amount of anything, in a sentence that has no other amount."""
 _REMARK = re.compile(r" {0,2}\((?:[^()\d]|\(\)){1,80}\)")
 _SYMBOL = re.compile(rf"(?<![\w.])(\$)({_NUMBER})(?!\w)")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{40}\b")
 _WORD_VALUES = (
     ("email", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")),
-    ("address", re.compile(r"\b0x[0-9a-fA-F]{40}\b")),
+    ("address", _ADDRESS),
     ("route", re.compile(r"(?<![\w/.:<])/(?:[a-z0-9][\w.:{}<>-]{0,60}/?){1,8}(?:\?[\w=&<>{}%-]{1,80})?")),
 )
 _VAGUE = re.compile(
     r"(?i)\b(?:about|around|roughly|approximately|some|e\.g|example|for instance|such as|between|typically"
     r"|usually|up to date|was|were|formerly|previously|since|released?|changelog|version|step|chapter|section"
-    r"|v\d)\b|~|≈"
+    r"|(?<!/)v\d)\b|~|≈"
 )
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+(?=[A-Z`*\[(])|\n+|\s\|\s|(?<=:)\s{2,}")
+_WRAP = re.compile(
+    r"(?m)^(?![ \t]*(?:[#>|`~]|\d{1,2}[.)] |[-*+] ))([^\n]{50,400}?[^\n.:;!?|])\n(?=[a-z(`*0-9][^\n]{2})"
+)
+"""A long line of prose, not of a heading, a list, a table or code, that goes on in the next one."""
 _NORM = re.compile(
     r"(?i)\b(?:at most|no more than|up to|max(?:imum)?|limit(?:ed|s)?|must|costs?|price|charged?|fee|valid"
     r"|good for|expires?|within|allowed|accepts?|cap|default|contact|write to|report|address|deployed"
@@ -59,6 +64,15 @@ _MOMENT = re.compile(
     r"|balance|you have|has been|served|took|generated|rendered|updated|last|latest|pending|see|read more"
     r"|next|previous)\b"
 )
+_SESSION = re.compile(
+    r"(?i)(?:^|[,;:(] ?)(?:(?:a|an|each|every|your|the|api|web|log-?in|user) ){0,2}sessions? "
+    r"(?:lasts?|expires? (?:after|in)|(?:is|are) (?:valid|good) for|lives?(?: for)?) "
+)
+_IDLE = re.compile(r"(?i)inactiv|idle|unused|without|activity|quiet|remember")
+_CONTRACT = re.compile(
+    r"(?i)(?:^|\b(?:the|one|our|this|by a) )contract(?: address)?(?: is| at|:|,)? {0,2}(0x[0-9a-f]{40})\b"
+)
+"""The contract of a platform that has one: no other word says which."""
 _OTHER_CHAIN = re.compile(
     r"(?i)\b(?:main|test|dev)net\b|\b(?:other|another|foreign|sepolia|goerli|ethereum)\b"
 )
@@ -96,6 +110,10 @@ def _stated(text: str, html: bool) -> Mapping[str, Statement]:
         made += [*_of_sentences(words)]
     for one in made:
         found[f"{one.fact} [{one.unit}]"].add(one)
+    if (
+        len({one.lower() for one in _ADDRESS.findall(text)}) > 1
+    ):  # several contracts: each document means its own
+        found.pop("address of the contract [address]", None)
     clear = {key: next(iter(some)) for key, some in found.items() if len({one.value for one in some}) == 1}
     return _with_wei(clear, text)
 
@@ -110,7 +128,7 @@ def _with_wei(known: dict[str, Statement], text: str) -> dict[str, Statement]:
 
 
 def _of_sentences(text: str) -> Iterator[Statement]:
-    for raw in _SENTENCE.split(text)[:_MOST]:
+    for raw in _SENTENCE.split(_unwrapped(text))[:_MOST]:
         said = _REMARK.sub("", " ".join(_MARKUP.sub(" ", raw).split()))
         if not 12 <= len(said) <= 300 or _VAGUE.search(said):
             continue
@@ -118,22 +136,40 @@ def _of_sentences(text: str) -> Iterator[Statement]:
         amounts += counted
         if known := [*_known(said, amounts)]:
             yield from known
-            continue
-        template = said
-        shown: list[tuple[str, str, str]] = []
-        for start, end, unit, value in reversed(amounts):
-            template = f"{template[:start]}{{{unit}}}{template[end:]}"
-            shown.insert(0, (unit, value, said[start:end]))
-        for kind, pattern in _WORD_VALUES:
-            for hit in pattern.finditer(template):
-                shown.append((kind, hit[0].lower().rstrip("./"), hit[0]))
-            template = pattern.sub(f"{{{kind}}}", template)
-        words = re.findall(r"[a-z]{3,}", re.sub(r"\{[a-z]+\}", " ", template.lower()))
-        rule = _NORM.search(said) and not _MOMENT.search(said)
-        if rule and len(shown) == 1 and len(words) + len(counted) >= 3 and not re.search(r"\d", template):
-            unit, value, written = shown[0]
-            key = " ".join(word.rstrip("s") for word in re.findall(r"[a-z]+|\{[a-z]+\}", template.lower()))
-            yield Statement(f"sentence {key}", unit, value, written)
+        if len(amounts) > 1 and (first := _first_clause(said)):
+            yield from _of_rule(first, [one for one in amounts if one[1] <= len(first)], least=3)
+        elif not known:
+            yield from _of_rule(said, amounts, least=3 - len(counted))
+
+
+def _unwrapped(text: str) -> str:
+    """The text with the lines of each paragraph joined: an author's editor breaks long ones."""
+    return _WRAP.sub(r"\1 ", text)
+
+
+def _first_clause(said: str) -> str:
+    """What stands before the first comma or conjunction after the first number; it has the subject."""
+    number = re.search(r"\d", said)
+    end = re.compile(r",? (?:and|but|or)\b|[,;(] ?").search(said, number.end() + 2) if number else None
+    return said[: end.start()] if end else ""
+
+
+def _of_rule(said: str, amounts: list[tuple[int, int, str, str]], *, least: int) -> Iterator[Statement]:
+    """The sentence itself as a fact, if it sets a rule with one value; `least`: words that it has."""
+    template, shown = said, list[tuple[str, str, str]]()
+    for start, end, unit, value in reversed(amounts):
+        template = f"{template[:start]}{{{unit}}}{template[end:]}"
+        shown.insert(0, (unit, value, said[start:end]))
+    for kind, pattern in _WORD_VALUES:
+        for hit in pattern.finditer(template):
+            shown.append((kind, hit[0].lower().rstrip("./"), hit[0]))
+        template = pattern.sub(f"{{{kind}}}", template)
+    words = re.findall(r"[a-z]{3,}", re.sub(r"\{[a-z]+\}", " ", template.lower()))
+    rule = _NORM.search(said) and not _MOMENT.search(said)
+    if rule and len(shown) == 1 and len(words) >= least and not re.search(r"\d", template):
+        unit, value, written = shown[0]
+        key = " ".join(word.rstrip("s") for word in re.findall(r"[a-z]+|\{[a-z]+\}", template.lower()))
+        yield Statement(f"sentence {key}", unit, value, written)
 
 
 def _amounts(said: str) -> Iterator[tuple[int, int, str, str]]:
@@ -182,8 +218,14 @@ def _known(said: str, amounts: list[tuple[int, int, str, str]]) -> Iterator[Stat
         if len(fitting) == 1 and pattern.search(said):
             start, end, unit, value = fitting[0]
             yield Statement(fact, unit, value, said[start:end].strip())
+    if _SESSION.search(said) and not _IDLE.search(said):
+        lasting = [one for one in amounts if one[2] == "seconds"]
+        for start, end, unit, value in lasting if len(lasting) == 1 else ():
+            yield Statement("lifetime of a session", unit, value, said[start:end].strip())
     if _OTHER_CHAIN.search(said):
         return
+    if contract := _CONTRACT.search(said):
+        yield Statement("address of the contract", "address", contract[1].lower(), contract[1])
     if chain := _CHAIN.search(said):
         yield Statement("chain id", "number", chain[1], chain[1])
     if diamond := _DIAMOND.search(said):
@@ -198,6 +240,7 @@ _FIELDS = tuple(
         ("price of one call", "credits", f"{_PER}(?:_?credits)?"),
         ("chain id", "number", "chain_?id"),
         ("address of the diamond", "address", "diamond(?:_?address)?"),
+        ("address of the contract", "address", "contract(?:_?address)?"),
         ("calls in a minute", "calls", "(?:rate_?limit|calls|requests|limit)_?per_?minute"),
         (
             "lifetime of a token",

@@ -142,3 +142,37 @@ def test_what_one_handler_leaks_of_every_unknown_page_is_one_defect(status: int,
     pages = ("{site}/x", "{site}/y/z")
     told = {judge("qa_fetch", {"url": url}, result)[0].sighting.signature for url in pages}
     assert (len(told) == 1) == same
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "told"),
+    [
+        (502, "application/problem+json", ["secret"]),
+        (200, "text/markdown", []),  # an example
+        (404, "text/html", []),  # a key that every page has for its scripts
+    ],
+)
+def test_a_key_in_a_refusal_is_none_of_an_example(status: int, kind: str, told: list[str]) -> None:
+    result = {
+        "status": status,
+        "content_type": kind,
+        "secrets": ["api-key"],
+        "text": "GET https://x [api-key]",
+    }
+    assert [one.oracle for one in judge("qa_fetch", {"url": "{site}/rates"}, result)] == told
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("server", "kiln/4.2.0 (/srv/kiln/releases/2026-11-02/app.py)", 1),
+        ("server", "nginx/1.25 (Debian)", 0),
+        ("x-pathname", "/home/about/us", 0),
+    ],
+)
+def test_a_place_of_the_servers_own_in_a_header_is_one_defect(name: str, value: str, found: int) -> None:
+    pages = [
+        judge("qa_fetch", {"url": url}, {"status": 200, "text": "moss", "headers": {name: value}})
+        for url in ("{site}/a", "{site}/b")
+    ]
+    assert len({one.sighting.signature for page in pages for one in page}) == found

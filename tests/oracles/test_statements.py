@@ -41,6 +41,17 @@ GUIDE = "guide.txt"
         ("A stay is at most 28 nights (maxNights() on the chain).", "A stay is at most 30 nights."),
         ("A turn costs 0.05 credits.", json.dumps({"turnPrice": "0.02 credits"})),
         ("Report faults to care@h.test, please.", "Report faults to help@h.test, please."),
+        (  # a line that an editor broke
+            "An agent answers to whoever signs what it gets. A message\nmay have up to 4000 characters.",
+            "A message may have up to 2000 characters.",
+        ),
+        (
+            "A message may have up to 4000 characters and costs 0.01 credits, streamed or not.",
+            "- A message may have up to 2000 characters",
+        ),
+        ("POST /agents/v1/talk, where a message costs 0.02 credits", "Each message costs 0.002 credits."),
+        ("A session lasts 12 hours.", json.dumps({"info": "seconds; a session lasts 24 hours"})),
+        (f"It is kept by one contract, `0x{'aa' * 20}`, on chain.", f"- Contract: 0x{'ab' * 20} on chain 1"),
         (
             "The token contract is deployed at 0x" + "aa" * 20,
             "The token contract is deployed at 0x" + "ab" * 20,
@@ -140,3 +151,23 @@ def test_the_title_names_both_sources_and_both_values() -> None:
 def test_one_drift_is_one_defect_in_however_many_sentences() -> None:
     said = "A message costs {0} credits. The limit of a gift is {0} credits per name."
     assert len(titles(source(GUIDE, said.format("0.01")), source("m", said.format("1")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("A session lasts 24 hours.", "A session lasts 30 minutes without activity."),
+        ("A session lasts 24 hours.", "A yoga session lasts 60 minutes."),
+        (  # each document means its own contract
+            f"Contract: 0x{'aa' * 20}, its token is 0x{'bb' * 20}",
+            f"Contract: 0x{'ab' * 20}",
+        ),
+        ("The token contract: 0x" + "aa" * 20, "The contract: 0x" + "ab" * 20),
+        (  # the next line is another item
+            "- A member may keep as many pieces in the gallery as there is room for\n- at most 5 drafts",
+            "- A guest has no drafts, and may look at all that the gallery has to show\n- at most 7 drafts",
+        ),
+    ],
+)
+def test_two_sources_speak_of_two_things(one: str, two: str) -> None:
+    assert titles(source(GUIDE, one), source("manual.md", two)) == []

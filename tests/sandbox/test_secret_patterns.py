@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -236,3 +237,34 @@ def test_words_in_place_of_a_key_and_keys_that_everybody_has_are_no_leak(
     text: str, kinds: tuple[str, ...]
 ) -> None:
     assert mask(f"As {text} says.")[1] == kinds
+
+
+def signed(claims: dict[str, object]) -> str:
+    parts = ({"alg": "HS256", "typ": "JWT"}, claims)
+    return ".".join(
+        [
+            *(base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in parts),
+            "s" * 43,
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "lead", "leaks"),
+    [
+        ({"sub": "mina", "exp": 3600}, "authorization=Bearer ", True),
+        ({"sub": "mina", "exp": 3600}, "token=", False),  # a platform may give one to its reader
+        ({"sub": "mina", "exp": -60}, "Authorization: Bearer ", False),  # an example in a document
+        ({"sub": "mina"}, "Authorization: Bearer ", False),
+        ({"sub": "anon", "exp": 3600 * 24 * 3650}, "Authorization: Bearer ", False),  # made to be public
+        ({"iss": "team", "exp": 3600}, "Authorization: Bearer ", False),
+    ],
+)
+def test_a_token_that_somebody_sent_and_that_is_valid_is_a_leak(
+    claims: dict[str, object], lead: str, leaks: bool
+) -> None:
+    if "exp" in claims:
+        claims = claims | {"exp": int(time.time()) + int(str(claims["exp"]))}
+    text, kinds = mask(f"04:13 GET /me {lead}{signed(claims)} 200")
+    assert ("session-token" in kinds) is leaks
+    assert not leaks or signed(claims) not in text
