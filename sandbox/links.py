@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
+from sandbox.described_routes import METHODS, described
 from sandbox.markup import MAX_FIELDS, MAX_TEXT, Form, MarkupReader
 from sandbox.text import clean, mask
 
@@ -22,7 +23,6 @@ SHARE = {"links": 4_000, "paths": 2_000, "routes": 4_000, "forms": 2_000}
 """Most characters of each kind together, so that the page's own text still fits into a reply."""
 
 T = TypeVar("T")
-METHODS = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS"
 _PATH = r"/(?:<[^<>\n\"'`\\/]{1,40}>|[^\s\"'`\\]){0,200}"
 _BASE = r"(?:https?://[^\s/\"'`<>]{1,100}|\{[A-Za-z_]{1,20}\}|\$\{?[A-Za-z_]{1,20}\}?)?"
 _ROUTE = rf"\b((?:{METHODS})(?:\s?[,/|]\s?(?:{METHODS})){{0,4}})[ \t`*_:|\"']{{1,6}}({_BASE}{_PATH})"
@@ -72,8 +72,8 @@ def of_markup(page: MarkupReader, url: str) -> References:
 def find(text: str, url: str = "", *, prose: bool = True) -> References:
     """What a text refers to: a sitemap, robots.txt, a script, JSON, OpenAPI, or (`prose`) Markdown."""
     text = text[:MAX_TEXT]
-    spec = list(_openapi(text))
-    routes, forms = list(spec), []
+    spec, forms = described(text)
+    routes = list(spec)
     for match in re.finditer(_ROUTE, text):
         for method in re.findall(METHODS, match[1]):
             routes.append(f"{method} {_trimmed(match[2])}")
@@ -114,44 +114,6 @@ def _called(text: str) -> Iterator[str]:
         verb = match[1].upper()
         if target.startswith(("/", "./", "http://", "https://")):
             yield f"{match[4] or ('GET' if verb == 'FETCH' else verb)} {target}"
-
-
-def _openapi(text: str) -> Iterator[str]:
-    """The operations of an OpenAPI or Swagger description in JSON."""
-    if '"paths"' not in text or text.lstrip()[:1] != "{":
-        return
-    try:
-        spec = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    paths = spec.get("paths")
-    base = spec.get("basePath") or ""
-    for path, item in paths.items() if isinstance(paths, dict) else ():
-        shared = item.get("parameters") if isinstance(item, dict) else None
-        for verb, operation in item.items() if isinstance(item, dict) else ():
-            if verb.upper() in METHODS.split("|") and isinstance(operation, dict) and isinstance(base, str):
-                given = [*_listed(shared), *_listed(operation.get("parameters"))]
-                yield f"{verb.upper()} {base.rstrip('/')}{path}{_query(given)}"
-
-
-def _listed(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _query(parameters: Iterable[dict[str, Any]]) -> str:
-    """The query of an operation in a document's way: alternatives, an example, or the name in brackets."""
-    pairs = []
-    for one in parameters:
-        if one.get("in") != "query":
-            continue
-        schema = one.get("schema") if isinstance(one.get("schema"), dict) else {}
-        known = one | (schema or {})
-        choice = known.get("enum")
-        sample = known.get("example", known.get("default"))
-        value = "|".join(map(str, choice)) if isinstance(choice, list) else sample
-        plain = isinstance(value, str | int | float) and value != ""
-        pairs.append(f"{one.get('name')}={value if plain else '<' + str(one.get('name')) + '>'}")
-    return "?" + "&".join(pairs) if pairs else ""
 
 
 def _trimmed(target: str) -> str:

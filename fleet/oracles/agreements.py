@@ -102,7 +102,7 @@ def _help(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         return
     if said(works) == said(last) or not gist(last) or last.result.get("tool_calls"):
         return
-    if _lost_for_words(last) & _lost_for_words(nonsense) - _lost_for_words(works):
+    if lost_for_words(gist(last)) & lost_for_words(gist(nonsense)) - lost_for_words(gist(works)):
         title = (
             f"{last.asked}: {line(said(last), 50)!r} stands in its help text, and is answered like nonsense:"
             f" {line(heard(last), 60)!r}"
@@ -111,9 +111,9 @@ def _help(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield Observation(found, frozenset({"reply"}), led=_before(seen, 3))
 
 
-def _lost_for_words(one: Exchange) -> frozenset[str]:
+def lost_for_words(gist: str) -> frozenset[str]:
     """The sentences of a reply that say that it was not understood; what stands beside them may vary."""
-    return frozenset(said for said in _SENTENCES.split(gist(one)) if _UNKNOWN.search(said))
+    return frozenset(said for said in _SENTENCES.split(gist) if _UNKNOWN.search(said))
 
 
 def _turns(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

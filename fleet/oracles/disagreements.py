@@ -60,10 +60,8 @@ def _disagree(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 def _observed(where: str, one: Statement, there: str, two: Statement, led: tuple[int, ...]) -> Observation:
     what = one.fact if not one.fact.startswith("sentence ") else "what is the same sentence"
     title = f"{what}: {where} states {line(one.shown, 50)}, {there} states {line(two.shown, 50)}"
-    pair = " ".join(sorted((where, there)))
-    return Observation(
-        Sighting(title, f"disagree {pair} {one.fact[:120]}", whole=True), frozenset({"text"}), led
-    )
+    sighting = Sighting(title, f"disagree {one.fact[:120]}", whole=True)  # whichever documents show it
+    return Observation(sighting, frozenset({"text"}), led)
 
 
 def _profile(facts: Facts) -> dict[str, Statement]:

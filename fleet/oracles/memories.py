@@ -10,6 +10,7 @@ from fleet.findings.sighting import Sighting, template
 from fleet.oracles import verbs
 from fleet.oracles.dialogue import SHOWN, answered, caller, heard, one_agent, plain, said, served, without
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.promises import kept_private, promising
 from fleet.text import line
 
 UNMISTAKABLE = 8
@@ -93,7 +94,9 @@ def _lost(before: str, after: str, kept: _Kept) -> tuple[str, str] | None:
 
 
 def _other_reads(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    """One keeps a text, the other asks for its own, one keeps another text, the other asks again."""
+    """One keeps a text, the other asks for its own, one keeps another text, the other asks again.
+
+    It is one's own by the words of the question or the answer, or by a document that comes first."""
     four = seen[-4:]
     if len(four) < 4 or not (answered(*four) and one_agent(four)):
         return
@@ -102,7 +105,8 @@ def _other_reads(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
     if not _two([keep, again], [other, last]) or said(other) != said(last) or kept is None:
         return
     text = kept.second
-    if len(text) < UNMISTAKABLE or not _personal(last) or not _confirmed(again, text):
+    promised = [at for at, page in enumerate(seen[:-4]) if promising(page, kept_private)][:1]
+    if len(text) < UNMISTAKABLE or not (_personal(last) or promised) or not _confirmed(again, text):
         return
     if _has(heard(last), text) and not _has(heard(other), text) and not _has(said(last), text):
         title = (
@@ -110,7 +114,8 @@ def _other_reads(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
             f" {line(said(last), 40)!r}: {line(heard(last), 60)!r}"
         )
         found = Sighting(title, f"other-reads {template(plain(kept.command))}", whole=True)
-        yield Observation(found, frozenset({"reply"}), led=tuple(range(len(seen) - 4, len(seen) - 1)))
+        led = (*promised, *range(len(seen) - 4, len(seen) - 1))
+        yield Observation(found, frozenset({"reply"}), led=led)
 
 
 def _other_changes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

@@ -7,7 +7,7 @@ key of idempotency, a failure before it) is left out, for the question does not 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fleet.findings.sighting import Sighting
 from fleet.oracles.dialogue import answered, number
@@ -39,6 +39,14 @@ _CONDITION = re.compile(
     r"(?:charged|billed|debited|paid) (?:again|each|every)\b",
     re.IGNORECASE,
 )
+_KEPT = re.compile(r"\b(?:remember\w*|notes?|memor(?:y|ies)|keeps?|kept)\b", re.IGNORECASE)
+_ALONE = re.compile(
+    r"\b(?:nobody|no[ -]one|no other \w+)(?: else)? (?:can |may |will |ever )?(?:recall|read|see|hear)s?\b"
+    r"|\b(?:recalled|read|seen|shown|visible)(?: \w+)? only (?:to |by )?"
+    r"(?:you|its|the (?:caller|author|owner))",
+    re.IGNORECASE,
+)
+_UNLESS = re.compile(r"\b(?:unless|if|except|until|share\w*|public|without)\b", re.IGNORECASE)
 _CALL = re.compile(r"\b(?:messages?|calls?|requests?|prompts?)\b", re.IGNORECASE)
 
 
@@ -52,12 +60,21 @@ def charged_once(text: str, *, html: bool = False) -> str:
     return ""
 
 
-def promising(page: Exchange) -> str:
+def kept_private(text: str, *, html: bool = False) -> str:
+    """The sentence by which what a caller has an agent keep is read by that caller alone; "" for none."""
+    for raw in _SENTENCE.split((visible(text) if html else text)[:DOCUMENT]):
+        said = " ".join(raw.split())
+        if len(said) <= 300 and _KEPT.search(said) and _ALONE.search(said) and not _UNLESS.search(said):
+            return said
+    return ""
+
+
+def promising(page: Exchange, promise: Callable[..., str] = charged_once) -> str:
     """The promise in a document of the platform's own; "" for any other answer."""
     plain = page.tool == "qa_fetch" and set(page.args) == {"url"} and page.result.get("status") == 200
     if not plain or OWN.search(str(page.args["url"])):
         return ""
-    return charged_once(str(page.result.get("text", "")), html=is_html(page.result))
+    return promise(str(page.result.get("text", "")), html=is_html(page.result))
 
 
 def _again(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

@@ -49,6 +49,8 @@ _VAGUE = re.compile(
     r"|(?<!/)v\d)\b|~|≈"
 )
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+(?=[A-Z`*\[(])|\n+|\s\|\s|(?<=:)\s{2,}")
+_TEXTS = re.compile(r'"((?:[^"\\\n]|\\.){12,400})"')
+"""Texts of a JSON document that is cut."""
 _WRAP = re.compile(
     r"(?m)^(?![ \t]*(?:[#>|`~]|\d{1,2}[.)] |[-*+] ))([^\n]{50,400}?[^\n.:;!?|])\n(?=[a-z(`*0-9][^\n]{2})"
 )
@@ -105,7 +107,8 @@ def _stated(text: str, html: bool) -> Mapping[str, Statement]:
         made = [*_of_fields(document)]
         spoken = [value for _, value in leaves(document) if isinstance(value, str) and " " in value]
     else:
-        made, spoken = [], [visible(text) if html else text]
+        cut = _TEXTS.findall(text) if text.lstrip()[:1] == "{" else []
+        made, spoken = [], cut or [visible(text) if html else text]
     for words in spoken:
         made += [*_of_sentences(words)]
     for one in made:

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.drivers.explore import suspicions
 from fleet.drivers.explore.acquaintance import Acquaintance
+from fleet.drivers.explore.utterances import NONSENSE
 from fleet.oracles import phrases
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import covers, judge
@@ -151,3 +152,15 @@ def test_what_the_help_text_itself_reserves_is_asked_beside_it_and_found() -> No
     assert [one["message"] for one in talk] == ["help", "use close_dock 3"]
     assert told(guide, ran) == ["stranger-acts by itself"]
     assert told(guide, said("use list_docks", "Gull.", tool_calls=["list_docks"])) == []
+
+
+def test_a_command_of_the_help_text_that_is_lost_for_words_is_asked_beside_nonsense() -> None:
+    agent = Acquaintance.of("a", None)
+    guide = said("help", "I understand: `price`, `time`, `help`.")
+    lost = "I did not understand that. Say `help` for what I understand."
+    for one in (guide, said(NONSENSE, lost), said("time", "It is nine.")):
+        agent.learn(one)
+    price = said("price", "I do not understand `price`. Say `help` for what I understand.")
+    talks = [talk for key, talk in suspicions.of_one(agent, price) if "?help/" in key]
+    assert [[one["message"] for one in talk] for talk in talks] == [["help", NONSENSE, "time", "price"]]
+    assert not [key for key, _ in suspicions.of_one(agent, said("price", "Two coins.")) if "?help/" in key]

@@ -12,8 +12,8 @@ from fleet.config import Platform
 from fleet.drivers.explore import agent
 from fleet.drivers.explore.port import Ground
 from fleet.oracles import promises, table
-from fleet.oracles.model import Facts
-from fleet.oracles.promises import charged_once
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.promises import charged_once, kept_private
 from sandbox.tools import TOOLS
 
 (EXAMPLE,) = (one.example for one in promises.ORACLES)
@@ -87,3 +87,34 @@ def test_the_explorer_asks_each_agent_beside_a_document_that_promises_it(text: s
     posed = [one for one in explorer.ask(48) if [step.tool for step in one.steps] == ["qa_fetch", "qa_call"]]
     assert [one.steps[1].args["target"] for one in posed] == asked
     assert all(one.steps[1].args["twice"] for one in posed)
+
+
+@pytest.mark.parametrize(
+    ("text", "private"),
+    [
+        ("What you tell an agent to remember is yours: nobody\nelse can recall it.", True),
+        ("Notes are shown only to you.", True),
+        ("Nobody else can recall a note unless you share it.", False),
+        ("An agent remembers what it is told.", False),
+        ("Nobody else can read your invoices.", False),
+    ],
+)
+def test_what_an_agent_keeps_is_the_callers_own_where_a_document_says_so(text: str, private: bool) -> None:
+    assert bool(kept_private(text)) is private
+    page = Exchange("qa_fetch", {"url": "{site}/guide"}, {"status": 200, "text": text})
+    talk = [
+        ("remember moss is birch and alder", "I will remember it.", "caller"),
+        ("recall moss", "moss is birch and alder", "other"),
+        ("remember moss is heron by the pond", "I will remember it.", "caller"),
+        ("recall moss", "moss is heron by the pond", "other"),
+    ]
+    seen = [
+        Exchange(
+            "qa_call",
+            {"target": "a", "message": said, "caller": who},
+            {"ok": True, "status": 200, "reply": reply},
+        )
+        for said, reply, who in talk
+    ]
+    assert [one.oracle for one in table.judge([page, *seen], Facts())] == ["other-reads"] * private
+    assert table.judge(seen, Facts()) == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,32 @@ def test_an_openapi_description() -> None:
     {"name": "n", "in": "query", "example": 3}, {"name": "z", "in": "query"}]}, "post": {}, "x-o": 1}}}"""
     assert find(spec).routes == ("GET /a/{id}?k=x|y&n=3&z=<z>", "POST /a/{id}")
     assert find('{"paths": ' + '{"a":' * 900).routes == ()
+
+
+def test_a_description_with_a_server_and_bodies() -> None:
+    schema = {"type": "object", "required": ["text"], "properties": {"text": {"$ref": "#/parts/text"}}}
+    body = {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    spec = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "/api/v2/"}],
+        "parts": {"text": {"type": "string", "default": "fern"}},
+        "paths": {
+            "/labels": {"post": body},
+            "/mine": {"post": body | {"security": [{"bearer": []}]}},
+            "/join": {"post": json.loads(json.dumps(body).replace('"text"', '"password"', 2))},
+            "/labels/{id}": {"get": {}},
+        },
+    }
+    found = find(json.dumps(spec))
+    assert found.routes == (
+        "POST /api/v2/labels",
+        "POST /api/v2/mine",
+        "POST /api/v2/join",
+        "GET /api/v2/labels/{id}",
+    )
+    assert found.forms == (Form("POST", "/api/v2/labels", {"text": '"fern"'}, True),)
+    elsewhere = find(json.dumps(spec | {"servers": [{"url": "https://{region}.example/v1"}]}))
+    assert elsewhere.routes[0] == "POST /labels"
 
 
 def test_a_page() -> None:

@@ -21,7 +21,7 @@ from fleet.drivers.explore.port import Explorer, Ground, Results
 from fleet.drivers.explore.talks import Talk
 from fleet.oracles.dialogue import honest
 from fleet.oracles.model import Exchange
-from fleet.oracles.promises import promising
+from fleet.oracles.promises import kept_private, promising
 from fleet.personas.model import Step
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS as SPECS
@@ -70,6 +70,7 @@ class AgentExplorer:
         self._tried: set[str] = set()
         """Keys of this run, with those that were not answered."""
         self._busy, self._done, self._once = 0, False, False
+        self._private: list[Step] = []
 
     def ask(self, most: int) -> Sequence[Question]:
         chosen: list[Question] = []
@@ -137,8 +138,11 @@ class AgentExplorer:
         }
 
     def _promised(self, step: Step, result: Mapping[str, Any]) -> None:
-        """A call of each agent that is sent twice, beside a document that promises to charge it once."""
-        if self._once or not self._known or not promising(Exchange(step.tool, step.args, result)):
+        """A call of each agent that is sent twice, beside a document that promises to charge it once; and a
+        document that says whose an agent's memories are."""
+        page = Exchange(step.tool, step.args, result)
+        self._private += [step] * bool(promising(page, kept_private))
+        if self._once or not self._known or not promising(page):
             return
         self._once = True
         for agent in self._known:
@@ -156,7 +160,9 @@ class AgentExplorer:
             self._add(suspicions.of_twins(one, other))
 
     def _add(self, found: Sequence[tuple[str, Sequence[Mapping[str, object]]]]) -> None:
-        self._suspected += [(key, calls(*args)) for key, args in found]
+        for key, args in found:
+            promise = self._private[:1] if "?reads/" in key else []
+            self._suspected.append((key, (*promise, *calls(*args))))
 
     def _open(self) -> Iterator[Asked]:
         """Everything that may be asked now and was not: suspicions, then each agent by rank."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fleet.drivers.explore.acquaintance import Acquaintance
 from fleet.drivers.explore.utterances import COUNTED, GREETING, NONSENSE
 from fleet.oracles import verbs
-from fleet.oracles.agreements import CAP, PAIRS
+from fleet.oracles.agreements import CAP, PAIRS, lost_for_words
 from fleet.oracles.dialogue import answered, caller, gist, heard, honest, number, plain, said, served
 from fleet.oracles.model import Exchange
 from fleet.oracles.phrases import Command
@@ -65,7 +65,8 @@ def _of_one(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
 
 
 def _unknown(agent: Acquaintance, one: Exchange) -> Iterator[tuple[str, Talk]]:
-    if not (answered(one) and agent.guide and agent.works and agent.odd == gist(one)):
+    odd = agent.odd == gist(one) or lost_for_words(agent.odd) & lost_for_words(gist(one))
+    if not (answered(one) and agent.guide and agent.works and odd):
         return
     if any(plain(Command(spelled).filled()) == plain(said(one)) for spelled in agent.commands):
         messages = (agent.guide, NONSENSE, agent.works, said(one))
