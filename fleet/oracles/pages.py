@@ -72,7 +72,8 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     anywhere = found.table == "pages" or status in REFUSED_ANYWHERE
     where = "call" if called else "any" if anywhere else family(last.args)
     broke = traces.place(text) if found.table == "stacks" and where not in ("call", "any") else ""
-    key = f"trace {where} {found.kind} {template(found.words)}"
+    said = "" if found.table == "databases" else template(found.words)  # its words are those that were sent
+    key = f"trace {where} {found.kind} {said}"
     if broke:  # one place of its code, whatever page shows it
         key = f"trace {host(last.args)} {found.kind} at {broke}"
     fields = frozenset({"text", "error", "reply"})

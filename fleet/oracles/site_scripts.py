@@ -37,8 +37,14 @@ def _stored(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         whom = "another account" if view.who == "other" else "a visitor"
         said = f"what an account sends to {line(sent.path, 60)}"
         title = f"{line(view.path, 80)} runs {said} as script when {whom} opens it"
-        yield observed(title, f"form-script {sent.path}")
+        yield observed(title, f"form-script {_kind(sent)}")
         return
+
+
+def _kind(sent: SiteStep) -> str:
+    """What a form writes: the things of one folder that take the same fields are of one kind."""
+    folder = sent.path.rstrip("/").rpartition("/")[0]
+    return f"{folder or sent.path} {' '.join(sorted(sent.given))}"
 
 
 def _uploaded(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

@@ -176,3 +176,15 @@ def test_a_place_of_the_servers_own_in_a_header_is_one_defect(name: str, value: 
         for url in ("{site}/a", "{site}/b")
     ]
     assert len({one.sighting.signature for page in pages for one in page}) == found
+
+
+def test_sql_errors_of_one_route_are_one_defect_whatever_was_sent() -> None:
+    leaks = ("no such column: moss", 'near "<": syntax error', 'unrecognized token: """')
+    seen = [
+        judge(
+            "qa_fetch", {"url": "{site}/pieces?sort=x"}, {"status": 400, "text": f"OperationalError: {one}"}
+        )
+        for one in leaks
+    ]
+    assert [len(one) for one in seen] == [1, 1, 1]
+    assert len({one[0].sighting.signature for one in seen}) == 1
