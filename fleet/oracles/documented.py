@@ -139,11 +139,14 @@ def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
                 continue
             plain = call.exact and method == "GET" and (call.path, call.query) == (path, query)
             stated = (status < 500 or status == 501) and call.may & {str(status), f"{status // 100}XX"}
-            if not stated and (status != 404 or (plain and not _THING.search(path))):
+            absent = _absent_route(seen, at) if plain and _THING.search(path) else ()
+            if not stated and (status != 404 or (plain and not _THING.search(path)) or absent):
                 said = line(f"{call.method} {call.path}", 90)
                 title = f"{route(source.args)} documents {said}; it answers {status}"
                 key = f"documented {call.method} {call.path} {status}"
-                yield Observation(Sighting(title, key, whole=True), frozenset({"status"}), (at, *nowhere))
+                yield Observation(
+                    Sighting(title, key, whole=True), frozenset({"status"}), (at, *nowhere, *absent)
+                )
                 return
 
 
@@ -164,6 +167,31 @@ def _nowhere(call: DocumentedCall, seen: Sequence[Exchange], at: int) -> tuple[i
         elif where > at and here and named and status == 200 and _beside(parts.path, call.path):
             found[True] = where
     return tuple(sorted(found.values())) if len(found) == 2 else ()
+
+
+def _absent_route(seen: Sequence[Exchange], at: int) -> tuple[int, ...]:
+    """[.. the thing or a page below it, the same of a thing that is not there, a page below the thing that
+    nobody has, the route]: the thing is there, and the route is refused as what nobody has, not as a thing.
+    """
+    if len(seen) - at != 5:
+        return ()
+    there, other, nothing, last = seen[-4:]
+    paths = [_below(one).rstrip("?") for one in (there, other, nothing, last)]
+    thing = paths[2].rpartition("/")[0]
+    below = paths[0] == thing or paths[0].startswith(f"{thing}/")
+    beside = paths[3].startswith(f"{thing}/") and _THING.sub("", paths[0]) == _THING.sub("", paths[1])
+    known = [one for one in documented(str(seen[at].result.get("text", ""))) if one.takes("GET", paths[2])]
+    if known or not (below and beside) or paths[0] == paths[1]:
+        return ()
+    bodies = [
+        str(one.result.get("text", "")).replace(path.rpartition("/")[2], "")
+        for one, path in zip((other, nothing, last), paths[1:], strict=True)
+    ]
+    refused = all(one.result.get("status") == 404 for one in (other, nothing, last))
+    distinct = bodies[1] == bodies[2] != bodies[0]
+    hosts = all(same_host(one, last) for one in (there, other, nothing))
+    found = there.result.get("status") == 200 and refused and distinct and hosts
+    return tuple(range(at + 1, len(seen) - 1)) if found else ()
 
 
 def _below(one: Exchange) -> str:

@@ -9,7 +9,7 @@ from fleet.findings.sighting import Sighting, template
 from fleet.oracles import traces
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.passages import Passage, is_html, passages
-from fleet.oracles.spoken import family, gave, gave_key, host, route
+from fleet.oracles.spoken import family, gave, gave_key, host
 from fleet.oracles.variations import varied, where
 from fleet.personas.model import Severity
 from fleet.personas.needs import strings
@@ -55,7 +55,7 @@ def _secret(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         words = kind.replace("-", " ")
         title = f"{last.asked} shows {'an' if words[0] in 'aeo' else 'a'} {words}"
         severity: Severity = "critical" if kind in WHOLE else "high"
-        sighting = Sighting(title, f"secret {route(last.args)} {kind}", whole=True)
+        sighting = Sighting(title, f"secret {family(last.args)} {kind}", whole=True)
         yield Observation(sighting, frozenset({"secrets"}), severity=severity)
 
 
@@ -63,7 +63,6 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
     if (leak := _found(last, status, called)) is None:
-        yield from _in_headers(last)
         return
     found, text = leak
     mild = found.kind in traces.MILD and status < 500
@@ -80,14 +79,15 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     yield Observation(Sighting(title, key, whole=True), fields, severity=severity)
 
 
-def _in_headers(last: Exchange) -> Iterator[Observation]:
+def _in_headers(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """A place of the server's own in a header in which it names its program."""
+    last = seen[-1]
     for name in OF_SERVER:
         found = traces.find(str(dict(last.result.get("headers", {})).get(name, "")))
         if found is not None and not gave(last.args, found.words):
             title = f"{last.asked} names {found.kind} in its header {name}: {line(found.words, 80)}"
-            sighting = Sighting(title, f"trace {host(last.args)} header {name} {found.kind}", whole=True)
-            yield Observation(sighting, frozenset({"headers"}), severity="low")
+            sighting = Sighting(title, f"header {host(last.args)} {name} {found.kind}", whole=True)
+            yield Observation(sighting, frozenset({"headers"}))
             return
 
 
@@ -122,6 +122,18 @@ ORACLES = (
         judge=_trace,
         example=_page(status=500, text=_TRACEBACK),
         control=_page(status=404, text="there is no such page"),
+        forgeable=True,
+    ),
+    Oracle(
+        id="header-place",
+        says="a header that names a program does not say where its code is",
+        severity="low",
+        surface="ux",
+        reference="CWE-497",
+        judges=("page",),
+        judge=_in_headers,
+        example=_page(status=200, headers={"server": "moss (/srv/moss/releases/12/app.py)"}),
+        control=_page(status=200, headers={"server": "moss/1.2 (Debian)"}),
         forgeable=True,
     ),
     Oracle(

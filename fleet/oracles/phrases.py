@@ -103,9 +103,10 @@ def commands(text: str) -> tuple[Command, ...]:
     """Commands that a help text names: quoted, after a slash, in a list of its own, or after `try:`."""
     text = text[:LOOKED_AT]
     found: list[tuple[str, bool]] = []
+    holes = any(_HOLE.search(hit[0]) for hit in _QUOTED.finditer(text))
     for hit in (*_QUOTED.finditer(text), *_SLASH.finditer(text)):
         before = _ENDED.split(text[max(0, hit.start() - BEFORE) : hit.start()])[-1]
-        told = _TELLS.search(before) is not None
+        told = bool(_TELLS.search(before) or (holes and _SYNTAX.search(before)))
         several = hit[0].startswith("/") and len(_SLASH.findall(text)) > 1
         found.append((next(filter(None, hit.groups())), told or several))
     bullets = list(_BULLET.finditer(text))

@@ -156,7 +156,7 @@ def test_what_the_help_text_itself_reserves_is_asked_beside_it_and_found() -> No
 
 def test_a_command_of_the_help_text_that_is_lost_for_words_is_asked_beside_nonsense() -> None:
     agent = Acquaintance.of("a", None)
-    guide = said("help", "I understand: `price`, `time`, `help`.")
+    guide = said("help", "I understand: `price`, `time`, `recall <word>`, `help`.")
     lost = "I did not understand that. Say `help` for what I understand."
     for one in (guide, said(NONSENSE, lost), said("time", "It is nine.")):
         agent.learn(one)
@@ -164,3 +164,4 @@ def test_a_command_of_the_help_text_that_is_lost_for_words_is_asked_beside_nonse
     talks = [talk for key, talk in suspicions.of_one(agent, price) if "?help/" in key]
     assert [[one["message"] for one in talk] for talk in talks] == [["help", NONSENSE, "time", "price"]]
     assert not [key for key, _ in suspicions.of_one(agent, said("price", "Two coins.")) if "?help/" in key]
+    assert told(guide, said(NONSENSE, lost), said("time", "It is nine."), price) == ["help-unknown price"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fleet.drivers.explore.documents import absent_beside
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.spoken import family
@@ -250,3 +251,28 @@ def test_a_route_without_a_host_that_is_at_none_of_its_places(
     two = Facts(site="https://moss.example.org", proxy="https://proxy.example.org")
     found = [one for one in table.judge(seen, two) if one.oracle == "documented-route"]
     assert [one.led for one in found] == [(0, 1, 2)] * count
+
+
+@pytest.mark.parametrize(
+    ("other", "route", "there", "count"),
+    [
+        ('{"title": "no such kiln"}', '{"title": "no such route"}', 200, 1),
+        ('{"title": "no such kiln"}', '{"title": "this kiln has no plan"}', 200, 0),  # the route is there
+        ('{"title": "no such route"}', '{"title": "no such route"}', 200, 0),  # it may be a thing's refusal
+        ('{"title": "no such kiln"}', '{"title": "no such route"}', 404, 0),  # nothing is there
+    ],
+)
+def test_a_route_below_a_thing_that_is_there(other: str, route: str, there: int, count: int) -> None:
+    guide = got("guide.md", text="| `GET /api/kilns/1/log` |\n| `GET /api/kilns/1/plan` |")
+    seen = (
+        guide,
+        got("api/kilns/1/log", status=there, text="moss"),
+        got("api/kilns/987654321/log", status=404, text=other),
+        got("api/kilns/1/qa-nothing-here", status=404, text='{"title": "no such route"}'),
+        got("api/kilns/1/plan", status=404, text=route),
+    )
+    assert [one.oracle for one in table.judge(seen, SITE)].count("documented-route") == count
+    assert absent_beside("{site}/api/kilns/1/plan", ["{site}/api/kilns/1/log"]) == tuple(
+        str(one.args["url"]) for one in seen[1:4]
+    )
+    assert absent_beside("{site}/api/plan", ["{site}/api/log"]) == ()

@@ -24,6 +24,9 @@ _ADDRESS_LIKE = re.compile(r"addr|wallet|owner|account|caller|^of$|^from$|^to$|h
 _NAME_LIKE = re.compile(r"name|agent|user|handle|label|slug|target|who|profile|member", re.I)
 _TEXT_LIKE = re.compile(r"^q$|query|search|text|message|term|word|filter|title|note|comment", re.I)
 _NUMBER_LIKE = re.compile(r"\bnumber|\binteger|\bcount\b|\bhow many|\bbytes\b|\bdigits?\b", re.I)
+_NUMBERED = re.compile(r"/\d{1,9}(?=/|$)")
+NOBODYS = "987654321"
+"""The number of a thing that no platform has."""
 _FALLBACK = ("1", "2", "10")
 
 
@@ -155,6 +158,18 @@ def _filled(path: str, query: str, known: Examples, turn: int) -> FilledRoute:
         inputs.append(("query", name, value))
         pairs.append(f"{quote(name, safe='')}={quote(value, safe='')}")
     return FilledRoute("/".join(parts) + ("?" + "&".join(pairs) if pairs else ""), tuple(inputs))
+
+
+def absent_beside(url: str, good: Iterable[str]) -> tuple[str, ...]:
+    """For a route below a numbered thing: a page of that thing that is there, the same of a thing that nobody
+    has, and a page below the thing that nobody has; () where no page of the thing is known."""
+    number = [*_NUMBERED.finditer(url)][-1:]
+    thing = url[: number[0].end()] if number else ""
+    if not thing or "?" in url or url == thing:
+        return ()
+    there = next((one for one in good if one == thing or one.startswith(f"{thing}/")), "")
+    other = f"{thing[: number[0].start() + 1]}{NOBODYS}{there[len(thing) :]}"
+    return (there, other, f"{thing}/qa-nothing-here") if there else ()
 
 
 def holes(link: str) -> bool:

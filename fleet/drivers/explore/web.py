@@ -10,16 +10,16 @@ import hashlib
 import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from random import Random
 from typing import Any
 from urllib.parse import parse_qsl
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.documents import filled
+from fleet.drivers.explore.documents import absent_beside, filled
 from fleet.drivers.explore.frontier import MAX_PAGES, Page
 from fleet.drivers.explore.inputs import DONE, TOOL, Guess, guess
+from fleet.drivers.explore.page_questions import Comparison, DeadLink, PageVisit, RouteCheck
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.explore.site_map import COMMON, DocumentedRoute, Places, SiteMap
 from fleet.oracles.refusals import REFUSED, ranges
@@ -41,35 +41,6 @@ FILLINGS = 3
 WRITES = frozenset({"POST", "PUT", "PATCH"})
 """Methods that are sent where the profile permits acts; DELETE never is."""
 _LOG = logging.getLogger("fleet.explore")
-
-
-@dataclass(frozen=True, slots=True)
-class PageVisit(Question):
-    """One page, read for what it refers to."""
-
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RouteCheck(Question):
-    """A document, then a route that it writes down, with the places of the route's values."""
-
-    url: str = ""
-    places: Places = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLink(Question):
-    """A page, then what it links to, which was not there."""
-
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison(Question):
-    """All documents; the digest of what they were when last seen."""
-
-    digest: str = ""
 
 
 class WebExplorer:
@@ -95,6 +66,8 @@ class WebExplorer:
         self._gone: dict[str, str] = {}
         self._there: dict[str, list[str]] = {}
         """All URLs of such a route and its values; the document of one not there; those that are there."""
+        self._routes: dict[str, tuple[object, str]] = {}
+        """What the documented routes of this run answered, with their documents."""
         self._acts, self._chance, self._comparing = ground.acts, chance, ""
         self._allowance, self._level = QUIET, 0
         for url in self._starts():
@@ -178,7 +151,8 @@ class WebExplorer:
                 yield RouteCheck((_page(document), step), url, ways[turn].inputs)
 
     def _nowhere(self) -> Iterator[Question]:
-        """A document, a route of it that is there, and one beside that which is at none of its places."""
+        """A document, a route of it that is there, and one beside that which is at none of its places; or a
+        route below a thing, beside pages that are there and that are not."""
         for url, document in [] if self._flying else list(self._gone.items()):
             del self._gone[url]
             folder = url.partition("?")[0].split("/")[:2]
@@ -188,6 +162,11 @@ class WebExplorer:
             others = [one for one in self._ways[url][0] if one != url]
             if beside and all(self.map.frontier.pages[one].status in (404, 410) for one in others):
                 yield RouteCheck(tuple(map(_page, (document, beside[0], *others, url))), url)
+        good = [url for url, (status, _) in self._routes.items() if status == 200]
+        for url, (status, document) in [] if self._flying else list(self._routes.items()):
+            if status == 404 and (beside := absent_beside(url, good)):
+                del self._routes[url]
+                yield RouteCheck(tuple(map(_page, (document, *beside, url))), url)
 
     def _facts(self) -> Iterator[Question]:
         """All documents in one question, if one of them changed since they were last compared."""
@@ -262,6 +241,8 @@ class WebExplorer:
             self.map.body_fields(method, check.url, args["fields"])
         else:
             self.map.points(check.url, check.places, good=isinstance(status, int) and 0 < status < 400)
+            if set(args) == {"url"} and len(check.steps) == 2:
+                self._routes[check.url] = status, str(check.steps[0].args["url"])
 
     def _visited(self, page: Page) -> None:
         page.status = page.status or -1
