@@ -30,6 +30,8 @@ _RETRACTED = re.compile(
 """Words that take a call back, or a status that it answers: no bound of a range."""
 _THING = re.compile(r"(?i)/(?:\d+|0x[0-9a-f]+|[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f-]{27})(?=/|$)")
 """Where a path names one thing of many: an example's need not exist."""
+LOCKED = "LOCKED"
+"""Among the refusals of an operation: it needs a key."""
 _HOLE = re.compile(r"^(?:<[^>]*>|\{[^}]*\}|:[a-zA-Z]\w*|\[[^\]]*\]|\.\.\.|…|[A-Z_]{3,})$")
 
 
@@ -90,7 +92,7 @@ def _stated(operation: Any, document: dict[str, Any]) -> frozenset[str]:
     answers = known.get("responses")
     locked = known.get("security", document.get("security"))
     stated = {str(one).upper() for one in answers} if isinstance(answers, dict) else set()
-    return frozenset(stated | ({"404"} if locked else set()))
+    return frozenset(stated | ({"404", LOCKED} if locked else set()))
 
 
 def _examples(of: DocumentedCall, rest: str) -> Iterator[DocumentedCall]:
@@ -139,8 +141,9 @@ def _route(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
                 continue
             plain = call.exact and method == "GET" and (call.path, call.query) == (path, query)
             stated = (status < 500 or status == 501) and call.may & {str(status), f"{status // 100}XX"}
-            absent = _absent_route(seen, at) if plain and _THING.search(path) else ()
-            if not stated and (status != 404 or (plain and not _THING.search(path)) or absent):
+            thing = method == "GET" and LOCKED not in call.may and _THING.search(path)
+            absent = _absent_route(seen, at) if thing else ()
+            if absent or (not stated and (status != 404 or (plain and not _THING.search(path)))):
                 said = line(f"{call.method} {call.path}", 90)
                 title = f"{route(source.args)} documents {said}; it answers {status}"
                 key = f"documented {call.method} {call.path} {status}"

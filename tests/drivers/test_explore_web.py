@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.frontier import FIRST, MAX_PAGES, SAMPLES
 from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.site_map import SiteMap
 from fleet.drivers.explore.web import (
     FACTS,
     QUIET,
@@ -371,3 +372,11 @@ def test_an_example_of_a_route_beside_it_fills_its_holes_and_is_an_input() -> No
     assert explorer.map.known.by_parameter["kind"] == ["red-oak"]
     points = [one.point for one in explorer.map.inputs.all.values() if one.point and one.url == tree]
     assert ("path", "3", "red-oak") in [(one.kind, one.name, one.value) for one in points]
+
+
+def test_a_body_has_the_fields_that_any_document_names() -> None:
+    site = SiteMap.of(PLATFORM, "s")
+    for fields in ({"width": "10"}, {"width": "1", "unit": '"cm"'}):
+        form = {"method": "POST", "action": "/estimates", "fields": fields, "json": True}
+        site.read("{site}/guide", {"status": 200, "text": "", "forms": [form]})
+    assert site.body("POST", "{site}/estimates") == {"width": 10, "unit": "cm"}

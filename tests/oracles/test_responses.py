@@ -272,6 +272,12 @@ def test_a_route_below_a_thing_that_is_there(other: str, route: str, there: int,
         got("api/kilns/1/plan", status=404, text=route),
     )
     assert [one.oracle for one in table.judge(seen, SITE)].count("documented-route") == count
+    for locked in (False, True):
+        said = {"responses": {"404": {}}, "security": [{"key": []}] * locked}
+        paths = {"/api/kilns/{id}/plan": {"get": said}}
+        described = got("openapi.json", text=json.dumps({"openapi": "3.1.0", "paths": paths}))
+        found = [one.oracle for one in table.judge((described, *seen[1:]), SITE)]
+        assert found.count("documented-route") == (0 if locked else count)
     assert absent_beside("{site}/api/kilns/1/plan", ["{site}/api/kilns/1/log"]) == tuple(
         str(one.args["url"]) for one in seen[1:4]
     )

@@ -150,7 +150,8 @@ class SiteMap:
             url = self.urls.spelled(target, page, faces=False)
             if url and form.get("json") is True and len(self.bodies) < MAX_ROUTES:
                 body = {str(name)[:60]: str(said) for name, said in list(fields.items())[:MAX_PARAMETERS]}
-                self.bodies.setdefault(f"{form.get('method')} {url}", body)
+                key = f"{form.get('method')} {url}"
+                self.bodies[key] = body | self.bodies.get(key, {})  # documents may name other fields
             return
         given = {str(name)[:60]: str(value)[:60] for name, value in list(fields.items())[:MAX_PARAMETERS]}
         values = {name: value or self.known.choices(name)[0] for name, value in given.items()}

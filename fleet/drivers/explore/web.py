@@ -242,7 +242,7 @@ class WebExplorer:
         else:
             self.map.points(check.url, check.places, good=isinstance(status, int) and 0 < status < 400)
             if set(args) == {"url"} and len(check.steps) == 2:
-                self._routes[check.url] = status, str(check.steps[0].args["url"])
+                self._routes.setdefault(check.url, (status, str(check.steps[0].args["url"])))
 
     def _visited(self, page: Page) -> None:
         page.status = page.status or -1
