@@ -44,6 +44,7 @@ def current(token: str) -> bool:
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError):
         return False
-    ends = claims.get("exp") if isinstance(claims, dict) else None
-    known = isinstance(ends, int | float) and not isinstance(ends, bool) and bool(claims.get("sub"))
-    return known and 0 < ends - time.time() < LASTS_S
+    if not isinstance(claims, dict) or not claims.get("sub"):
+        return False
+    ends = claims.get("exp")
+    return isinstance(ends, int | float) and 0 < ends - time.time() < LASTS_S

@@ -14,18 +14,10 @@ from hypothesis import strategies as st
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.frontier import FIRST, MAX_PAGES, SAMPLES
+from fleet.drivers.explore.page_questions import Comparison, DeadLink, PageVisit, RouteCheck
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.site_map import SiteMap
-from fleet.drivers.explore.web import (
-    FACTS,
-    QUIET,
-    REVISITS,
-    Comparison,
-    DeadLink,
-    PageVisit,
-    RouteCheck,
-    WebExplorer,
-)
+from fleet.drivers.explore.web import FACTS, QUIET, REVISITS, WebExplorer
 from fleet.personas.model import Step
 from tests.drivers.rookery import GROUND, PAGES, PLATFORM, Page, Rookery, served
 

@@ -164,9 +164,9 @@ class WebExplorer:
                 yield RouteCheck(tuple(map(_page, (document, beside[0], *others, url))), url)
         good = [url for url, (status, _) in self._routes.items() if status == 200]
         for url, (status, document) in [] if self._flying else list(self._routes.items()):
-            if status == 404 and (beside := absent_beside(url, good)):
+            if status == 404 and (pages := absent_beside(url, good)):
                 del self._routes[url]
-                yield RouteCheck(tuple(map(_page, (document, *beside, url))), url)
+                yield RouteCheck(tuple(map(_page, (document, *pages, url))), url)
 
     def _facts(self) -> Iterator[Question]:
         """All documents in one question, if one of them changed since they were last compared."""
