@@ -11,7 +11,8 @@ from sandbox.process import Ending
 
 @dataclass(slots=True)
 class Found:
-    """One defect: the first input that showed it, the smallest one, and how it was seen."""
+    """One defect: the first input that showed it, the smallest one, and how it was seen; `spent` are executions
+    of its shrink."""
 
     verdict: ExecutionVerdict
     first: bytes
@@ -21,7 +22,7 @@ class Found:
     variant: bytes = b""
     cpu_s: float = 0.0
     seen: int = 1
-    shrunk: bool = False
+    spent: int = 0
     minimal: bool = False
 
     @property

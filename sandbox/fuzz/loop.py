@@ -33,8 +33,9 @@ IDLE = 500
 SHRINK_EXECUTIONS = 2_000
 SLOW_EXECUTIONS = 60
 """Of those, executions that end at a limit while a hang, or too much memory, is shrunk."""
-SHRINK_SHARE = 0.25
-"""Of the time that is left, for shrinking one defect."""
+SHRINK_SHARE, LEAST_SHRINK_S = 0.2, 0.25
+"""Of a round's time, for shrinking: half of what is left of it for each defect, as long as that is so many
+seconds. What finds no room waits for the round's end, or for the next round."""
 FINISH_SHARE = 0.8
 """The same after the round's end, over all that are left."""
 GRACE_S = 7.0
@@ -74,6 +75,7 @@ class Search:
     corpus: Corpus = field(default_factory=Corpus)
     defects: dict[str, Found] = field(default_factory=dict)
     shrinking: int = 0
+    shrinking_s: float = 0.0
     unstable: int = 0
     seeds_done: int = 0
     _hanging: dict[str, Found] = field(default_factory=dict)
@@ -161,6 +163,7 @@ class Search:
         else:
             self._anomaly(source, verdict, done, origin)
         self._settle()
+        self._shrink_in_turn()
         found = float(bool(fresh)) + DEFECT * (len(self.defects) + len(self._hanging) - before)
         if found:
             self._news_at = self.trials.executions
@@ -210,8 +213,6 @@ class Search:
             self.unstable += 1
             return
         self.defects[signature] = found
-        if not found.slow:
-            self._shrink(found)
 
     def _hangs(self, signature: str, found: Found) -> None:
         """Keep the smallest for the end of the round; inputs that hang there are from now on cut early."""
@@ -239,25 +240,35 @@ class Search:
             self._waiting[verdict.signature] = (source, verdict, done, "shrinking")
         return verdict.signature == signature
 
-    def _shrink(self, found: Found, share: float = SHRINK_SHARE) -> None:
+    def _shrink_in_turn(self) -> None:
+        """Shrink what waits for it, as far as the round's share for it reaches."""
+        for found in [one for one in self.defects.values() if not (one.minimal or one.slow)]:
+            room = SHRINK_SHARE * (self.trials.seconds + self.trials.left_s) - self.shrinking_s
+            if room / 2 >= LEAST_SHRINK_S and found.spent < SHRINK_EXECUTIONS:
+                self._shrink(found, room / 2)
+
+    def _shrink(self, found: Found, seconds: float) -> None:
+        """Go on with the smallest input so far, for this long at most."""
         trials, slow = self.trials, 0
-        began, stop_at = trials.executions, max(trials.left_s, 0.0) * (1 - share)
+        began, began_s = trials.executions - found.spent, trials.seconds
         needed = 0.0 if found.hangs else SLOW * found.cpu_s  # a smaller input needs no more
 
         def still(candidate: bytes) -> bool:
             nonlocal slow
+            found.minimal = False  # unless this is not the last question
             spent = trials.executions - began >= SHRINK_EXECUTIONS or slow >= SLOW_EXECUTIONS
-            if spent or trials.left_s <= stop_at:
-                found.minimal = False
+            if spent or trials.seconds - began_s >= seconds:
                 raise Enough
             shown = self._shows(candidate, found, max(trials.short_s(len(candidate)), needed))
             slow += shown and found.slow
+            found.minimal = True
             return shown
 
         found.minimal = True
-        found.source = self.shrink(found.first, still)
-        found.shrunk = True
-        self.shrinking += trials.executions - began
+        found.source = self.shrink(found.source, still)
+        self.shrinking += trials.executions - began - found.spent
+        self.shrinking_s += trials.seconds - began_s
+        found.spent = trials.executions - began
 
     def _finish(self) -> None:
         """Make sure of what seems to hang, then shrink what the round's end left as it was found."""
@@ -266,9 +277,9 @@ class Search:
             if self._sure(found.first, found):
                 self.defects[signature] = found
         self._settle()
-        left = [found for found in self.defects.values() if not found.shrunk]
+        left = [found for found in self.defects.values() if not found.minimal]
         for at, found in enumerate(sorted(left, key=lambda one: one.slow)):
-            self._shrink(found, FINISH_SHARE / (len(left) - at))
+            self._shrink(found, FINISH_SHARE * max(self.trials.left_s, 0.0) / (len(left) - at))
             if found.hangs and not self._sure(found.source, found):
                 found.source = found.first  # cut to what is slow in a search, and not in a single call
 
