@@ -153,3 +153,10 @@ class Corpus:
                 chosen.append(one.source)
                 most -= len(one.source)
         return chosen
+
+
+def credit(parents: Iterable[CorpusInput], found: float, new: bool) -> None:
+    """A parent whose children give only what is known (`found` below 0) is drawn less."""
+    for one in parents:
+        one.used += 1 - int(min(found, 0.0))
+        one.gave += new

@@ -11,8 +11,8 @@ from sandbox.process import Ending
 
 @dataclass(slots=True)
 class Found:
-    """One defect: the first input that showed it, the smallest one, and how it was seen; `spent` are executions
-    of its shrink."""
+    """One defect: the first input that showed it, the smallest one, and how it was seen. `spent` counts
+    executions of its shrink."""
 
     verdict: ExecutionVerdict
     first: bytes

@@ -1,9 +1,11 @@
-"""Memory or time that grows faster than its input: repeats are doubled for as long as they cost too much."""
+"""What becomes of one input when it is changed in a direction: repeats are doubled for as long as they cost
+more time or memory than they should; a refused one is put into other surroundings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from random import Random
 
 from sandbox.fuzz.corpus import LARGEST
 from sandbox.fuzz.port import ExecutionVerdict
@@ -15,10 +17,26 @@ FASTER = 3.0
 """Growth per doubling from which on it is faster than linear (2), with room for noise."""
 FLOOR_CPU_S, FLOOR_PEAK = 0.05, 32 << 20
 """Costs below which growth says nothing."""
+SURROUNDED = 4
+"""Surroundings in which an input is tried."""
+
+Changed = Iterator[tuple[bytes, ExecutionVerdict, Execution]]
+"""Every changed input that is not sound."""
 
 
-def grown(trials: Trials, source: bytes) -> Iterator[tuple[bytes, ExecutionVerdict, Execution]]:
-    """What happens as the longest run of an accepted input is doubled: every input that is not sound."""
+def elsewhere(
+    trials: Trials, source: bytes, around: Callable[[bytes, Random], bytes | None], chance: Random
+) -> Changed:
+    """A refused input in a few surroundings (sandbox/fuzz/inputs/surroundings.py)."""
+    for _ in range(SURROUNDED):
+        if made := around(source, chance):
+            verdict, done = trials.run(made)
+            if not verdict.sound:
+                yield made, verdict, done
+
+
+def grown(trials: Trials, source: bytes) -> Changed:
+    """An accepted input as its longest run is doubled."""
     parts, costs = stretches(source), list[Execution]()
     runs = [at for at, one in enumerate(parts) if isinstance(one, Run)]
     if not runs:

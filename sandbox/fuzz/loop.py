@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from sandbox.errors import Failure
 from sandbox.fuzz.bandit import DEFECT, Bandit
-from sandbox.fuzz.corpus import LARGEST, Corpus, CorpusInput, InputPool, behaviours
+from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
 from sandbox.fuzz.found import Found
-from sandbox.fuzz.growth import grown
+from sandbox.fuzz.growth import elsewhere, grown
 from sandbox.fuzz.novelty import TextNovelty
 from sandbox.fuzz.port import Enough, ExecutionVerdict, InputSource, Shrink
 from sandbox.fuzz.relate import Relation
@@ -63,7 +63,8 @@ REFRESH = 128
 
 @dataclass(slots=True)
 class Search:
-    """One round. `unstable` counts anomalies that did not repeat, `seeds_done` seeds that were executed."""
+    """One round. `around` puts a refused input into other surroundings. `unstable` counts anomalies that did
+    not repeat, `seeds_done` seeds that were executed."""
 
     trials: Trials
     strategies: Mapping[str, InputSource]
@@ -72,6 +73,7 @@ class Search:
     chance: Random
     known: frozenset[str] = frozenset()
     novelty: TextNovelty | None = None
+    around: Callable[[bytes, Random], bytes | None] | None = None
     corpus: Corpus = field(default_factory=Corpus)
     defects: dict[str, Found] = field(default_factory=dict)
     shrinking: int = 0
@@ -122,7 +124,7 @@ class Search:
                 continue
             found = self._look(source, name) if source is not None else None
             bandit.reward(name, found or 0.0, len(source or b""))
-            _credit(parents, found or 0.0)
+            credit(parents, found or 0.0, found is not None and found > NOVEL)
             idle = idle + 1 if found is None else 0
             if idle >= IDLE or self.trials.executions - self._news_at >= DRY:
                 return "dry"
@@ -160,6 +162,9 @@ class Search:
                 if self.chance.random() < GROWTH_RATE * more:
                     for longer, what, how in grown(self.trials, source):
                         self._anomaly(longer, what, how, "growth")
+            elif fresh and not given and self.around:
+                for other, what, how in elsewhere(self.trials, source, self.around, self.chance):
+                    self._anomaly(other, what, how, "surroundings")
         else:
             self._anomaly(source, verdict, done, origin)
         self._settle()
@@ -290,10 +295,3 @@ class Search:
 def _wrong(verdict: ExecutionVerdict) -> bool:
     """A verdict `unknown` says nothing: the machine was busy."""
     return not verdict.sound and verdict.kind != Ending.UNKNOWN.value
-
-
-def _credit(parents: Sequence[CorpusInput], found: float) -> None:
-    """A parent whose children give only what is known is drawn less."""
-    for one in parents:
-        one.used += 1 - int(min(found, 0.0))
-        one.gave += found > NOVEL

@@ -13,9 +13,9 @@ from sandbox.program import OutputKind, Program
 from sandbox.relations import variants
 from sandbox.runners.port import Execution, Runner
 
-RATE = 1 / 50
+RATE = 1 / 30
 """The share of accepted inputs for which a comparison is made."""
-AGAIN_RATE = 1 / 10
+AGAIN_RATE = 1 / 5
 """The same for what takes one execution, and no other program."""
 
 Broken = tuple[ExecutionVerdict, bytes]
@@ -57,11 +57,16 @@ def unsteady(second: Runner | None) -> Look:
 
 
 def unlike(trials: Trials, source: bytes, done: Execution) -> Iterator[Broken]:
-    """Each program that must behave alike, whatever the compiler (sandbox/relations.py)."""
-    own = behaviour(done.stdout)
-    for one in variants(source.decode("utf-8", "replace")) if own else ():
+    """Each program that must behave alike, whatever the compiler (sandbox/relations.py); the same output is
+    not executed."""
+    own = ""
+    for one in variants(source.decode("utf-8", "replace")):
         verdict, other = trials.run(one.source.encode())
-        theirs = behaviour(other.stdout) if verdict.kind == "accepted" else ""
+        if verdict.kind != "accepted" or other.stdout == done.stdout:
+            continue
+        if not (own := own or behaviour(done.stdout)):
+            return
+        theirs = behaviour(other.stdout)
         if theirs and theirs != own:
             yield ExecutionVerdict("metamorphic", one.relation), one.source.encode()
 

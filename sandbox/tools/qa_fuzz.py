@@ -6,11 +6,13 @@ import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from random import Random
 from typing import Annotated
 
 from sandbox.errors import JailBroken
 from sandbox.fuzz.found import Found
+from sandbox.fuzz.inputs.surroundings import surrounded
 from sandbox.fuzz.inputs.table import seeds, strategies
 from sandbox.fuzz.loop import MOST_DEFECTS, ROUND_ENDS, Search
 from sandbox.fuzz.novelty import TextNovelty
@@ -115,6 +117,7 @@ def run(args: Args, ctx: Context) -> Result:
             chance=Random(args.seed),
             known=known,
             novelty=TextNovelty(program.family) if args.part == "compiler" else None,
+            around=partial(surrounded, family=program.family) if args.part == "compiler" else None,
         )
         stopped = search.run(given, seeds(program, args.part)[args.seeds_done :])
         return _result(args, search, stopped, runs.name)

@@ -11,6 +11,7 @@ from sandbox.fuzz.inputs.exports import export_mutation
 from sandbox.fuzz.inputs.learned import learned
 from sandbox.fuzz.inputs.lines import line_mutation
 from sandbox.fuzz.inputs.mutation import mutation
+from sandbox.fuzz.inputs.nests import nests
 from sandbox.fuzz.inputs.places import pairs, places
 from sandbox.fuzz.inputs.productions import generator, of_family, parse
 from sandbox.fuzz.inputs.pump import pump
@@ -33,6 +34,7 @@ TEXT: dict[str, Callable[[str, str], InputSource | None]] = {
     "typed": lambda family, grammar: generator(found) if (found := of_family(family)) else None,
     "places": lambda family, grammar: places(found, family) if (found := of_family(family)) else None,
     "pairs": lambda family, grammar: pairs(found) if (found := of_family(family)) else None,
+    "nests": lambda family, grammar: nests(found) if (found := of_family(family)) else None,
     "grammar": lambda family, grammar: generator(parse(grammar)) if grammar else None,
     "learned": lambda family, grammar: None if grammar else learned(family),
 }
