@@ -33,6 +33,7 @@ class Bootstrap:
     state: Path
     config: FleetConfig
     platform: Platform
+    profile: Path
     jail: Jail
     shown: Image
     _proof: asyncio.Task[Tier]
@@ -71,7 +72,7 @@ async def fenced(state: Path, platform: str | None = None) -> AsyncIterator[Boot
         jail = open_jail(config.jail, shown, pool=POOL, spool=spool)
         proof = asyncio.create_task(jail.probe())
         try:
-            yield Bootstrap(state, config, profile, jail, shown, proof)
+            yield Bootstrap(state, config, profile, path, jail, shown, proof)
         finally:
             proof.cancel()
             with anyio.CancelScope(shield=True):

@@ -40,6 +40,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import checks_of, why_not_started
 from fleet.runs.context import ChainSide, FleetContext, way_out
 from fleet.runs.driver_choice import configured_model
+from fleet.runs.fuzz import read_start
 from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal
@@ -143,6 +144,7 @@ async def wired(
             watch=(*watch, *readers),
             model=configured_model(config, state),
             checks=checks_of(rpc, profile, tier, tried),
+            search_start=partial(read_start, profile.compiler, fence.profile),
         )
 
 

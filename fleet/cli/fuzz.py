@@ -24,7 +24,7 @@ from fleet.gate.stop import stopped
 from fleet.jail.choice import open_jail, reap
 from fleet.jail.model import Image
 from fleet.jail.selfcheck import require
-from fleet.runs.fuzz import FuzzSearch, read_corpus, read_grammar, target_image, works
+from fleet.runs.fuzz import FuzzSearch, read_start, target_image, works
 from fleet.text import clean, counted
 
 app = make_app()
@@ -131,7 +131,8 @@ async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str
     await reap(section, spool)
     notebook = Notebook(options.own)
     campaign = Campaign.of({} if options.fresh else notebook.read(NOTES))
-    campaign.start_from("compiler", read_corpus(options.target, options.file))
+    start = read_start(options.target.compiler, options.file)
+    campaign.start_from("compiler", start.sources)
     make = partial(open_jail, section, pool=0, spool=spool)
     jail = make(image)
     progress = _Progress(anyio.current_time())
@@ -140,7 +141,7 @@ async def _searched(options: FuzzOptions, image: Image) -> tuple[FuzzSearch, str
         jail=jail,
         campaign=campaign,
         seed=options.seed,
-        grammar=read_grammar(options.target, options.file),
+        grammar=start.grammar,
     )
     search.told = lambda: progress(search)
     ended = ["time"]

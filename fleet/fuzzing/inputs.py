@@ -13,6 +13,14 @@ MOST_INPUTS = 400
 MOST_BYTES = 256 << 10
 
 
+@dataclass(frozen=True, slots=True)
+class SearchStart:
+    """The operator's own: `sources` to start from, `grammar` as a table of productions."""
+
+    sources: tuple[str, ...] = ()
+    grammar: str = ""
+
+
 @dataclass(slots=True)
 class KeptInput:
     """One input: how many rounds started from it, and the new behaviours that they brought together."""

@@ -20,6 +20,7 @@ from fleet.config import FleetConfig, LiveConfig, Platform, WebSection
 from fleet.drivers.template import Bindings
 from fleet.events.stream import Reader, Stream
 from fleet.findings.redact import Redactor
+from fleet.fuzzing.inputs import SearchStart
 from fleet.gate.budget import Ledger, Unit, day_limits
 from fleet.gate.gate import Gate
 from fleet.jail.model import Egress, Jail, Tier
@@ -124,6 +125,8 @@ class FleetContext:
     model: Callable[[LoadedPersona], DriverChoice] | None = None
     """Makes a model's driver, if a model is configured."""
     checks: Checks = field(default_factory=Checks)
+    search_start: Callable[[], SearchStart] = SearchStart
+    """Reads what the profile names for a search of its compiler. ConfigError, BadGrammar."""
     spread_s: float = 2.0
     """Pause between two rounds of proofs: no finding rests on one burst of load."""
     patience_s: float = PATIENCE_S

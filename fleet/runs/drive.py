@@ -18,6 +18,7 @@ from fleet.drivers.explore.table import chosen
 from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded, FleetError, Unreachable
 from fleet.events.model import CheckFailed, DriverChanged, TurnUsage
+from fleet.fuzzing.inputs import SearchStart
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung
@@ -42,6 +43,8 @@ from sandbox.tools import TOOLS
 
 LEARNED = 24
 """Learned probes of one run at most."""
+SEARCHER = "programs"
+"""The explorer that searches a compiler."""
 DRIVING = 0.75
 """The driver's share of a run's time; the rest is for proofs."""
 
@@ -201,6 +204,7 @@ class Drive:
             tools=frozenset(one.tools),
             acts=acts,
             seconds=max(self.started + self.budget.wall_s * EXPLORING - now, 1.0),
+            start=await self._search_start() if SEARCHER in makers else SearchStart(),
         )
         notebook = Notebook(world.state / "explore" / world.platform.name)
         discovered = partial(world.journal.discover, self.exercise.run)
@@ -211,6 +215,15 @@ class Drive:
         with anyio.move_on_after(max(left, 0.0)):  # the rest of the time is for proofs
             return await _driven(driver, desk)
         return "explorers stopped by the deadline"
+
+    async def _search_start(self) -> SearchStart:
+        """What the profile names for a search; nothing, and a record, where it cannot be read."""
+        try:
+            return await anyio.to_thread.run_sync(self.world.search_start)
+        except FleetError as error:
+            reason = self.world.redactor.text(line(f"searched without it: {error}", 500))
+            self.exercise.stream.emit(CheckFailed(reason=reason))
+            return SearchStart()
 
     async def _usable(self) -> frozenset[str]:
         """The granted tools that can be called here; another one is skipped, with its reason."""

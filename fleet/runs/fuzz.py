@@ -15,6 +15,7 @@ import anyio
 
 from fleet.clock import Clock, SystemClock
 from fleet.config import read_text
+from fleet.config.compiler import CompilerSection
 from fleet.config.target import FuzzTarget
 from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.errors import ConfigError, JailError, Unreachable
@@ -22,6 +23,7 @@ from fleet.findings.repro import ReproCall, write_repro
 from fleet.fuzzing.campaign import Campaign
 from fleet.fuzzing.claims import PARTS
 from fleet.fuzzing.grammar import examples, productions
+from fleet.fuzzing.inputs import SearchStart
 from fleet.fuzzing.suspects import LOOKS, Suspect
 from fleet.jail.model import Image, Jail
 from fleet.jail.toolcheck import try_programs
@@ -255,17 +257,20 @@ class FuzzSearch:
             return {"ok": False, "error": str(error), "error_class": "internal"}
 
 
-def read_grammar(target: FuzzTarget, file: Path) -> str:
-    """The target's grammar as a table of productions; "" without one. ConfigError, BadGrammar."""
-    if not target.compiler.grammar:
-        return ""
-    return productions(read_text(file.parent / target.compiler.grammar))
+def read_start(section: CompilerSection, file: Path) -> SearchStart:
+    """What the target, or the platform, of this file names for a search. ConfigError, BadGrammar."""
+    return SearchStart(read_corpus(section, file), read_grammar(section, file))
 
 
-def read_corpus(target: FuzzTarget, file: Path) -> tuple[str, ...]:
-    """The sources in the target's corpus folder that are text, by name, then programs of its
-    grammar. ConfigError, BadGrammar."""
-    section, made = target.compiler, tuple[str, ...]()
+def read_grammar(section: CompilerSection, file: Path) -> str:
+    """The grammar as a table of productions; "" without one. ConfigError, BadGrammar."""
+    return productions(read_text(file.parent / section.grammar)) if section.grammar else ""
+
+
+def read_corpus(section: CompilerSection, file: Path) -> tuple[str, ...]:
+    """The sources in the corpus folder that are text, by name, then programs of the grammar. ConfigError,
+    BadGrammar."""
+    made = tuple[str, ...]()
     if section.grammar:
         made = examples(read_text(file.parent / section.grammar), GRAMMAR_PROGRAMS, seed=0)
     return (*_sources(file.parent / section.corpus, file), *made) if section.corpus else made

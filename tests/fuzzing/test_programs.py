@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +20,9 @@ from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.programs import DRY, ROUNDS, TOOLS, Programs, planned
 from fleet.drivers.explore.table import chosen
+from fleet.events.model import CheckFailed
+from fleet.fuzzing.inputs import SearchStart
+from fleet.runs.fuzz import read_start
 from fleet.runs.proof.minimise import FEW
 from tests.fuzzing.campaign_samples import answered, defect
 from tests.runs.table import PLATFORM as PAPER
@@ -106,6 +110,45 @@ async def test_calls_that_could_not_look_leave_a_suspect_for_a_later_run(tmp_pat
     await explorer({"programs": Programs}, GROUND, Notebook(tmp_path), "s")(MemoryDesk(answers=busy))
     (suspect,) = Notebook(tmp_path).read("programs")["suspects"]
     assert (suspect["looks"], suspect["shown"]) == (0, 0)
+
+
+async def test_it_starts_from_the_profile_s_corpus_and_grammar(tmp_path: Path) -> None:
+    """The first round runs the guest's own programs; a later one is sent what it can execute."""
+    start = SearchStart(("fn own() {}",), "a table")
+    scripted = Scripted(*(answered(corpus=(f"fn f{n}() {{}}", f"{n:02x}")) for n in range(4)))
+    desk = MemoryDesk(answers=scripted)
+    await explorer({"programs": Programs}, replace(GROUND, start=start), Notebook(tmp_path), "s")(desk)
+    rounds = [args for tool, args in scripted.asked if tool == "qa_fuzz" and args["part"] == "compiler"]
+    assert {args["grammar"] for args in rounds} == {"a table"}
+    assert "fn own() {}" in rounds[1]["corpus"]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+async def test_a_run_reads_them_and_searches_without_what_cannot_be_read(
+    tmp_path: Path, broken: bool
+) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a").write_text("fn own() {}")
+    (tmp_path / "sums.lark").write_text("start: (" if broken else 'start: "a"')
+    section = COMPILER.model_copy(update={"loader": (), "corpus": "corpus", "grammar": "sums.lark"})
+    scripted = Scripted(answered(corpus=("fn f() {}",)))
+
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return dict(scripted(tool, args))
+
+    one = persona(tools=TOOLS)
+    one = replace(one, persona=one.persona.model_copy(update={"explore": ("programs",)}))
+    platform = PAPER.model_copy(update={"compiler": section})
+    async with seated(tmp_path, one, answer=answer, platform=platform) as table:
+        start = partial(read_start, section, tmp_path / "paper.toml")
+        table.drive.world = replace(table.world, search_start=start)
+        await table.drive()
+        failed = [one.reason for one in table.events if isinstance(one, CheckFailed)]
+    first, second = [args for tool, args in scripted.asked if tool == "qa_fuzz"][:2]
+    assert bool(first["grammar"]) is not broken
+    assert ("fn own() {}" in second["corpus"]) is not broken
+    assert [reason for reason in failed if "grammar" in reason] == (failed if broken else [])
+    assert bool(failed) is broken
 
 
 async def test_without_a_compiler_it_asks_nothing() -> None:

@@ -105,19 +105,19 @@ def test_the_corpus_is_text_of_a_bounded_size(tmp_path: Path) -> None:
     (folder / "b").write_bytes(b"\xff\xfe")
     (folder / "c").write_text("x" * 20_000)
     target = parse(FuzzTarget, OWN + 'corpus = "corpus"\n', file="own.toml")
-    assert read_corpus(target, tmp_path / "own.toml") == ("one",)
+    assert read_corpus(target.compiler, tmp_path / "own.toml") == ("one",)
     folder.rename(tmp_path / "gone")
     with pytest.raises(ConfigError, match=r"corpus .* is not a folder"):
-        read_corpus(target, tmp_path / "own.toml")
+        read_corpus(target.compiler, tmp_path / "own.toml")
 
 
 def test_a_search_begins_with_programs_of_the_grammar(tmp_path: Path) -> None:
     (tmp_path / "sums.lark").write_text('start: term ("+" term)*\nterm: "a" | "(" start ")"\n')
     target = parse(FuzzTarget, OWN + 'grammar = "sums.lark"\n', file="own.toml")
-    made = read_corpus(target, tmp_path / "own.toml")
+    made = read_corpus(target.compiler, tmp_path / "own.toml")
     assert len(made) == len(set(made)) > 20
     assert all(set(one) <= set("a+()") and one.count("(") == one.count(")") for one in made)
-    assert made == read_corpus(target, tmp_path / "own.toml")
+    assert made == read_corpus(target.compiler, tmp_path / "own.toml")
 
 
 def test_every_key_of_a_target_is_in_its_guide() -> None:

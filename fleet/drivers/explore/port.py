@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from fleet.config import Platform
 from fleet.drivers.desk import Question
+from fleet.fuzzing.inputs import SearchStart
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -31,6 +32,8 @@ class Ground:
     """Views that the diamond is known to offer; empty when unknown."""
     seconds: float = 0.0
     """What the run has left for new questions; 0 when unknown."""
+    start: SearchStart = field(default_factory=SearchStart)
+    """What the profile names for a search of its compiler."""
 
 
 class Explorer(Protocol):

@@ -65,6 +65,8 @@ class Programs:
         self._parts = [one for one in ("compiler", "loader") if compiler_has(compiler, one)]
         self._left, self._seconds = planned(ground.seconds, len(self._parts))
         self._campaign = Campaign.of(state)
+        self._campaign.start_from("compiler", ground.start.sources)
+        self._grammar = ground.start.grammar
         self._seed = chance.getrandbits(31)
         self._quiet = 0
         self._asked = False
@@ -82,7 +84,7 @@ class Programs:
             return ()
         self._left -= 1
         part = self._campaign.due(self._parts)
-        args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds)
+        args = self._campaign.begin_round(part, seed=self._seed, seconds=self._seconds, grammar=self._grammar)
         return (FuzzRound((Step(tool=FUZZ, args=args),)),)
 
     def _looks(self, most: int) -> list[SuspectLook]:
