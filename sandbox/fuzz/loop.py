@@ -14,7 +14,7 @@ from sandbox.fuzz.bandit import DEFECT, Bandit
 from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
 from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import elsewhere, grown
-from sandbox.fuzz.novelty import TextNovelty
+from sandbox.fuzz.novelty import HURRIED, SURE, TextNovelty
 from sandbox.fuzz.port import Enough, ExecutionVerdict, InputSource, Shrink
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import HANG_SHARE, SLOW, RoundOver, Trials
@@ -132,7 +132,8 @@ class Search:
 
     def _avoids(self, source: bytes) -> bool:
         """Whether an input is left out, since it would most likely show only what is known."""
-        return bool(self.novelty and self.novelty.suspect(source)) and self.chance.random() >= TRUSTED
+        enough = HURRIED if self.trials.hurried else SURE
+        return bool(self.novelty and self.novelty.suspect(source, enough)) and self.chance.random() >= TRUSTED
 
     def _seed(self, source: bytes) -> None:
         """One that the round's end cuts short is not done: the next round begins with it."""
@@ -173,9 +174,9 @@ class Search:
         if found:
             self._news_at = self.trials.executions
         elif not verdict.sound:
-            found = HUNG if done.ending in (Ending.HANG, Ending.MEMORY) else KNOWN
+            found = HUNG if (dear := done.ending in (Ending.HANG, Ending.MEMORY)) else KNOWN
             if self.novelty:
-                self.novelty.accuse(source)
+                self.novelty.accuse(source, 1 + dear)
         elif novel:
             found = NOVEL
         return found
@@ -218,6 +219,7 @@ class Search:
             self.unstable += 1
             return
         self.defects[signature] = found
+        self.trials.hangs |= {signature} if found.slow else set()
 
     def _hangs(self, signature: str, found: Found) -> None:
         """Keep the smallest for the end of the round; inputs that hang there are from now on cut early."""

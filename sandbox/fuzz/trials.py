@@ -12,8 +12,9 @@ from sandbox.runners.port import Execution, Runner
 
 SLOW = 5
 """How many times the processor time of the slowest sound execution of its size an execution may have."""
-FORGOTTEN = 0.99
-"""What is left of that time with each sound execution of the size: the first ones import what all need."""
+FORGOTTEN = 0.95
+"""What is left of that time with each sound execution of the size: the first ones import what all need, and
+some are forked and traced."""
 LEAST_CPU_S, MOST_CPU_S = 0.06, 5.0
 """Bounds of that time; the upper one is what a single call gives by default."""
 HURRY_CPU_S = 0.03
@@ -24,7 +25,7 @@ SURE, LEAST_SURE_S = 40, 1.0
 """What it must have used at last for a hang: this many times the slowest sound one of its size, and this many
 seconds, MOST_CPU_S at most."""
 HANG_SHARE = 0.2
-"""Of the round's time, for executions that end at a limit."""
+"""Of the round's time, for executions that end at a limit, of time or of memory."""
 EMPTY_MODULE = b"\0asm\x01\0\0\0"
 """What every loader can read."""
 WALL_PER_CPU = 3.0
@@ -60,7 +61,9 @@ class Trials:
         self.executions = self.accepted = 0
         self.cpu_s = self.hang_s = 0.0
         self.hangs: set[str] = set()
-        """Signatures of hangs that need no second look."""
+        """Signatures of hangs, and of endings for want of memory, that need no second look."""
+        self._greedy: dict[str, ExecutionVerdict] = {}
+        """By the signature of the hang that an execution looked like, what it then ran out of memory with."""
         self._slowest = [0.0] * 64
 
     @property
@@ -106,10 +109,17 @@ class Trials:
 
     def run(self, source: bytes, cpu_s: float = 0.0) -> tuple[ExecutionVerdict, Execution]:
         """One execution with its verdict; `cpu_s` replaces its limit. One that reaches the round's own limit
-        is repeated with PATIENCE, unless it hangs where others do."""
+        is repeated with PATIENCE, unless it is where others hang, or run out of memory later."""
         verdict, done = self._once(source, cpu_s)
-        if done.ending is Ending.HANG and not cpu_s and self._doubts(verdict):
-            verdict, done = self._once(source, min(PATIENCE * self.limit_s(len(source)), MOST_CPU_S))
+        if done.ending is Ending.HANG and not cpu_s:
+            usual = self._greedy.get(verdict.signature)
+            if usual is not None and usual.signature in self.hangs:
+                verdict = usual
+            elif self._doubts(verdict):
+                first = verdict
+                verdict, done = self._once(source, min(PATIENCE * self.limit_s(len(source)), MOST_CPU_S))
+                if done.ending is Ending.MEMORY and first.place:
+                    self._greedy[first.signature] = verdict
         self.accepted += verdict.kind == "accepted"
         return verdict, done
 
@@ -137,10 +147,10 @@ class Trials:
         began = time.monotonic()
         done = runner.run(source, min(limit, left))
         self.cpu_s += done.cpu_s
-        if done.ending is Ending.HANG:
+        if done.ending in (Ending.HANG, Ending.MEMORY):
             self.hang_s += time.monotonic() - began
-            if left < limit:
-                raise RoundOver("time")
+        if done.ending is Ending.HANG and left < limit:
+            raise RoundOver("time")
         return done
 
 

@@ -79,11 +79,11 @@ def _element(program: Parsed, chance: Random) -> Pumped | None:
     if not marks:
         return None
     end = choose(chance, marks)
-    start = _begin(program.tokens, end)
+    start = element_start(program.tokens, end)
     return (start, end + 1, end + 1, end + 1) if start < end else (end, end + 1, end + 1, end + 1)
 
 
-def _begin(parts: Sequence[InputToken], end: int) -> int:
+def element_start(parts: Sequence[InputToken], end: int) -> int:
     """Where the element of a list begins that ends here."""
     deep = 0
     for at in range(end - 1, -1, -1):
@@ -217,7 +217,7 @@ def _numbered(program: Parsed, material: Material, chance: Random) -> bytes | No
     spans: list[Span] = [(one.start, one.end) for one in program.statements if one.kind == TOP]
     if chance.random() < 0.5 or not spans:
         ends = [at for at, one in enumerate(parts) if one.text in (",", ";", ")", "}")]
-        spans = [(start, end) for end in ends if (start := _begin(parts, end)) < end]
+        spans = [(start, end) for end in ends if (start := element_start(parts, end)) < end]
     if not spans:
         return None
     start, end = choose(chance, spans)

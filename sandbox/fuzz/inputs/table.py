@@ -10,6 +10,7 @@ from sandbox.fuzz.inputs.edits import EXPRESSION_EDITS, TOKEN_EDITS
 from sandbox.fuzz.inputs.exports import export_mutation
 from sandbox.fuzz.inputs.learned import learned
 from sandbox.fuzz.inputs.lines import line_mutation
+from sandbox.fuzz.inputs.lists import lists
 from sandbox.fuzz.inputs.mutation import mutation
 from sandbox.fuzz.inputs.nests import nests
 from sandbox.fuzz.inputs.places import pairs, places
@@ -28,6 +29,7 @@ TEXT: dict[str, Callable[[str, str], InputSource | None]] = {
     "groups": lambda family, grammar: mutation(GROUP_EDITS, family),
     "statements": lambda family, grammar: mutation(STATEMENT_EDITS, family),
     "splice": lambda family, grammar: mutation(SPLICE_EDITS, family),
+    "lists": lambda family, grammar: lists(family),
     "lines": lambda family, grammar: line_mutation,
     "spelling": lambda family, grammar: mutation(SPELLING_EDITS, family),
     "pump": lambda family, grammar: pump(family),
