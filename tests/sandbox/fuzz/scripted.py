@@ -57,6 +57,7 @@ def search(
     executions: int = 300,
     known: Sequence[str] = (),
     program: Program = PROGRAM,
+    around: Callable[[bytes, Random], bytes | None] | None = None,
 ) -> Search:
     trials = Trials(program, "compiler", runner, judge, Bounds(60.0, executions))
     trials.calibrate(program.sample.encode())
@@ -67,4 +68,5 @@ def search(
         shrink=shrinker("compiler"),
         chance=Random(1),
         known=frozenset(known),
+        around=around,
     )

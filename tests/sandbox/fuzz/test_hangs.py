@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sandbox.fuzz.bandit import Bandit
 from sandbox.fuzz.loop import HUNG, KNOWN, SLOW_EXECUTIONS
 from sandbox.fuzz.trials import HURRY_CPU_S, LEAST_CPU_S, LEAST_SURE_S, PATIENCE
+from sandbox.process import Ending
 from sandbox.runners.port import Execution
 from tests.sandbox.fuzz.scripted import ScriptedRunner, ended, endless, search
 
@@ -76,6 +79,25 @@ def test_once_hangs_have_had_their_share_limits_are_short() -> None:
     assert found.trials.limit_s(9) == LEAST_CPU_S
     found.trials.hang_s = 1.0
     assert found.trials.limit_s(9) == HURRY_CPU_S
+
+
+def test_what_runs_out_of_memory_is_known_by_where_it_was_and_cut_early() -> None:
+    """A hang elsewhere is still one."""
+
+    def greedy(source: bytes) -> Execution:
+        if b"!" in source:
+            full = ended(SLOW_CPU_S, code=101, err=b"MemoryError", peak=512 << 20)
+            return replace(full, ending=Ending.MEMORY, where="a.py:f")
+        return compiler(source)
+
+    runner = ScriptedRunner(greedy)
+    found = search(runner)
+    found.run([], [*(b"%d !" % one for one in range(20)), b"a ?"])
+    assert {one.verdict.kind for one in found.defects.values()} == {"memory", "hang"}
+    (memory,) = [one for one in found.defects.values() if one.verdict.kind == "memory"]
+    assert (memory.source, memory.seen) == (b"!", 20)
+    later = [limit for source, limit in runner.limits if source in {b"%d !" % one for one in range(1, 20)}]
+    assert later == [LEAST_CPU_S] * 19 or max(later) <= LEAST_CPU_S
 
 
 def test_while_something_else_is_shrunk_a_hang_is_cut_short_and_not_pursued() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from functools import partial
 
 import pytest
 import wasmtime
 
+from sandbox.fuzz import relate, trials
 from sandbox.fuzz.growth import grown
+from sandbox.fuzz.inputs.surroundings import surrounded
+from sandbox.fuzz.loop import SHRINK_SHARE
 from sandbox.fuzz.port import Reproducer
 from sandbox.fuzz.relate import Relation, relations
 from sandbox.runners.port import Execution
@@ -85,6 +89,63 @@ def test_a_program_that_must_behave_alike_and_does_not_is_a_defect_with_its_pair
     for one in found.defects.values():
         assert b"zq" in one.variant
         assert b"zq" not in one.source
+
+
+def test_variants_with_the_same_output_are_not_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+    monkeypatch.setattr(relate, "behaviour", lambda module: asked.append(module) or "alike")
+    for number, behaves in ((1, False), (2, True)):
+        outputs = {False: constant(1), True: constant(number)}
+        runner = ScriptedRunner(lambda source, outputs=outputs: ended(out=outputs[b"zq" in source]))
+        asked.clear()
+        search(runner, relations=always(None)[1:], program=WASM).run([], [SAMPLE + b" "])
+        assert bool(asked) is behaves
+
+
+def test_a_refused_program_with_a_new_message_is_tried_in_other_surroundings() -> None:
+    def compiler(source: bytes) -> Execution:
+        if b"bad" not in source:
+            return ended()
+        lost = any(mark in source.split(b"bad")[0] for mark in ("é".encode(), b"\t\t", b"\n\n", b"xx"))
+        return ended(code=101, err=b"no such place") if lost else ended(code=1, err=b"bad word")
+
+    runner = ScriptedRunner(compiler)
+    found = search(runner, around=partial(surrounded, family="rust"))
+    found.run([b"fn g() { bad }"], [])
+    assert found.defects == {}  # what the caller knows was followed before
+    for seed in range(5):
+        found = search(runner, around=partial(surrounded, family="rust"))
+        found.chance.seed(seed)
+        found.run([], [b"fn f() { bad }"])
+        if found.defects:
+            break
+    (defect,) = found.defects.values()
+    assert (defect.origin, defect.verdict.said) == ("surroundings", "no such place")
+
+
+def test_shrinking_has_a_share_of_a_round_and_goes_on_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each execution takes a second of sixty."""
+
+    def compiler(source: bytes) -> Execution:
+        clock[0] += 1.0
+        for mark, word in ((b"one @", b"alpha"), (b"two @", b"beta")):
+            if mark in source:
+                return ended(code=101, err=word)
+        return ended()
+
+    clock = [0.0]
+    monkeypatch.setattr(trials.time, "monotonic", lambda: clock[0])
+    runner, names = ScriptedRunner(compiler), iter(range(1_000))
+    found = search(runner, strategy=lambda corpus, chance: b"made %d" % next(names))
+    long = b" ".join(b"%03d" % one for one in range(100))
+    found.run([], [b"one @ " + long, b"two @ " + long])
+    explored = sum(source.startswith(b"made") for source, _ in runner.limits)
+    assert explored >= 60 * (1 - SHRINK_SHARE) - 12
+    assert len(found.defects) == 2
+    for one in found.defects.values():
+        assert len(one.source) < len(one.first)
+        assert not one.minimal
+        assert one.spent > 0
 
 
 def test_two_compilers_that_differ_are_a_defect() -> None:
