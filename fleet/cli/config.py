@@ -19,6 +19,7 @@ from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.choice import open_jail
 from fleet.jail.toolcheck import try_programs
+from fleet.runs.fuzz import read_start
 from fleet.store.location import shown, store_place
 from fleet.text import counted
 from fleet.triggers.webhook import unfired
@@ -54,6 +55,7 @@ def check(
     """Read every file the fleet would read, try the compiler in a jail, report errors; no network."""
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
+    read_start(profile.compiler, path)
     found, errors = roster()
     if errors:
         raise errors[0]

@@ -18,10 +18,10 @@ from fleet.fuzzing.suspects import Suspect
 VERSION = 1
 MOST_SUSPECTS = 200
 FEWEST_INPUTS = 24
-SENT_CHARS = 90_000
-"""Of all inputs of a round: less than qa_fuzz takes, with MOST_ROUGH of a loader."""
-MOST_ROUGH = 1
-"""Defects whose shrink was cut short that a round is sent, besides, to go on."""
+SENT_CHARS, ROUGH_CHARS = 90_000, 2 * INPUT_BYTES
+"""Of all inputs of a round, and of rough ones: together less than qa_fuzz takes."""
+MOST_ROUGH = 3
+"""Defects whose shrink was cut short that a round is sent, besides, to go on: a shrink has a share of it."""
 SLOW, SMALL = frozenset({"hang", "memory"}), 64
 """Kinds of defects of which each step of a shrink takes long, and bytes from which on no round takes more."""
 MOST_DRY = 3
@@ -116,8 +116,9 @@ class Campaign:
         corpus = self._inputs[part].best(most, SENT_CHARS, Random(number))
         mine = [one for one in self.suspects if one.part == part]
         rough = [one for one in mine if not (one.minimal or (one.kind in SLOW and one.size <= SMALL))]
-        known = [one.signature for one in mine if one not in rough]
-        sent = [one.source for one in rough if fits(one.source, part, INPUT_BYTES)][:MOST_ROUGH]
+        going_on = _some([one for one in rough if fits(one.source, part, INPUT_BYTES)], Random(number))
+        known = [one.signature for one in mine if one not in going_on]
+        sent = [one.source for one in going_on]
         args = {"part": part, "seed": number, "seconds": float(seconds), "seeds_done": past.seeds_done}
         return args | {"corpus": [*sent, *corpus], "known": known, "grammar": grammar}
 
@@ -194,3 +195,14 @@ class Campaign:
                 made._suspects[one.part, one.signature] = one
         made._cut()
         return made
+
+
+def _some(rough: list[Suspect], chance: Random) -> list[Suspect]:
+    """In each round others; the first one always fits."""
+    chance.shuffle(rough)
+    found, room = list[Suspect](), ROUGH_CHARS
+    for one in rough:
+        if len(found) < MOST_ROUGH and len(one.source) <= room:
+            found.append(one)
+            room -= len(one.source)
+    return found

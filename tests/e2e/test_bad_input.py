@@ -158,6 +158,18 @@ def test_a_broken_configuration_names_file_key_and_the_valid_ones(fleet: Fleet, 
     assert "odd.toml: chain." in said.err
 
 
+@pytest.mark.parametrize(("key", "said_of_it"), [("corpus", "is not a folder"), ("grammar", "odd.lark")])
+def test_what_a_search_starts_from_is_read_by_the_check(
+    fleet: Fleet, state: Path, key: str, said_of_it: str
+) -> None:
+    (state / "devnet").mkdir()
+    chain = f'[chain]\nrpc = "http://127.0.0.1:1"\nid = 1\ndiamond = "0x{"11" * 20}"\n'
+    (state / "devnet" / "odd.toml").write_text(f'name = "odd"\n{chain}[compiler]\n{key} = "odd.lark"\n')
+    said = fleet("config", "check", "--platform", "odd")
+    assert said.code == 3
+    assert said_of_it in said.err
+
+
 def test_a_key_that_others_can_read_is_refused(devnet: Fleet, shared: Path) -> None:
     key = shared / "keys" / "identity"
     secret = key.read_text().strip()

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.fuzzing.campaign import FEWEST_INPUTS, MOST_SUSPECTS, SENT_CHARS, Campaign
+from fleet.fuzzing.campaign import FEWEST_INPUTS, MOST_ROUGH, MOST_SUSPECTS, SENT_CHARS, Campaign
 from fleet.fuzzing.claims import INPUT_BYTES, SOURCE_BYTES
 from fleet.fuzzing.inputs import MOST_BYTES, MOST_INPUTS
 from fleet.fuzzing.suspects import LOOKS
+from sandbox.tools.qa_fuzz import GIVEN_BYTES
 from tests.fuzzing.campaign_samples import answered, defect
 
 ASKED = {"part": "compiler", "corpus": []}
@@ -189,6 +190,22 @@ def test_seeds_go_on_where_the_last_round_ended_and_a_claim_of_too_many_is_cappe
     assert Campaign.of(campaign.state()).of_part["compiler"].seeds_done == 24
     campaign.merge(ASKED, answered(seeds_done=10**9))
     assert campaign.begin_round("compiler", seed=1, seconds=20)["seeds_done"] == 100_000
+
+
+def test_a_round_goes_on_with_a_few_rough_defects_and_knows_the_others() -> None:
+    names = [f"panic {letter}" for letter in "abcdefgh"]
+    campaign = merged(answered(*(defect(one, one * 9, minimal=False) for one in names)))
+    rounds = [campaign.begin_round("compiler", seed=1, seconds=20) for _ in range(30)]
+    for asked in rounds:
+        sent = {one[:7] for one in asked["corpus"]}
+        assert len(sent) == MOST_ROUGH
+        assert set(asked["known"]) == {*names} - sent
+    assert {one[:7] for asked in rounds for one in asked["corpus"]} == {*names}
+    long = (defect(f"crash {at}", f"{at}" * 2 * INPUT_BYTES, minimal=False) for at in range(4))
+    campaign = merged(answered(*long), part="loader")
+    campaign.start_from("loader", (f"{n:04x}" * 2_000 for n in range(40)))
+    asked = campaign.begin_round("loader", seed=1, seconds=20)
+    assert SENT_CHARS < sum(map(len, asked["corpus"])) <= GIVEN_BYTES
 
 
 def test_a_defect_whose_shrink_was_cut_short_is_sent_again_until_it_is_minimal() -> None:
