@@ -14,7 +14,7 @@ from sandbox.fuzz.bandit import DEFECT, Bandit
 from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
 from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import elsewhere, grown
-from sandbox.fuzz.novelty import HURRIED, SURE, TextNovelty
+from sandbox.fuzz.novelty import SURE, TextNovelty
 from sandbox.fuzz.port import Enough, ExecutionVerdict, InputSource, Shrink
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import HANG_SHARE, SLOW, RoundOver, Trials
@@ -132,8 +132,7 @@ class Search:
 
     def _avoids(self, source: bytes) -> bool:
         """Whether an input is left out, since it would most likely show only what is known."""
-        enough = HURRIED if self.trials.hurried else SURE
-        return bool(self.novelty and self.novelty.suspect(source, enough)) and self.chance.random() >= TRUSTED
+        return bool(self.novelty and self.novelty.suspect(source)) and self.chance.random() >= TRUSTED
 
     def _seed(self, source: bytes) -> None:
         """One that the round's end cuts short is not done: the next round begins with it."""
@@ -174,9 +173,9 @@ class Search:
         if found:
             self._news_at = self.trials.executions
         elif not verdict.sound:
-            found = HUNG if (dear := done.ending in (Ending.HANG, Ending.MEMORY)) else KNOWN
+            found = HUNG if done.ending in (Ending.HANG, Ending.MEMORY) else KNOWN
             if self.novelty:
-                self.novelty.accuse(source, 1 + dear)
+                self.novelty.accuse(source, self.trials.price(verdict, SURE))
         elif novel:
             found = NOVEL
         return found

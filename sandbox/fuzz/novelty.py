@@ -21,10 +21,7 @@ LONGEST_NUMBER = 12
 MOST = 1 << 17
 """Contexts that are remembered; after as many nothing is new."""
 SURE = 3
-"""Inputs that show what is known and have a context that no accepted one has, before it is why; one that ends
-at a limit counts twice."""
-HURRIED = 2
-"""The same once such inputs have taken their share of the time."""
+"""Inputs that show what is known and have a context that no accepted one has, before it is why."""
 
 TextContext = tuple[str, ...]
 
@@ -50,14 +47,15 @@ class TextNovelty:
         return len(fresh)
 
     def accuse(self, source: bytes, times: int = 1) -> None:
-        """An input shows what is known: a context in it may be why, unless one is known to be."""
+        """An input shows what is known: a context in it may be why, unless one is known to be. `times`: how
+        many inputs it counts as."""
         if not self.suspect(source) and len(self._accused) < MOST:
             for one in self._contexts(source) - self._sound:
                 self._accused[one] = self._accused.get(one, 0) + times
 
-    def suspect(self, source: bytes, enough: int = SURE) -> bool:
+    def suspect(self, source: bytes) -> bool:
         """Whether an input has a context that only such inputs had, and enough of them."""
-        return any(self._accused.get(one, 0) >= enough for one in self._contexts(source))
+        return any(self._accused.get(one, 0) >= SURE for one in self._contexts(source))
 
     def _contexts(self, source: bytes) -> frozenset[TextContext]:
         if self._last[0] != source:

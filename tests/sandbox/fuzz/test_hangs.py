@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sandbox.fuzz.bandit import Bandit
 from sandbox.fuzz.loop import HUNG, KNOWN, SLOW_EXECUTIONS
+from sandbox.fuzz.port import ExecutionVerdict
 from sandbox.fuzz.trials import HURRY_CPU_S, LEAST_CPU_S, LEAST_SURE_S, PATIENCE
 from sandbox.process import Ending
 from sandbox.runners.port import Execution
@@ -111,6 +112,21 @@ def test_while_something_else_is_shrunk_a_hang_is_cut_short_and_not_pursued() ->
     found.run([], [b"( @ )"])
     assert set(found.defects) == {"panic at sign"}
     assert set(at_a_limit(runner, b"(")[3:]) <= {HURRY_CPU_S}
+
+
+def test_what_ends_at_a_limit_where_others_do_counts_as_several_inputs() -> None:
+    """Not where a program does not say where it was, nor any other defect that is known."""
+    trials = search(ScriptedRunner(compiler), known=["panic a", "hang"]).trials
+    trials.hangs |= {"hang a.py:f", "hang", "panic a"}
+    seen = [
+        ExecutionVerdict("hang", place="a.py:f"),
+        ExecutionVerdict("hang", place="b.py:g"),
+        ExecutionVerdict("hang"),
+        ExecutionVerdict("panic", place="a"),
+    ]
+    assert [trials.price(one, 3) for one in seen] == [2, 1, 1, 1]
+    trials.hang_s = 1.0
+    assert [trials.price(one, 3) for one in seen] == [3, 1, 1, 1]
 
 
 def test_a_strategy_that_gives_what_is_known_or_hangs_is_chosen_less() -> None:
