@@ -124,7 +124,7 @@ class Trials:
         return verdict, done
 
     def price(self, verdict: ExecutionVerdict, most: int) -> int:
-        """As how many inputs one counts that shows what is known. What ends at a limit, where others are known
+        """As how many inputs one counts that shows what is known. What ends at a limit where others are known
         to, is dear; once that has had its share of the time one counts as `most`."""
         dear = verdict.kind in (Ending.HANG.value, Ending.MEMORY.value) and verdict.place
         if not dear or verdict.signature not in self.hangs:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sandbox.fuzz.relate import VARIES
 from sandbox.guest import answer
 from sandbox.program import Program
 from sandbox.spec import PROTOCOL, Context
@@ -39,7 +40,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 def fuzzed(program: Program, **args: Any) -> dict[str, Any]:
     context = Context(run="r", prefix="qa-r-", program=program, deadline_s=90.0)
-    given = {"seconds": 60.0, "executions": 700, "seed": 3} | args
+    given = {"seconds": 60.0, "executions": 700, "seed": 7} | args
     line = json.dumps({"v": PROTOCOL, "tool": "qa_fuzz", "args": given, "ctx": asdict(context)})
     # as in a jail, in a small process: what a child held at most is measured against its parent's size
     guest = [sys.executable, "-m", "sandbox.guest"]
@@ -63,7 +64,8 @@ CORPUS = [
 
 @pytest.fixture(scope="session")
 def found(program: Program) -> dict[str, Any]:
-    return fuzzed(program, corpus=CORPUS)
+    """Of steady programs only, so that the round with this seed is always the same."""
+    return fuzzed(program, corpus=CORPUS[:3])
 
 
 def test_defects_are_found_and_minimal(found: dict[str, Any]) -> None:
@@ -77,8 +79,9 @@ def test_defects_are_found_and_minimal(found: dict[str, Any]) -> None:
     assert 0 < found["shrinking"] < found["executions"]
 
 
-def test_an_output_that_varies_is_found_by_running_again(found: dict[str, Any]) -> None:
-    assert by_signature(found)["non-determinism two runs of one input differ"]["source"] == "#"
+def test_an_output_that_varies_is_found_by_running_again(program: Program) -> None:
+    found = fuzzed(program, corpus=CORPUS, executions=300)
+    assert by_signature(found)[VARIES.signature]["source"] == "#"
 
 
 def test_a_round_repeats(program: Program) -> None:
@@ -89,7 +92,7 @@ def test_a_round_repeats(program: Program) -> None:
 
 
 def test_what_is_known_is_neither_shrunk_nor_shown(program: Program, found: dict[str, Any]) -> None:
-    known = list(by_signature(found))
+    known = [*by_signature(found), VARIES.signature]
     again = fuzzed(program, corpus=CORPUS, known=known, executions=300)
     assert set(by_signature(again)) & set(known) == set()
     assert again["shrinking"] == 0
