@@ -214,7 +214,7 @@ async def _keep(
             audit=task.audit,
             unproven=tuple(task.left),
         )
-        await to_thread.run_sync(save, task.folder, decided.items, header)
+        await to_thread.run_sync(save, task.folder, decided.items, header, now)
         await journal.put_items(task.platform, [item_row(item) for item in decided.items])
         await journal.put(LEFT, mark)
         await journal.put(AS_OF, place)
