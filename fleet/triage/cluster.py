@@ -86,8 +86,8 @@ class ReadReport:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Reports of one defect in log order. `keys` are its names; `runs` are those of all reports of ours, kept
-    or not.
+    """Reports of one defect in log order. `keys` are its names; `runs` counts those of all reports of ours,
+    kept or not.
 
     `resolved_at` (Unix seconds) is set when the reports came after a fix: then their own runs count.
     """
@@ -96,7 +96,7 @@ class Cluster:
     keys: frozenset[str]
     reports: tuple[ReadReport, ...]
     resolved_at: int = 0
-    runs: frozenset[int] = frozenset()
+    runs: int = 0
 
 
 def proof_of(

@@ -69,6 +69,8 @@ class TriageIndex:
         self.entries = self.unread = self.last_at = 0
         self.summary: str | None = None
         self.records: dict[str, list[ItemRecord]] = {}
+        self.recorded = 0
+        """Records so far: as many, and they are the same."""
         self.ends: dict[str, int] = {}
         """Outages that the log says are over, and when (Unix seconds)."""
         self._items: dict[str, ItemReports] = {}
@@ -179,6 +181,7 @@ class TriageIndex:
         elif (record := read_record(entry)) is not None:
             kept = self.records.setdefault(record.item, [])
             kept.append(record.placed(epoch, index))
+            self.recorded += 1
             if len(kept) > RECORDS:
                 del kept[0]
             self._touch(record.item)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fleet.findings.reader import Severity
 from fleet.triage.cluster import Cluster, ReadReport
+from fleet.triage.worklist import ProofState
 
 ECHOES = 16
 """Strangers' reports kept of one item: the first ones."""
@@ -20,7 +22,7 @@ class ItemReports:
     `reports` are ours, `theirs` are strangers' (the first `ECHOES` of `others`), all in log order.
     """
 
-    __slots__ = ("keys", "leads", "names", "others", "reports", "runs", "theirs")
+    __slots__ = ("keys", "leads", "names", "others", "reports", "runs", "said", "theirs")
 
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -29,6 +31,8 @@ class ItemReports:
         self.theirs: list[ReadReport] = []
         self.leads: list[ReadReport] = []
         self.others = 0
+        self.said: dict[tuple[ProofState, Severity], int] = {}
+        """How many of `reports` say which severity, by their proof."""
         self.runs: set[int] = set()
         """`seen_by` of all reports of ours: a number is a quarter of the words."""
 
@@ -47,12 +51,14 @@ class ItemReports:
         if self.theirs:
             reports = sorted((*reports, *self.theirs), key=lambda one: one.place)
         names = frozenset(self.names or self.keys[:1])
-        return Cluster(self.fingerprint, names, tuple(reports), runs=frozenset(self.runs))
+        return Cluster(self.fingerprint, names, tuple(reports), runs=len(self.runs))
 
     def put(self, report: ReadReport) -> None:
         """One more report of ours, later than all others; bounds what is kept."""
         reports = self.reports
         self.runs.add(report.seen_by)
+        said = report.proof, report.severity
+        self.said[said] = self.said.get(said, 0) + 1
         for lead in self.leads:
             if lead.proof == report.proof:
                 break
@@ -65,7 +71,8 @@ class ItemReports:
             at = OLDEST
             while self._leads(reports[at]):
                 at += 1
-            del reports[at]
+            gone = reports.pop(at)
+            self.said[gone.proof, gone.severity] -= 1
 
     def _leads(self, report: ReadReport) -> bool:
         for lead in self.leads:  # noqa: SIM110 - twice as fast: it is asked for each entry of a log
@@ -91,7 +98,7 @@ class ItemReports:
         self.runs |= other.runs
         self.others += other.others
         reports = sorted((*self.reports, *other.reports), key=lambda one: one.place)
-        self.reports, self.leads = [], []
+        self.reports, self.leads, self.said = [], [], {}
         for report in reports:
             self.put(report)
         theirs = sorted((*self.theirs, *other.theirs), key=lambda one: one.place)
