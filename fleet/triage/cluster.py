@@ -67,21 +67,12 @@ class ReadReport:
         return self.epoch, self.index
 
     @property
-    def seen_by(self) -> int:
-        """What stands for its sender and run while this process lives: only to be counted."""
-        return hash((self.sender, self.run))
-
-    @property
     def entry(self) -> ParsedEntry:
         """The entry in full; of one whose text is not kept, what is."""
         if self.parsed is None:
             kept = bool(self.text)
             self.parsed = read(self.text) if kept else ParsedEntry("free", "", run=self.run)
         return self.parsed
-
-    def drop(self) -> None:
-        """Keeps no text any more."""
-        self.text, self.parsed = "", None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +115,4 @@ def keys_of(entry: ParsedEntry, trusted: bool) -> tuple[str, ...]:
 
 def recurrence(reports: Iterable[ReadReport]) -> int:
     """Distinct runs of trusted senders; 1 for what only strangers report, regardless of their number."""
-    return len({report.seen_by for report in reports if report.trusted}) or 1
+    return len({(report.sender, report.run) for report in reports if report.trusted}) or 1

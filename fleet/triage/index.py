@@ -223,6 +223,10 @@ class TriageIndex:
 
     def _file(self, report: ReadReport, keys: tuple[str, ...], was: str) -> None:
         item = self._items.get(keys[0])
+        if item is not None and was in self._former and len(keys) == 1 and keys[0] in item.names:
+            item.put(report)  # one more report by the same name: nothing to join
+            self._changed[item] = None
+            return
         if item is None:
             item = ItemReports()
         for key in keys:

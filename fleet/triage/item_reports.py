@@ -29,12 +29,13 @@ class ItemReports:
         self.names: list[str] = []
         self.reports: list[ReadReport] = []
         self.theirs: list[ReadReport] = []
-        self.leads: list[ReadReport] = []
+        self.leads: dict[ProofState, ReadReport] = {}
+        """The first report of each proof."""
         self.others = 0
         self.said: dict[tuple[ProofState, Severity], int] = {}
         """How many of `reports` say which severity, by their proof."""
         self.runs: set[int] = set()
-        """`seen_by` of all reports of ours: a number is a quarter of the words."""
+        """Hashes of sender and run of all reports of ours: a number is a quarter of the words."""
 
     @property
     def fingerprint(self) -> str:
@@ -55,30 +56,21 @@ class ItemReports:
 
     def put(self, report: ReadReport) -> None:
         """One more report of ours, later than all others; bounds what is kept."""
-        reports = self.reports
-        self.runs.add(report.seen_by)
+        reports, leads = self.reports, self.leads
+        self.runs.add(hash((report.sender, report.run)))
         said = report.proof, report.severity
         self.said[said] = self.said.get(said, 0) + 1
-        for lead in self.leads:
-            if lead.proof == report.proof:
-                break
-        else:
-            self.leads.append(report)
+        if report.proof not in leads:
+            leads[report.proof] = report
         reports.append(report)
-        if len(reports) > TEXTS and not self._leads(old := reports[-TEXTS - 1]):
-            old.drop()
+        if len(reports) > TEXTS and leads[(old := reports[-TEXTS - 1]).proof] is not old:
+            old.text, old.parsed = "", None  # only what is listed keeps its text
         if len(reports) > REPORTS:
             at = OLDEST
-            while self._leads(reports[at]):
+            while leads[(gone := reports[at]).proof] is gone:
                 at += 1
-            gone = reports.pop(at)
+            del reports[at]
             self.said[gone.proof, gone.severity] -= 1
-
-    def _leads(self, report: ReadReport) -> bool:
-        for lead in self.leads:  # noqa: SIM110 - twice as fast: it is asked for each entry of a log
-            if lead is report:
-                return True
-        return False
 
     def put_theirs(self, report: ReadReport) -> None:
         """One more report of a stranger; the last one kept is always the latest."""
@@ -98,7 +90,7 @@ class ItemReports:
         self.runs |= other.runs
         self.others += other.others
         reports = sorted((*self.reports, *other.reports), key=lambda one: one.place)
-        self.reports, self.leads, self.said = [], [], {}
+        self.reports, self.leads, self.said = [], {}, {}
         for report in reports:
             self.put(report)
         theirs = sorted((*self.theirs, *other.theirs), key=lambda one: one.place)

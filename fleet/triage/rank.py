@@ -11,7 +11,7 @@ the score. Age is 1 + log2(1 + days open) / 16, at most a year's: a day 1.06, a 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -126,7 +126,7 @@ def judge(
     """How an item ranks. Of its reports only those of the best proof say what it is."""
     reports = item.reports
     said = {(one.proof, one.severity) for one in reports}
-    proof = next(tier for tier in TIERS if any(tier == one for one, _ in said))
+    proof = best_of({one for one, _ in said})
     lead = next((one for one in reports if one.proof == proof and one.text), None)
     lead = lead or next(one for one in reports if one.proof == proof)
     entry = lead.entry
@@ -165,17 +165,13 @@ def reported_order(item: ItemReports, weights: Mapping[str, float], day: date) -
     where `judge` has to look at the reports."""
     if not item.reports:
         return None
-    lead = min(item.leads, key=_tier) if len(item.leads) > 1 else item.leads[0]
+    lead = item.leads[best_of(item.leads)]
     if not lead.text:
         return None
     proof, first = lead.proof, item.reports[0]
     severity = _gravest(name for (one, name), count in item.said.items() if count and one == proof)
     numbers = _numbers(severity, len(item.runs), lead.entry, proof, _open_days(first, day), weights)
     return TIERS.index(proof), -_score(numbers), first.epoch, first.index, item.fingerprint
-
-
-def _tier(report: ReadReport) -> int:
-    return TIERS.index(report.proof)
 
 
 def _gravest(names: Iterable[str]) -> str:
@@ -206,8 +202,12 @@ def _score(numbers: tuple[float, ...]) -> float:
 
 def best_proof(reports: Iterable[ReadReport]) -> ProofState:
     """The best tier that any of them reaches."""
-    found = {report.proof for report in reports}
-    return next(tier for tier in TIERS if tier in found)
+    return best_of({report.proof for report in reports})
+
+
+def best_of(proofs: Container[ProofState]) -> ProofState:
+    """The best tier of these."""
+    return next(tier for tier in TIERS if tier in proofs)
 
 
 def seconds(at: str) -> int:
