@@ -21,7 +21,7 @@ from fleet.triage import merging
 from fleet.triage.decisions import named, record_of
 from fleet.triage.fold import TriageFold
 from fleet.triage.index import PER_SENDER, TriageIndex
-from fleet.triage.item_reports import ECHOES, OLDEST, REPORTS, TEXTS
+from fleet.triage.item_reports import ECHOES, OLDEST, REPORTS, TEXTS, RunHashes
 from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.rank import SURFACES, ItemFacts, judge, reported_order
 from fleet.triage.run import decide
@@ -310,3 +310,12 @@ def test_a_published_snooze_ends_within_the_day_though_the_journal_is_lost() -> 
     fold.add(log(finding(seen="a" * 12), record))
     states = [fold.decide(PassInputs(now=begin + HOUR * hours)).items[0].state for hours in (1, 3)]
     assert states == ["snoozed", "confirmed"]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 99), max_size=300))
+def test_runs_are_counted_once_each(numbers: list[int]) -> None:
+    runs = RunHashes()
+    for number in numbers:
+        runs.add(number)
+    assert len(runs) == len(set(numbers))
+    assert set(runs) == set(numbers)
