@@ -25,8 +25,7 @@ FEW = 32
 
 
 class RunHashes:
-    """A set of 64-bit numbers that takes eight bytes for each: a Python set takes a hundred, and those of a
-    million entries were a quarter of the memory."""
+    """A set of 64-bit numbers that takes eight bytes for each, where a Python set takes about sixty."""
 
     __slots__ = ("_new", "_old")
 
