@@ -21,9 +21,8 @@ from fleet.triage import merging
 from fleet.triage.decisions import named, record_of
 from fleet.triage.fold import TriageFold
 from fleet.triage.index import PER_SENDER, TriageIndex
-from fleet.triage.item_reports import ECHOES, OLDEST, REPORTS, TEXTS, RunHashes
+from fleet.triage.item_reports import ECHOES, REPORTS, TEXTS
 from fleet.triage.pass_inputs import PassInputs
-from fleet.triage.rank import SURFACES, ItemFacts, judge, reported_order
 from fleet.triage.run import decide
 from fleet.triage.similar import NearLink
 from fleet.triage.worklist import WorklistItem
@@ -36,13 +35,6 @@ SEEN = st.builds(
     st.sampled_from(["r1", "r2", "r3"]),
     st.sampled_from(["", "a" * 12, "b" * 12]),
     st.sampled_from(["t1", "t2"]),
-)
-CLAIMS = st.builds(
-    lambda run, sev, rate, title: finding("a", run=run, sev=sev, rate=rate, title=title),
-    st.sampled_from(["r1", "r2", "r3"]),
-    st.sampled_from(["critical", "low", "info"]),
-    st.sampled_from([(3, 3), (2, 3), (1, 9), (0, 3)]),
-    st.sampled_from(["t1", "t1", "t1", "t2"]),
 )
 HOUR = timedelta(hours=1)
 LOGS = st.lists(st.tuples(st.sampled_from([FLEET, HUMAN]), SEEN), max_size=15)
@@ -73,25 +65,6 @@ def test_any_order_is_the_logs_order(pairs: list[tuple[str, str]], random: objec
     whole = decide(entries, TRUSTED, inputs())
     random.shuffle(entries)  # type: ignore[attr-defined]
     assert decide(entries, TRUSTED, inputs()) == whole
-
-
-@given(st.lists(st.tuples(st.sampled_from([FLEET, FLEET, HUMAN]), CLAIMS), max_size=3 * REPORTS))
-def test_the_place_by_counts_is_the_place_by_reports(pairs: list[tuple[str, str]]) -> None:
-    index, day = TriageIndex(TRUSTED), datetime.fromtimestamp(START, UTC).date() + timedelta(3)
-    index.add(log(*pairs))
-    for item in index.items():
-        by_counts = reported_order(item, SURFACES, day)
-        assert (by_counts is None) == (not item.reports)
-        assert by_counts in (None, judge(item.cluster(), SURFACES, ItemFacts(), day).order)
-
-
-def test_a_report_that_is_not_kept_says_nothing_of_the_place() -> None:
-    index, day = TriageIndex(TRUSTED), datetime.fromtimestamp(START, UTC).date()
-    said = ["low"] * OLDEST * 2 + ["critical"] + ["low"] * REPORTS
-    index.add(log(*(finding("a", run=f"r{at}", sev=sev) for at, sev in enumerate(said))))
-    (item,) = index.items()
-    assert "critical" not in {one.severity for one in item.reports}
-    assert reported_order(item, SURFACES, day) == judge(item.cluster(), SURFACES, ItemFacts(), day).order
 
 
 def test_an_entry_is_folded_once() -> None:
@@ -310,12 +283,3 @@ def test_a_published_snooze_ends_within_the_day_though_the_journal_is_lost() -> 
     fold.add(log(finding(seen="a" * 12), record))
     states = [fold.decide(PassInputs(now=begin + HOUR * hours)).items[0].state for hours in (1, 3)]
     assert states == ["snoozed", "confirmed"]
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 99), max_size=300))
-def test_runs_are_counted_once_each(numbers: list[int]) -> None:
-    runs = RunHashes()
-    for number in numbers:
-        runs.add(number)
-    assert len(runs) == len(set(numbers))
-    assert set(runs) == set(numbers)
