@@ -34,8 +34,9 @@ from typing import Any
 
 from fleet.chain.codec import Entry
 from fleet.store.journal import Journal
-from fleet.triage.fold import PassInputs, TriageFold
+from fleet.triage.fold import TriageFold
 from fleet.triage.mirror import MirrorState
+from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import folded
 
 FLOOR_COLD = 2.5

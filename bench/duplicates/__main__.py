@@ -1,6 +1,6 @@
 """How well triage tells which entries of the log are about the same thing.
 
-    python -m bench.duplicates [--part build|held_out|unseen|drawn|drawn_again] [--json]
+    python -m bench.duplicates [--part build|held_out|unseen|drawn|drawn_again|fresh] [--json]
 
 Prints pair precision and recall, the items, the false premises that were promoted (must be none) and each
 wrong pair. Exit code 1 when a pair was merged wrongly, recall is below the mark, or a premise was promoted.
@@ -23,6 +23,7 @@ AMONG: dict[Part, tuple[Part, ...]] = {
     "unseen": ("build", "held_out"),
     "drawn": ("build", "held_out", "unseen"),
     "drawn_again": ("build", "held_out", "unseen", "drawn"),
+    "fresh": ("build", "held_out", "unseen", "drawn", "drawn_again"),
 }
 """Entries that are on the log before those of a part which has the same findings as they."""
 RECALL = 0.95

@@ -11,7 +11,7 @@ from typing import Literal
 
 from fleet.store.rows import MirroredEntry
 
-Part = Literal["build", "held_out", "unseen", "drawn", "drawn_again"]
+Part = Literal["build", "held_out", "unseen", "drawn", "drawn_again", "fresh"]
 Kind = Literal["paraphrase", "near-miss", "false-premise", "not-a-defect"]
 
 FOLDER = Path(__file__).parent

@@ -12,6 +12,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from fleet.findings.repro import ReproCall, spell
@@ -57,12 +58,17 @@ def _steady(value: Any) -> Any:
 def fingerprint(surface: str, calls: Sequence[ReproCall], title: str) -> str:
     """12 hex digits that name the finding. Severity, wording and run do not matter when there is a repro."""
     kind, what = ("repro", normalise_repro(calls)) if calls else ("title", normalise(title))
-    text = f"{normalise(surface)}\0{kind}\0{what}"
+    text = f"{_surface(surface)}\0{kind}\0{what}"
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
+
+
+@lru_cache(maxsize=256)
+def _surface(name: str) -> str:
+    return normalise(name)
 
 
 def identity(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> str:
     """12 hex digits, version 2: the same for the same defect, for any probe or driver."""
     what = "" if sighting.whole else normalise_repro(calls)
-    text = f"{normalise(surface)}\0seen\0{sighting.signature}\0{what}"
+    text = f"{_surface(surface)}\0seen\0{sighting.signature}\0{what}"
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]

@@ -36,6 +36,8 @@ _NEXT = re.compile(r"[ \t]*([,)])", re.ASCII)
 _EMPTY = re.compile(r"[ \t]*\)", re.ASCII)
 _TIMES = re.compile(r"\*([1-9][0-9]{0,6})(?![0-9])", re.ASCII)
 _PLUS = re.compile(r"[ \t]*\+[ \t]*", re.ASCII)
+_USUAL = re.compile(r'([a-z][a-z0-9_]{0,47})\(([a-z_][a-z0-9_]{0,47})="([^"\\\x00-\x1f]*)"\)', re.ASCII)
+"""One call with one plain text: most repros of a log, in a quarter of the time."""
 _SEPARATOR = re.compile(r"[ \t]*(;|\Z)[ \t]*", re.ASCII)
 
 
@@ -66,6 +68,8 @@ def parse_repro(text: str, most: int = MAX_CHARS) -> tuple[ReproCall, ...]:
     """
     if len(text) > most:
         raise ReproError(f"longer than {most} characters")
+    if usual := _USUAL.fullmatch(text):
+        return (ReproCall(usual[1], {usual[2]: usual[3]}),)
     calls: list[ReproCall] = []
     reading, at = _Reading(text, most), 0
     while True:
@@ -111,7 +115,7 @@ def _write_argument(value: Any) -> str:
 
 def _write_value(value: Any) -> str:
     try:
-        return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
+        return _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise ReproError(f"not a literal: {type(error).__name__}") from None
 
@@ -203,4 +207,5 @@ def _no_constant(text: str) -> float:
     raise ReproError(f"{text} is not a literal here")
 
 
+_WRITER = json.JSONEncoder(sort_keys=True, allow_nan=False, separators=(",", ":"))
 _LITERALS = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant)

@@ -256,6 +256,7 @@ class ItemRow:
     `persona` is the one that reported it, `names` all its fingerprints. `repro` is the text of its calls,
     empty when none is runnable or when no entry of the fleet's own has one: a stranger's is never here.
     `trusted`: an address of the fleet reported it; nothing else is ever run again.
+    `at` is when the row was written: when the item changed last.
     """
 
     fingerprint: str

@@ -67,11 +67,6 @@ class ReadReport:
         return self.epoch, self.index
 
     @property
-    def seen_by(self) -> int:
-        """What stands for its sender and run while this process lives: only to be counted."""
-        return hash((self.sender, self.run))
-
-    @property
     def entry(self) -> ParsedEntry:
         """The entry in full; of one whose text is not kept, what is."""
         if self.parsed is None:
@@ -79,15 +74,11 @@ class ReadReport:
             self.parsed = read(self.text) if kept else ParsedEntry("free", "", run=self.run)
         return self.parsed
 
-    def drop(self) -> None:
-        """Keeps no text any more."""
-        self.text, self.parsed = "", None
-
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Reports of one defect in log order. `keys` are its names; `runs` are those of all reports of ours, kept
-    or not.
+    """Reports of one defect in log order. `keys` are its names; `runs` counts those of all reports of ours,
+    kept or not.
 
     `resolved_at` (Unix seconds) is set when the reports came after a fix: then their own runs count.
     """
@@ -96,7 +87,7 @@ class Cluster:
     keys: frozenset[str]
     reports: tuple[ReadReport, ...]
     resolved_at: int = 0
-    runs: frozenset[int] = frozenset()
+    runs: int = 0
 
 
 def proof_of(
@@ -124,4 +115,4 @@ def keys_of(entry: ParsedEntry, trusted: bool) -> tuple[str, ...]:
 
 def recurrence(reports: Iterable[ReadReport]) -> int:
     """Distinct runs of trusted senders; 1 for what only strangers report, regardless of their number."""
-    return len({report.seen_by for report in reports if report.trusted}) or 1
+    return len({(report.sender, report.run) for report in reports if report.trusted}) or 1

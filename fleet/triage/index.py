@@ -69,6 +69,8 @@ class TriageIndex:
         self.entries = self.unread = self.last_at = 0
         self.summary: str | None = None
         self.records: dict[str, list[ItemRecord]] = {}
+        self.recorded = 0
+        """Records so far: as many, and they are the same."""
         self.ends: dict[str, int] = {}
         """Outages that the log says are over, and when (Unix seconds)."""
         self._items: dict[str, ItemReports] = {}
@@ -179,6 +181,7 @@ class TriageIndex:
         elif (record := read_record(entry)) is not None:
             kept = self.records.setdefault(record.item, [])
             kept.append(record.placed(epoch, index))
+            self.recorded += 1
             if len(kept) > RECORDS:
                 del kept[0]
             self._touch(record.item)
@@ -220,6 +223,10 @@ class TriageIndex:
 
     def _file(self, report: ReadReport, keys: tuple[str, ...], was: str) -> None:
         item = self._items.get(keys[0])
+        if item is not None and was in self._former and len(keys) == 1 and keys[0] in item.names:
+            item.put(report)  # one more report by the same name: nothing to join
+            self._changed[item] = None
+            return
         if item is None:
             item = ItemReports()
         for key in keys:

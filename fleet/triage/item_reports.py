@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import chain
+
+from fleet.findings.reader import Severity
 from fleet.triage.cluster import Cluster, ReadReport
+from fleet.triage.worklist import ProofState
 
 ECHOES = 16
 """Strangers' reports kept of one item: the first ones."""
@@ -13,6 +20,34 @@ OLDEST = 8
 TEXTS = 3
 """The latest reports of an item that keep their text, besides the first of each proof."""
 
+FEW = 32
+"""Hashes of a `RunHashes` that are kept as a set."""
+
+
+class RunHashes:
+    """A set of 64-bit numbers that takes eight bytes for each, where a Python set takes about sixty."""
+
+    __slots__ = ("_new", "_old")
+
+    def __init__(self) -> None:
+        self._new: set[int] = set()
+        self._old = array("q")
+
+    def add(self, one: int) -> None:
+        old, new = self._old, self._new
+        at = bisect_left(old, one)
+        if at == len(old) or old[at] != one:
+            new.add(one)
+            if len(new) > FEW and 8 * len(new) > len(old):
+                self._old = array("q", sorted((*old, *new)))
+                new.clear()
+
+    def __iter__(self) -> Iterator[int]:
+        return chain(self._old, self._new)
+
+    def __len__(self) -> int:
+        return len(self._old) + len(self._new)
+
 
 class ItemReports:
     """What the log says of one item. `names` are its fingerprints by trusted senders, the first is its own.
@@ -20,17 +55,20 @@ class ItemReports:
     `reports` are ours, `theirs` are strangers' (the first `ECHOES` of `others`), all in log order.
     """
 
-    __slots__ = ("keys", "leads", "names", "others", "reports", "runs", "theirs")
+    __slots__ = ("keys", "leads", "names", "others", "reports", "runs", "said", "theirs")
 
     def __init__(self) -> None:
         self.keys: list[str] = []
         self.names: list[str] = []
         self.reports: list[ReadReport] = []
         self.theirs: list[ReadReport] = []
-        self.leads: list[ReadReport] = []
+        self.leads: dict[ProofState, ReadReport] = {}
+        """The first report of each proof."""
         self.others = 0
-        self.runs: set[int] = set()
-        """`seen_by` of all reports of ours: a number is a quarter of the words."""
+        self.said: dict[tuple[ProofState, Severity], int] = {}
+        """How many of `reports` say which severity, by their proof."""
+        self.runs = RunHashes()
+        """Hashes of sender and run of all reports of ours."""
 
     @property
     def fingerprint(self) -> str:
@@ -47,31 +85,25 @@ class ItemReports:
         if self.theirs:
             reports = sorted((*reports, *self.theirs), key=lambda one: one.place)
         names = frozenset(self.names or self.keys[:1])
-        return Cluster(self.fingerprint, names, tuple(reports), runs=frozenset(self.runs))
+        return Cluster(self.fingerprint, names, tuple(reports), runs=len(self.runs))
 
     def put(self, report: ReadReport) -> None:
         """One more report of ours, later than all others; bounds what is kept."""
-        reports = self.reports
-        self.runs.add(report.seen_by)
-        for lead in self.leads:
-            if lead.proof == report.proof:
-                break
-        else:
-            self.leads.append(report)
+        reports, leads = self.reports, self.leads
+        self.runs.add(hash((report.sender, report.run)))
+        said = report.proof, report.severity
+        self.said[said] = self.said.get(said, 0) + 1
+        if report.proof not in leads:
+            leads[report.proof] = report
         reports.append(report)
-        if len(reports) > TEXTS and not self._leads(old := reports[-TEXTS - 1]):
-            old.drop()
+        if len(reports) > TEXTS and leads[(old := reports[-TEXTS - 1]).proof] is not old:
+            old.text, old.parsed = "", None  # only what is listed keeps its text
         if len(reports) > REPORTS:
             at = OLDEST
-            while self._leads(reports[at]):
+            while leads[(gone := reports[at]).proof] is gone:
                 at += 1
             del reports[at]
-
-    def _leads(self, report: ReadReport) -> bool:
-        for lead in self.leads:  # noqa: SIM110 - twice as fast: it is asked for each entry of a log
-            if lead is report:
-                return True
-        return False
+            self.said[gone.proof, gone.severity] -= 1
 
     def put_theirs(self, report: ReadReport) -> None:
         """One more report of a stranger; the last one kept is always the latest."""
@@ -88,10 +120,11 @@ class ItemReports:
             self.names += other.names
         self.names = list(dict.fromkeys(self.names))
         self.keys += other.keys
-        self.runs |= other.runs
+        for run in other.runs:
+            self.runs.add(run)
         self.others += other.others
         reports = sorted((*self.reports, *other.reports), key=lambda one: one.place)
-        self.reports, self.leads = [], []
+        self.reports, self.leads, self.said = [], {}, {}
         for report in reports:
             self.put(report)
         theirs = sorted((*self.theirs, *other.theirs), key=lambda one: one.place)

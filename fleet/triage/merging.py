@@ -43,7 +43,7 @@ class MergedItem:
             tuple(
                 sorted((r for one in (whole, *parts) for r in one.reports), key=lambda report: report.place)
             ),
-            runs=whole.runs.union(*(one.runs for one in parts)),
+            runs=len({run for one in (self.leading, *self.others) for run in one.runs}),
         )
 
 

@@ -11,21 +11,22 @@ the score. Age is 1 + log2(1 + days open) / 16, at most a year's: a day 1.06, a 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from types import MappingProxyType
+from typing import TypeAlias
 
-from fleet.clock import YEAR_9999, iso_seconds
+from fleet.clock import YEAR_9999
 from fleet.errors import ConfigError
 from fleet.findings.reader import ParsedEntry
 from fleet.findings.recurrence import Recurrence
-from fleet.findings.repro import write_repro
-from fleet.text import counted, line
+from fleet.text import counted
 from fleet.triage.cluster import TIERS, Cluster, ReadReport, recurrence
-from fleet.triage.life import ItemState, Life
-from fleet.triage.worklist import ItemLink, ProofState, RankFactor, WorklistItem
+from fleet.triage.item_reports import ItemReports
+from fleet.triage.life import Life
+from fleet.triage.worklist import ItemLink, ProofState, RankFactor
 
 SEVERITIES: Mapping[str, float] = MappingProxyType(
     {"critical": 8.0, "high": 4.0, "medium": 2.0, "low": 1.0, "info": 0.5, "unknown": 0.25}
@@ -35,20 +36,14 @@ SURFACES: Mapping[str, float] = MappingProxyType(
 )
 """Default weights if the triage persona has none; an unknown surface weighs as much as the lightest."""
 
-SENDERS_SHOWN = 8
 AGE_DAYS = 365
 """From this age on an item weighs no more."""
 _AGE = 16.0
-_BEGIN: Mapping[ProofState, ItemState] = MappingProxyType(
-    {
-        "verified": "confirmed",
-        "flaky": "flaky",
-        "unverified": "new",
-        "needs-repro": "needs-repro",
-        "untrusted": "new",
-    }
-)
 _DAY_0 = date(1970, 1, 1).toordinal()
+
+
+RankOrder: TypeAlias = tuple[int, float, int, int, str]
+"""Tier, score (negative), epoch and index of the first report, fingerprint: the least is the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +82,7 @@ class RankedCluster:
     last: int
 
     @property
-    def order(self) -> tuple[int, float, int, int, str]:
+    def order(self) -> RankOrder:
         """Where it stands, among its like: best first."""
         first = self.first
         return TIERS.index(self.proof), -self.score, first.epoch, first.index, self.cluster.fingerprint
@@ -121,40 +116,21 @@ def checked(weights: Mapping[str, float]) -> Mapping[str, float]:
     return weights or SURFACES
 
 
-def rank(
-    clusters: Iterable[Cluster],
-    weights: Mapping[str, float] = SURFACES,
-    facts: Mapping[str, ItemFacts] = MappingProxyType({}),
-    *,
-    day: date | None = None,
-) -> tuple[WorklistItem, ...]:
-    """The worklist, best first; ConfigError for a bad weight. `facts` are by fingerprint; `day` is the date
-    of this pass, without one every item is new."""
-    weights, none = checked(weights), ItemFacts()
-    judged = [judge(one, weights, facts.get(one.fingerprint, none), day) for one in clusters]
-    return tuple(item_of(one, at) for at, one in enumerate(sorted(judged, key=lambda one: one.order), 1))
-
-
 def judge(
     item: Cluster,
     weights: Mapping[str, float],
     facts: ItemFacts,
     day: date | None = None,
-    known: tuple[str, ParsedEntry] | None = None,
 ) -> RankedCluster:
-    """How an item ranks. Of its reports only those of the best proof say what it is.
-
-    `known` is a text that was read before: often the leading one.
-    """
+    """How an item ranks. Of its reports only those of the best proof say what it is."""
     reports = item.reports
     said = {(one.proof, one.severity) for one in reports}
-    proof = next(tier for tier in TIERS if any(tier == one for one, _ in said))
+    proof = best_of({one for one, _ in said})
     lead = next((one for one in reports if one.proof == proof and one.text), None)
     lead = lead or next(one for one in reports if one.proof == proof)
-    entry = known[1] if known is not None and known[0] == lead.text else lead.entry
-    named = [name if name in SEVERITIES else "unknown" for one, name in said if one == proof]
-    severity = facts.severity or max(named, key=SEVERITIES.__getitem__)
-    count = recurrence(reports) if item.resolved_at else len(item.runs) or 1
+    entry = lead.entry
+    severity = facts.severity or _gravest(name for one, name in said if one == proof)
+    count = recurrence(reports) if item.resolved_at else item.runs or 1
     strangers = proof == "untrusted"
     first = next(one for one in reports if one.trusted or strangers)
     last = max([one.at for one in reports if one.trusted or strangers])
@@ -163,16 +139,8 @@ def judge(
         if facts.figures.runs > count:
             count, by = facts.figures.runs, facts.figures_by
         last = max(last, seconds(facts.figures.last))
-    days = 0 if day is None else min(max(day.toordinal() - _day(first.at), 0), AGE_DAYS)
-    rate = entry.rate if proof == "flaky" else None
-    surface = weights.get(entry.surface)
-    numbers = (
-        SEVERITIES[severity],
-        1 + math.log2(count),
-        min(weights.values()) if surface is None else surface,
-        rate[0] / rate[1] if rate and rate[0] else 1.0,
-        1 + math.log2(1 + days) / _AGE,
-    )
+    days = _open_days(first, day)
+    numbers = _numbers(severity, count, entry, proof, days, weights)
     return RankedCluster(
         cluster=item,
         facts=facts,
@@ -182,103 +150,63 @@ def judge(
         severity=severity,
         count=count,
         counted_by=by,
-        surface_by="lightest of the persona weights" if surface is None else "persona weights",
+        surface_by="persona weights" if entry.surface in weights else "lightest of the persona weights",
         first=first,
         days=days,
         numbers=numbers,
-        score=round(math.prod(numbers), 3),
+        score=_score(numbers),
         last=last,
     )
 
 
+def reported_order(item: ItemReports, weights: Mapping[str, float], day: date) -> RankOrder | None:
+    """The `order` of an item of which only our reports are known, from what is counted of them already; None
+    where `judge` has to look at the reports."""
+    if not item.reports:
+        return None
+    lead = item.leads[best_of(item.leads)]
+    if not lead.text:
+        return None
+    proof, first = lead.proof, item.reports[0]
+    severity = _gravest(name for (one, name), count in item.said.items() if count and one == proof)
+    numbers = _numbers(severity, len(item.runs), lead.entry, proof, _open_days(first, day), weights)
+    return TIERS.index(proof), -_score(numbers), first.epoch, first.index, item.fingerprint
+
+
+def _gravest(names: Iterable[str]) -> str:
+    return max([name if name in SEVERITIES else "unknown" for name in names], key=SEVERITIES.__getitem__)
+
+
+def _open_days(first: ReadReport, day: date | None) -> int:
+    return 0 if day is None else min(max(day.toordinal() - day_of(first.at), 0), AGE_DAYS)
+
+
+def _numbers(
+    severity: str, count: int, entry: ParsedEntry, proof: ProofState, days: int, weights: Mapping[str, float]
+) -> tuple[float, float, float, float, float]:
+    rate = entry.rate if proof == "flaky" else None
+    surface = weights.get(entry.surface)
+    return (
+        SEVERITIES[severity],
+        1 + math.log2(count),
+        min(weights.values()) if surface is None else surface,
+        rate[0] / rate[1] if rate and rate[0] else 1.0,
+        1 + math.log2(1 + days) / _AGE,
+    )
+
+
+def _score(numbers: tuple[float, ...]) -> float:
+    return round(math.prod(numbers), 3)
+
+
 def best_proof(reports: Iterable[ReadReport]) -> ProofState:
     """The best tier that any of them reaches."""
-    found = {report.proof for report in reports}
-    return next(tier for tier in TIERS if tier in found)
+    return best_of({report.proof for report in reports})
 
 
-def echoed(reports: Collection[ReadReport]) -> bool:
-    """Whether a stranger also reports it; for a stranger's item, a second stranger. Shown, never ranked."""
-    trusted = any(report.trusted for report in reports)
-    return len({report.sender for report in reports if not report.trusted}) > (0 if trusted else 1)
-
-
-def item_of(one: RankedCluster, place: int) -> WorklistItem:
-    """The item as it is listed, at this place."""
-    entry, reports, first = one.entry, one.cluster.reports, one.first
-    trusted, facts = one.proof != "untrusted", one.facts
-    own = [report for report in reports if report.trusted == trusted]
-    senders = sorted({line(sender, 64) for sender in {report.sender for report in own}})
-    back = bool(one.cluster.resolved_at)
-    life = facts.life or Life(_BEGIN[one.proof], iso_seconds(first.at))
-    figures, factors = facts.figures if trusted else None, one.factors
-    days = {_day(report.at) for report in own}
-    return WorklistItem(
-        rank=place,
-        fingerprint=one.cluster.fingerprint,
-        severity=one.severity,
-        surface=entry.surface,
-        title=entry.title,
-        count=one.count,
-        verified=one.proof == "verified",
-        repro=write_repro(entry.repro) if trusted and entry.repro else "",
-        evidence=entry.ev if trusted else "",
-        score=one.score,
-        why=_why(one, factors),
-        first_seen=iso_seconds(first.at),
-        last_seen=iso_seconds(one.last),
-        senders=tuple(senders[:SENDERS_SHOWN]),
-        trusted=trusted,
-        proof=one.proof,
-        state=life.state,
-        regression=back,
-        resolved_at=iso_seconds(one.cluster.resolved_at) if back else "",
-        since=life.since,
-        until=life.until,
-        reason=life.reason,
-        stuck=life.stuck,
-        stale=life.stale,
-        looked=figures.looked if figures else "",
-        days=max(len(days), facts.days if trusted else 0),
-        entry=one.lead.index,
-        epoch=one.lead.epoch,
-        source=entry.source,
-        names=tuple(sorted(one.cluster.keys)),
-        severity_by=facts.severity_by,
-        stages=life.stages,
-        factors=factors,
-        links=facts.links,
-    )
-
-
-def _why(one: RankedCluster, factors: tuple[RankFactor, ...]) -> str:
-    severity, seen, surface, verified, age = factors
-    who = f" (set by {severity.by})" if one.facts.severity_by else ""
-    parts = [f"{severity.value} {severity.factor:g}{who}", f"{seen.value} {seen.factor:.3g}"]
-    parts.append(f"{surface.value} {surface.factor:g}")
-    if verified.factor != 1:
-        parts.append(f"{verified.value} {verified.factor:.3g}")
-    if age.factor != 1:
-        parts.append(f"{age.value} {age.factor:.3g}")
-    parts = [f"{' x '.join(parts)} = {one.score:g}"]
-    rate = one.entry.rate
-    confirmed = f"{rate[0]} of {rate[1]}" if rate else ""
-    parts.append(
-        {
-            "verified": f"confirmed {confirmed} in fresh jails",
-            "flaky": f"flaky: confirmed {confirmed}",
-            "unverified": "has an unconfirmed repro, so below everything proven",
-            "needs-repro": "no runnable repro, so below everything proven",
-            "untrusted": "from strangers: their severity is a claim and their repro is withheld",
-        }[one.proof]
-    )
-    if echoed(one.cluster.reports):
-        untrusted = one.proof == "untrusted"
-        parts.append("other strangers report it too" if untrusted else "a stranger reports it too")
-    if one.cluster.resolved_at:
-        first = iso_seconds(one.first.at)
-        parts.append(f"regression: resolved {iso_seconds(one.cluster.resolved_at)}, reported again {first}")
-    return "; ".join(parts)
+def best_of(proofs: Container[ProofState]) -> ProofState:
+    """The best tier of these."""
+    return next(tier for tier in TIERS if tier in proofs)
 
 
 def seconds(at: str) -> int:
@@ -286,6 +214,6 @@ def seconds(at: str) -> int:
     return int(datetime.fromisoformat(at).timestamp()) if at else 0
 
 
-def _day(at: int) -> int:
+def day_of(at: int) -> int:
     """The day (UTC) of Unix seconds, as `date.toordinal` counts; of hostile ones the nearest."""
     return max(0, min(at, YEAR_9999)) // 86_400 + _DAY_0

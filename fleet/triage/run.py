@@ -17,12 +17,13 @@ from fleet.errors import ConfigError
 from fleet.store.rows import DecisionRow, EpochRow, ItemRow, RawEntry
 from fleet.triage.cluster import LoggedText
 from fleet.triage.decisions import named
-from fleet.triage.fold import Decided, PassInputs, TriageFold
+from fleet.triage.fold import Decided, TriageFold
 from fleet.triage.index import no_collection
 from fleet.triage.mirror import LogMirror, MirrorState, follow
 from fleet.triage.mirror_pages import LogReader
 from fleet.triage.outputs.document import NO_AUDIT, AuditRate, LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
+from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.suggest import Suggester, suggested, with_links
 from fleet.triage.unproven import UnprovenCandidate, beside
 from fleet.triage.worklist import ProposalLink, WorklistItem, digest
@@ -214,7 +215,7 @@ async def _keep(
             audit=task.audit,
             unproven=left,
         )
-        await to_thread.run_sync(save, task.folder, decided.items, header)
+        await to_thread.run_sync(save, task.folder, decided.items, header, now)
         await journal.put_items(task.platform, [item_row(item) for item in decided.items])
         await journal.put(LEFT, mark)
         await journal.put(AS_OF, place)

@@ -26,8 +26,8 @@ from fleet.store.proposal_rows import TRACKED
 from fleet.store.rows import QUEUED, DecisionRow
 from fleet.text import counted
 from fleet.triage.decisions import record_of
-from fleet.triage.fold import PassInputs
 from fleet.triage.outputs.document import AuditRate
+from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTask, triage
 from fleet.triage.run import earlier as earlier_items
 from fleet.triage.suggest import Suggester

@@ -25,7 +25,7 @@ from fleet.gate.model import Rung
 from fleet.store.journal import Journal
 from fleet.store.rows import DecisionRow, FindingRow
 from fleet.triage.decisions import named
-from fleet.triage.fold import PassInputs
+from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import TriageResult, TriageTask, triage
 from tests.triage.triage_log import START, TRUSTED, ScriptedLog, finding
 

@@ -51,7 +51,8 @@ def test_kinds_follow_the_findings() -> None:
 
 def test_what_was_written_later_is_about_the_same_findings_and_promotes_no_false_premise() -> None:
     first = [*labelled("build"), *labelled("held_out")]
-    later = [*labelled("unseen"), *labelled("drawn"), *labelled("drawn_again")]
+    parts: tuple[Part, ...] = ("unseen", "drawn", "drawn_again", "fresh")
+    later = [one for part in parts for one in labelled(part)]
     assert len({one.text for one in (*first, *later)}) == len(first) + len(later)
     assert {one.finding.partition(".")[0] for one in later} < {one.finding for one in first}
     assert scored(later, first).promoted == ()

@@ -16,9 +16,9 @@ from fleet.findings.repetition import MARGIN, MAX_RUNS, parts
 from fleet.findings.repro import MAX_CHARS, MAX_PARTS, ReproCall, ReproError, parse_repro, spell, write_repro
 from fleet.store.rows import MirroredEntry
 from fleet.triage.index import TriageIndex
+from fleet.triage.listed import rank
 from fleet.triage.outputs.document import WorklistHeader
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triage.rank import rank
 
 PUMP = "fn f(){" + "(" * 5300 + "1" + ")" * 5300 + "}"
 WRITTEN = 'qa_compile(source="fn f(){" + "("*5300 + "1" + ")"*5300 + "}")'

@@ -38,6 +38,17 @@ def test_canonical_form_sorts_and_escapes() -> None:
     assert parse_repro(text) == calls
 
 
+@given(st.text())
+def test_one_plain_text_is_read_as_any_other(text: str) -> None:
+    found = []
+    for blanks in ("", " "):
+        try:
+            found.append(parse_repro(f'{blanks}qa_x(a="{text}")'))
+        except ReproError:
+            found.append(())
+    assert found[0] == found[1]
+
+
 @given(st.lists(CALL, min_size=1, max_size=4))
 def test_round_trip(calls: list[ReproCall]) -> None:
     text = write_repro(calls)

@@ -27,7 +27,7 @@ from fleet.findings import evidence
 from fleet.findings.envelope import read
 from fleet.runs.settlement.outbox import CLOSING
 from fleet.store.rows import MirroredEntry
-from fleet.triage.fold import PassInputs
+from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import decide
 from tests.soak.cast import SEEDED
 from tests.soak.gauges import Gauges

@@ -19,9 +19,10 @@ from fleet.store.rows import DecisionRow, MirroredEntry
 from fleet.triage import index as index_module
 from fleet.triage import merging
 from fleet.triage.decisions import named, record_of
-from fleet.triage.fold import PassInputs, TriageFold
+from fleet.triage.fold import TriageFold
 from fleet.triage.index import PER_SENDER, TriageIndex
 from fleet.triage.item_reports import ECHOES, REPORTS, TEXTS
+from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import decide
 from fleet.triage.similar import NearLink
 from fleet.triage.worklist import WorklistItem
@@ -126,6 +127,8 @@ def test_what_is_kept_of_an_item_is_bounded_and_its_count_is_not() -> None:
 )
 def test_the_quick_way_reads_what_read_reads(text: str) -> None:
     fields, entry = skim(text), read(text)
+    slow = read(text.replace(" sev=", "  sev=", 1))  # two blanks: not as the fleet writes it
+    assert entry == slow or (entry.grammar, slow.grammar) == ("free", "free")
     said = tail_of(fields[-1]) if fields else None
     if not fields or said is None or (fields[6] and int(fields[6]) > int(fields[7])):
         return

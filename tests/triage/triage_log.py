@@ -12,8 +12,8 @@ from fleet.findings.fingerprint import fingerprint
 from fleet.findings.repro import ReproCall
 from fleet.store.rows import MirroredEntry
 from fleet.triage.cluster import Cluster
-from fleet.triage.fold import PassInputs
 from fleet.triage.index import TriageIndex
+from fleet.triage.pass_inputs import PassInputs
 
 FLEET = "0x" + "aa" * 20
 HUMAN = "0x" + "11" * 20

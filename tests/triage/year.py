@@ -28,8 +28,9 @@ from fleet.runs.proof.rerun import SPARE, cost
 from fleet.runs.proof.retest_order import own_order, whole_order
 from fleet.store.rows import DecisionKind, DecisionRow, FindingRow, ItemRow, MirroredEntry
 from fleet.triage.decisions import named, record_of
-from fleet.triage.fold import Decided, PassInputs, TriageFold
+from fleet.triage.fold import Decided, TriageFold
 from fleet.triage.life import OPEN
+from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import item_row
 from tests.triage.triage_log import FLEET, START, TRUSTED
 from tests.triage.year_places import PERSONAS, ListedLog, Place

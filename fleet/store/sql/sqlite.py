@@ -103,6 +103,19 @@ class SqliteDatabase(Database):
 
         return await self._apart(self._transaction(work, ""))  # a statement is its own view
 
+    async def tuples(self, statement: Select[*tuple[Any, ...]]) -> Sequence[Any]:
+        """As the driver has them: SQLAlchemy's rows take twice as long."""
+
+        async def work(connection: ThreadConnection) -> Sequence[Any]:
+            found = connection.near.execute(statement)
+            cursor = found.cursor
+            assert cursor is not None  # of a query
+            answer: Sequence[Any] = cursor.fetchall()
+            found.close()
+            return answer
+
+        return await self._apart(self._transaction(work, ""))
+
     async def look(self, key: str, statement: Select[*tuple[Any, ...]]) -> Sequence[AnyRow]:
         """The cached answer while no process writes."""
         still = self._still.since()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from fleet.store.rows import QUEUED, DecisionRow, ItemRow, MirroredEntry
 from fleet.store.sql.database import Connection
@@ -66,13 +66,27 @@ class Items(TableGroup):
         return [MirroredEntry(**row | {"text": row["text"].decode("utf-8", "replace")}) for row in found]
 
     async def put_items(self, platform: str, items: Sequence[ItemRow]) -> None:
-        """Replace the items of a platform, in one transaction; a stranger's repro is left out."""
-        rows = [_item(plain(platform), item, item.at or self._now()) for item in items]
+        """Replace the items of a platform, in one transaction; a stranger's repro is left out.
+
+        Only what differs is written: of a long list most items stay as they are.
+        """
+        now, platform = self._now(), plain(platform)
+        rows = {row["fingerprint"]: row for row in (_item(platform, item, item.at or now) for item in items)}
+        there = select(ITEMS.c.fingerprint, ITEMS.c.state, ITEMS.c.data).where(ITEMS.c.platform == platform)
+        gone = delete(ITEMS).where(ITEMS.c.platform == platform, ITEMS.c.fingerprint == bindparam("gone"))
 
         async def work(c: Connection) -> None:
-            await c.execute(delete(ITEMS).where(ITEMS.c.platform == plain(platform)))
-            if rows:
-                await c.execute(insert(ITEMS), rows)
+            new, old = dict(rows), []
+            for name, state, data in await c.execute(there):
+                row = new.pop(name, None)
+                if row is None or (row["state"], row["data"]) != (state, data):
+                    old.append({"gone": name})
+                    if row is not None:
+                        new[name] = row
+            if old:
+                await c.execute(gone, old)
+            if new:
+                await c.execute(insert(ITEMS), list(new.values()))
 
         await self._db.write("items.put", work)
 
@@ -90,12 +104,13 @@ class Items(TableGroup):
 
 
 def _item(platform: str, item: ItemRow, at: str) -> dict[str, Any]:
-    fields = asdict(item)
-    fields["repro"] = item.repro if item.trusted else ""
+    fields = {name: getattr(item, name) for name in _OF_ITEM}
+    if not item.trusted:
+        fields["repro"] = ""
     return {
         "platform": platform,
         "fingerprint": plain(item.fingerprint),
         "state": plain(item.state),
-        "data": pack({key: fields[key] for key in _OF_ITEM}),
+        "data": pack(fields),
         "at": at,
     }

@@ -112,7 +112,7 @@ class Mirror(Epochs):
 
         Each chunk is a transaction of its own: a reader notices a rewind by `mirror_digest`.
         """
-        while found := await self._db.rows(_raw(epoch, index, size)):
+        while found := await self._db.tuples(_raw(epoch, index, size)):
             yield found
             index = found[-1][0] + 1
 

@@ -72,8 +72,9 @@ class WorklistDocument(WorklistHeader):
     closed: tuple[WorklistItem, ...] = ()
 
 
-def document(items: Sequence[WorklistItem], header: WorklistHeader) -> WorklistDocument:
-    """The items with their header, the open ones separate from the others."""
+def document(items: Sequence[WorklistItem], header: WorklistHeader, known: str = "") -> WorklistDocument:
+    """The items with their header, the open ones separate from the others. `known` is their digest, if it
+    was computed before."""
     return WorklistDocument(
         platform=header.platform,
         as_of=header.as_of,
@@ -81,7 +82,7 @@ def document(items: Sequence[WorklistItem], header: WorklistHeader) -> WorklistD
         audit=header.audit,
         unproven=header.unproven,
         outages=header.outages,
-        digest=digest(items),
+        digest=known or digest(items),
         items=opened(items),
         closed=closed(items),
     )

@@ -22,9 +22,9 @@ def written(state: Path) -> WorklistDocument | None:
     return read_document(read_text(path, limit=_MOST)) if path.exists() else None
 
 
-def save(folder: Path, items: Sequence[WorklistItem], header: WorklistHeader) -> None:
+def save(folder: Path, items: Sequence[WorklistItem], header: WorklistHeader, known: str = "") -> None:
     """Write `worklist.json` and `worklist.md`, each atomically; raises TryAgain when the disk is full."""
-    texts = {"json": to_json(items, header), "md": to_markdown(items, header)}
+    texts = {"json": to_json(items, header, known), "md": to_markdown(items, header)}
     for kind, text in texts.items():
         path = folder / f"worklist.{kind}"
         with disk_errors(path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -11,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleet.errors import ConfigError
 from fleet.triage.outputs.document import WorklistDocument, WorklistHeader, document
-from fleet.triage.worklist import SCHEMA, WorklistItem, fields_of
+from fleet.triage.worklist import SCHEMA, WorklistItem, as_json
 
 ORDER = (
     "schema",
@@ -27,16 +26,15 @@ ORDER = (
 )
 
 
-def to_json(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
+def to_json(items: Sequence[WorklistItem], header: WorklistHeader, known: str = "") -> bytes:
     """UTF-8 that ends with a newline, keys in a fixed order: equal lists, equal bytes."""
-    made = document(items, header)
+    made = document(items, header, known)
     return dump({key: getattr(made, key) for key in ORDER})
 
 
 def dump(value: Any) -> bytes:
     """JSON for a file, of dataclasses too."""
-    text = json.dumps(value, ensure_ascii=False, indent=1, default=fields_of)
-    return text.encode("utf-8", "replace") + b"\n"
+    return as_json(value, 1) + b"\n"
 
 
 def schema() -> dict[str, Any]:
