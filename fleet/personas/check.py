@@ -255,7 +255,7 @@ def _places(step: Step, loc: Loc, around: Surroundings | None) -> Iterator[Compl
             roles = around.roles if around else None
             for at, why in mistaken(text, points=pointing, roles=roles):
                 yield Complaint(loc, why, FORM_OF_PLACES, text=direct, at=at)
-        if points.get(name) is Points.VIEW_OR_NONE and value and value not in VIEWS:
+        if around and points.get(name) is Points.VIEW_OR_NONE and value and value not in VIEWS:
             message = f"no view named {value!r}{suggestion(str(value), VIEWS)}"
             yield Complaint(loc, message, f"views: {', '.join(VIEWS)}", text=(*loc, name))
         is_page = points.get(name) in (Points.PAGE, Points.PAGE_OR_NONE)
