@@ -5,12 +5,13 @@ The socket is taken away when the container has come through it. What stands the
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import struct
 import tempfile
 from pathlib import Path
+
+import anyio
 
 from fleet.errors import JailError
 from fleet.jail.descriptors import Plumbing
@@ -38,9 +39,13 @@ class Door:
             os.close(place)
         self._socket.listen(1)
 
-    async def accept(self) -> socket.socket:
-        """The first to come."""
-        control, _ = await asyncio.get_running_loop().sock_accept(self._socket)
+    async def knocked(self) -> None:
+        """Wait until someone has come. Nothing is accepted: a cancelled wait holds no socket to lose."""
+        await anyio.wait_readable(self._socket)
+
+    def accept(self) -> socket.socket:
+        """The first who came."""
+        control, _ = self._socket.accept()
         control.setblocking(False)
         return control
 

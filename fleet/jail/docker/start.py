@@ -33,7 +33,8 @@ async def start_container(engine: Engine, shape: ContainerShape, spool: Path) ->
     )
     launching = engine.launch(name, config)
     try:
-        control = plumbing.own_socket(await _first(door, launching))
+        await _first(door, launching)
+        control = plumbing.own_socket(door.accept())
         pid = peer_pid(control, None if ready.maps_users else shape.user[0])
         init_fd = pin(control, pid, plumbing)
         stdin, stdout, stderr = _hand_over(control, plumbing)
@@ -64,16 +65,16 @@ async def start_container(engine: Engine, shape: ContainerShape, spool: Path) ->
     )
 
 
-async def _first(door: Door, launching: asyncio.Future[str]) -> socket.socket:
-    """Wait for the container to come in, or for the engine to refuse."""
-    coming = asyncio.ensure_future(door.accept())
+async def _first(door: Door, launching: asyncio.Future[str]) -> None:
+    """Wait for the container to come to the door, or for the engine to refuse."""
+    coming = asyncio.ensure_future(door.knocked())
     try:
         async with asyncio.timeout(_START_S):
             both: list[asyncio.Future[Any]] = [coming, launching]
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not coming.done():
                 launching.result()  # raises the engine's refusal; without one the container is on its way
-            return await coming
+            await coming
     except TimeoutError as error:
         raise JailError(f"the container did not report within {_START_S:.0f} s") from error
     finally:
