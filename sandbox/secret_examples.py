@@ -38,7 +38,7 @@ LASTS_S = 400 * 86_400
 
 
 def current(token: str) -> bool:
-    """Whether a signed token (RFC 7519) belongs to somebody and has not expired."""
+    """Whether a signed token (RFC 7519) names its owner and has not expired."""
     part = token.split(".")[1]
     try:
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))

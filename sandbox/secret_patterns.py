@@ -233,7 +233,7 @@ SECRETS: tuple[SecretPattern, ...] = (
     SecretPattern(
         "call-token", re.compile(r"0x[0-9a-fA-F]{40}:\d{6,13}:0x[0-9a-fA-F]{64,130}"), words=(":0x",)
     ),
-    # sent by somebody, as a log has it; an example in a document has expired
+    # sent by a user, as a log has it; an example in a document has expired
     SecretPattern(
         "session-token",
         re.compile(r"(?i)\bbearer[ \t:=]{1,4}(eyJ[\w-]{6,1000}\.[\w-]{4,3000}\.[\w-]{16,1000})"),

@@ -174,7 +174,7 @@ def _nowhere(call: DocumentedCall, seen: Sequence[Exchange], at: int) -> tuple[i
 
 def _absent_route(seen: Sequence[Exchange], at: int) -> tuple[int, ...]:
     """[.. the thing or a page below it, the same of a thing that is not there, a page below the thing that
-    nobody has, the route]: the thing is there, and the route is refused as what nobody has, not as a thing.
+    does not exist, the route]: the thing is there, and the route is refused as that page is, not as a thing.
     """
     if len(seen) - at != 5:
         return ()

@@ -161,8 +161,8 @@ def _filled(path: str, query: str, known: Examples, turn: int) -> FilledRoute:
 
 
 def absent_beside(url: str, good: Iterable[str]) -> tuple[str, ...]:
-    """For a route below a numbered thing: a page of that thing that is there, the same of a thing that nobody
-    has, and a page below the thing that nobody has; () where no page of the thing is known."""
+    """For a route below a numbered thing: a page of that thing that is there, the same of a thing that does
+    not exist, and a page below the thing that does not exist; () where no page of the thing is known."""
     number = [*_NUMBERED.finditer(url)][-1:]
     thing = url[: number[0].end()] if number else ""
     if not thing or "?" in url or url == thing:
