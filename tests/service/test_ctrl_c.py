@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.service.conftest import CREATE, FETCH, Up, persona, processes_of
+from tests.service.conftest import CREATE, FETCH, LONG, Up, persona, processes_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail]
 CTRL_C = b"\x03"
@@ -88,7 +88,7 @@ async def test_ctrl_c_drains_and_the_run_in_flight_keeps_its_jails(up: Up, termi
 
 
 async def test_a_second_ctrl_c_ends_at_once_with_130(up: Up, terminal: tuple[int, int]) -> None:
-    up.drop("qa-long", SEVERAL)
+    up.drop("qa-long", LONG)
     process = begin(up, terminal, "--grace", "60")
     await up.minted()
     os.write(terminal[0], CTRL_C)
