@@ -34,9 +34,9 @@ def choice(engine: DockerEngine) -> EngineChoice:
 
 
 async def awake(engine: DockerEngine) -> None:
-    """Wait until a jail's guest runs beside its first process."""
+    """Wait until a jail's guest runs beside its first process, and the engine has said that it started."""
     for _ in range(500):
-        if len(jailed(engine)) > 1:
+        if len(jailed(engine)) > 1 and all(one.status == "running" for one in containers(engine)):
             return
         await asyncio.sleep(0.02)
     raise AssertionError("no jail started")
