@@ -30,7 +30,7 @@ from bench.fuzzing.warm import contests
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.locate import find_bwrap
 from fleet.jail.model import Image
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from sandbox.runners.native import LIBRARY
 
 HERE = Path(__file__).parent / "fuzzing"

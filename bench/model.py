@@ -40,7 +40,7 @@ from fleet.gate.model import Action
 from fleet.gate.scope import Scope
 from fleet.personas.model import BudgetSection
 from fleet.store.journal import Journal
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 

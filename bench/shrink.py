@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sandbox.fuzz.shrink import shrinker
-from sandbox.program import Program
+from sandbox.judging.verdict import judge
+from sandbox.programs.program import Program
 from sandbox.runners.choice import runner
 from sandbox.runners.port import Runner
-from sandbox.verdict import judge
 
 FASTER, LARGER = 20.0, 1.1
 PEER_S = 300.0

@@ -1,23 +1,17 @@
-"""Start a jail's first process: `__main__.py CONTROL_FD LIMITS_JSON GUEST_MODULE`.
-
-The guest is imported before the fork, so a pooled jail has paid for its imports when a request arrives.
-"""
+"""Start a jail's first process: `__main__.py CONTROL_FD LIMITS_JSON GUEST_MODULE`."""
 
 from __future__ import annotations
 
-import json
 import sys
 
 
 def main() -> None:
-    """Import the guest module and run its `main()` as the only child."""
-    from importlib import import_module
-
-    sys.path += ["/opt", "/opt/site"]
+    """Become the jail's first process, with the guest module as its only child."""
+    sys.path.append("/opt")
     control, limits, guest = sys.argv[1:4]
-    from sandbox.init import run_as_init
+    from sandbox.start.init import start
 
-    run_as_init(int(control), json.loads(limits), import_module(guest).main)
+    start(int(control), limits, guest)
 
 
 if __name__ == "__main__":

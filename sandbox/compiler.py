@@ -9,14 +9,15 @@ import re
 import threading
 from dataclasses import dataclass, field, replace
 
-from sandbox import machine, process, validators, verdict, wasm
-from sandbox.behaviour import behaviour
 from sandbox.errors import Deadline
-from sandbox.fuzz.port import ExecutionVerdict
-from sandbox.hang import AGAIN, HangVerdict, ProcessorTime, judge
-from sandbox.process import Ending
-from sandbox.program import OutputKind, Program
-from sandbox.program_call import ProgramCall
+from sandbox.judging import validators, verdict, wasm
+from sandbox.judging.behaviour import behaviour
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.programs import machine, process
+from sandbox.programs.hang import AGAIN, HangVerdict, ProcessorTime, judge
+from sandbox.programs.process import Ending
+from sandbox.programs.program import OutputKind, Program
+from sandbox.programs.program_call import ProgramCall
 from sandbox.runners.port import Execution
 from sandbox.spec import Context
 from sandbox.text import decode

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import Any
 
-import sandbox.rpc  # noqa: F401 -- what most tools need, paid for before the fork
+import sandbox.chain.rpc  # noqa: F401 -- what most tools need, paid for before the fork
 from sandbox import strict_json
 from sandbox.errors import OUR_FAILURES, DeadlinePassed, Failure, JailBroken, cause_of
 from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec

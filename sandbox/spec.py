@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 PROTOCOL = 1
 """Version of the request and result lines."""

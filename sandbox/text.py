@@ -8,8 +8,8 @@ from collections.abc import Callable
 from html import unescape
 from urllib.parse import unquote
 
-from sandbox.mnemonics import phrases
-from sandbox.secret_patterns import SECRETS, SecretPattern, hide_all
+from sandbox.secrets.mnemonics import phrases
+from sandbox.secrets.patterns import SECRETS, SecretPattern, hide_all
 
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"

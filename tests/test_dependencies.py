@@ -77,9 +77,9 @@ def test_what_a_bare_installation_imports_is_no_extra() -> None:
         "api": ("fleet/drivers/explore/api_cases.py",),
         "devnet": (
             "fleet/devnet/",
-            "sandbox/behaviour.py",
+            "sandbox/judging/behaviour.py",
             "sandbox/compiler.py",
-            "sandbox/validators.py",
+            "sandbox/judging/validators.py",
         ),
         "fuzz": ("fleet/fuzzing/grammar.py",),
         "mcp": ("fleet/drivers/mcp", "fleet/cli/mcp"),

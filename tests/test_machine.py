@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleet.runs.proof.attempt import pressure
-from sandbox import machine
+from sandbox.programs import machine
 
 LOAD = "7.94 6.20 5.01 3/171 12345\n"
 STALL = "some avg10=43.21 avg60=14.85 avg300=12.63 total=83788566\nfull avg10=0.00 avg60=0.00 total=0\n"

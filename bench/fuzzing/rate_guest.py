@@ -6,8 +6,8 @@ import json
 import sys
 import time
 
-from sandbox.process import Ending
-from sandbox.program import Program
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program
 from sandbox.runners.choice import runner
 
 

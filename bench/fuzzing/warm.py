@@ -13,8 +13,8 @@ from compileall import compile_dir
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from sandbox.process import Ending
-from sandbox.program import Program
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program
 from sandbox.runners.choice import runner
 
 Rates = dict[str, Callable[[float], float]]

@@ -15,7 +15,7 @@ from fleet.gate.scope import Scope
 from fleet.personas.check import BadExpectation, Surroundings, suggestion
 from fleet.personas.load import LoadedPersona, load_all, load_persona
 from fleet.runs.call.guest_protocol import bad_args
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from sandbox.tools import TOOLS
 
 FOLDER = ROOT / "personas"

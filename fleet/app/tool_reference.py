@@ -17,7 +17,7 @@ from fleet.drivers.expect_shapes import shape_of
 from fleet.drivers.expect_words import one_of
 from fleet.gate.rules import LOWEST
 from fleet.personas.placeholders import PLACEHOLDERS
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from sandbox.spec import Points, ToolSpec
 from sandbox.tools import TOOLS
 

@@ -1,7 +1,7 @@
 """The one ABI: `abi.json` beside this file, the source of every selector, topic, encoder and decoder.
 
 It holds every function, event and error of the platform that the fleet knows (platform-facts 1.3), in
-web3's JSON form. The tools define the metadata keys (`sandbox/contract.py`).
+web3's JSON form. The tools define the metadata keys (`sandbox/chain/contract.py`).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from fleet.oracles.statistics import ranks
 from fleet.runs.settlement.lost_runs import keys_without_runs
 from fleet.store.location import shown, store_place
 from fleet.text import counted
-from sandbox.browser import installed
+from sandbox.browser.devtools import installed
 
 app = make_app()
 
@@ -148,7 +148,7 @@ async def _browser(platform: str | None) -> list[Row]:
         ]
     rules = browser_rules(ROOT)
     judged = "axe-core" if rules else "no axe-core: accessibility is not judged; to get it: make setup"
-    jail = _make()(Image(guest="sandbox.browsercheck"))
+    jail = _make()(Image(guest="sandbox.browser.check"))
     try:
         seen = await try_browser(jail)
     finally:

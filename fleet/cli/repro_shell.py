@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 from fleet.config import Platform
 from fleet.findings.repro import ReproCall, ReproError, parse_repro, spell
 from fleet.text import clean
-from sandbox import abi
-from sandbox.contract import VIEWS
+from sandbox.chain import abi
+from sandbox.chain.contract import VIEWS
+from sandbox.chain.spelling import arguments, watched_view
 from sandbox.spec import Context, Mistake
-from sandbox.spelling import arguments, watched_view
 
 LONGEST = 4_000
 """Characters of one line; a longer call is shown as a comment."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, field_validator
 
 from fleet.config.section import Section
-from sandbox.program import OutputKind, Program, SourceBy, WarmStart
+from sandbox.programs.program import OutputKind, Program, SourceBy, WarmStart
 
 
 class CompilerSection(Section):

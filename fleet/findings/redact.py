@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import quote
 
 from sandbox import tools
-from sandbox.accounts import PHRASE
-from sandbox.mnemonics import bip39_words
-from sandbox.secret_patterns import ISSUED, SECRETS, SecretPattern, hide_all
+from sandbox.secrets.mnemonics import bip39_words
+from sandbox.secrets.patterns import ISSUED, SECRETS, SecretPattern, hide_all
+from sandbox.sites.accounts import PHRASE
 
 MIN_SECRET = 8
 """Shorter registered values would mask half of any text; registering one is a mistake."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.text import line
-from sandbox.fuzz.port import KINDS
+from sandbox.judging.port import KINDS
 from sandbox.tools.qa_fuzz import MOST_EXECUTIONS, MOST_SECONDS
 
 PARTS = ("compiler", "loader")

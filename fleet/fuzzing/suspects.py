@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.fuzzing.claims import PARTS, SOURCE_BYTES, DefectClaim, fits
 from fleet.personas.model import Step
-from sandbox.fuzz.port import KINDS
+from sandbox.judging.port import KINDS
 
 LOOKS = 3
 """Looks at a suspect that does not show, before it is given up."""

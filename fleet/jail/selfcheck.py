@@ -161,7 +161,7 @@ async def prove(
     `open_jail` makes the jails of one image, over a host directory if one is given, without a pool. `notes`
     are lines on what this backend leaves open or holds by other means.
     """
-    plan = _Plan(replace(image, guest="sandbox.selfcheck"), open_jail, spool)
+    plan = _Plan(replace(image, guest="sandbox.start.selfcheck"), open_jail, spool)
     results: dict[str, list[Line]] = {}
 
     async def note(name: str, check: Callable[[_Plan], Awaitable[list[Line]]]) -> None:

@@ -11,7 +11,7 @@ from fleet.errors import JailError
 from fleet.jail.model import End, Image, Jail
 from fleet.text import line
 from sandbox import strict_json
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 _DEADLINE_S = 45.0
 
@@ -42,7 +42,7 @@ async def try_programs(
     if not any(there.values()):
         return ()
     try:
-        answer = await _ask(replace(image, guest="sandbox.toolcheck"), asdict(program), open_jail)
+        answer = await _ask(replace(image, guest="sandbox.start.toolcheck"), asdict(program), open_jail)
     except JailError as error:
         seen = f"{error}; {error.remedy}" if error.remedy else str(error)
         jailed = isinstance(error, _MissingFolder)

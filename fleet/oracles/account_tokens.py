@@ -21,7 +21,7 @@ from fleet.oracles.account_rows import (
 )
 from fleet.oracles.model import Exchange, Facts, Observation
 from fleet.text import line
-from sandbox.sessions import FORGED
+from sandbox.sites.sessions import FORGED
 from sandbox.spec import SAFE
 
 _WRONG = (400, 401, 404, 422)

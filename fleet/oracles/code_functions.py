@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.evm_types import MUTABILITIES
+from sandbox.chain.evm_types import MUTABILITIES
 
 READS = ("pure", "view")
 _TYPE = re.compile(r"(address|bool|string|bytes\d{0,2}|u?int\d{1,3})(\[\])?", re.ASCII)

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleet.findings.sighting import template
 from fleet.oracles.model import Exchange
-from sandbox.call_request import spoken
+from sandbox.agents.call_request import spoken
 
 _CLAIMS = ("claim_from", "claim_fields", "claim_headers")
 _PLAIN = re.compile(r"\s+")

@@ -9,7 +9,7 @@ from fleet.oracles import phrases, verbs
 from fleet.oracles.dialogue import answered, caller, heard, honest, number, one_agent, plain, said, served
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.text import line
-from sandbox.call_request import is_address
+from sandbox.agents.call_request import is_address
 
 REFUSED = (400, 401, 403, 407, 422)
 _FLAW = {

@@ -14,7 +14,7 @@ from fleet.oracles.variations import varied, where
 from fleet.personas.model import Severity
 from fleet.personas.needs import strings
 from fleet.text import line
-from sandbox.secret_patterns import ISSUED
+from sandbox.secrets.patterns import ISSUED
 from sandbox.text import mask
 
 ELSEWHERE = frozenset({501, 502, 503, 504, 507})

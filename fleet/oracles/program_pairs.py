@@ -1,7 +1,7 @@
 """Oracles of two compilations: the same source, or two sources that must behave alike. Pure.
 
 An earlier exchange of the same question is the other one. That two sources are related is made out here
-(sandbox/relations.py), whatever is claimed of them.
+(sandbox/fuzz/relations.py), whatever is claimed of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
-from sandbox.relations import related
+from sandbox.fuzz.relations import related
 
 _SOURCE = "fn frame(t: i32) -> i32 { let step = 2; t * step }"
 _RENAMED = "fn frame(t: i32) -> i32 { let zq0 = 2; t * zq0 }"

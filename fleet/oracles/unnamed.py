@@ -16,7 +16,7 @@ from fleet.oracles.code_functions import TypedFunction, of_surface
 from fleet.oracles.limits import text_of
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.simulated import STRANGER, ZERO, Simulated, WatchReading, account, number, of
-from sandbox.simulation import NAMES
+from sandbox.chain.simulation import NAMES
 
 LEAST, MOST_TEXT, MOST_NUMBER = 8, 24_000, 10**12
 """Between these a constant is looked at as a limit, of bytes or of a number."""

@@ -20,7 +20,7 @@ from fleet.personas.needs import FORM as FORM_OF_NEEDS
 from fleet.personas.needs import bad_need, strings
 from fleet.personas.placeholders import FACE, TARGET, mistaken
 from fleet.personas.placeholders import FORM as FORM_OF_PLACES
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from sandbox.spec import Effect, Points
 from sandbox.tools import TOOLS
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from fleet.personas.model import Probe
 from fleet.personas.placeholders import TARGET
-from sandbox.contract import VIEWS, WRITES
+from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.spec import Points
 from sandbox.tools import TOOLS
 

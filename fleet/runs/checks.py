@@ -13,7 +13,7 @@ from fleet.errors import RpcError, Unreachable
 from fleet.jail.model import Image, Jail, Tier
 from fleet.jail.selfcheck import require
 from fleet.jail.toolcheck import try_programs
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 
 async def unchecked() -> None:

@@ -32,7 +32,7 @@ from fleet.oracles.table import judge
 from fleet.personas.model import Step
 from fleet.runs.call.guest_protocol import answer, request_line
 from fleet.text import line
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from sandbox.spec import Context
 from sandbox.tools import TOOLS
 

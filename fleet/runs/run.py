@@ -35,7 +35,7 @@ from fleet.runs.settlement.settle import settle, waits_key
 from fleet.store.rows import FindingRow, RunRow
 from fleet.store.tables.base import lost
 from fleet.text import clean
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from sandbox.tools import TOOLS
 
 Work = Callable[[], Awaitable[str | None]]

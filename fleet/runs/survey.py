@@ -23,7 +23,7 @@ from fleet.personas.needs import needs_of
 from fleet.runs.call.capabilities import Capabilities
 from fleet.text import line
 from fleet.unanswered import TIMED_OUT, unanswered
-from sandbox.contract import VIEWS, WRITES
+from sandbox.chain.contract import VIEWS, WRITES
 from sandbox.spec import Points, ToolSpec
 from sandbox.tools import TOOLS
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import overload
 
-from sandbox.fuzz.port import ExecutionVerdict
+from sandbox.judging.port import ExecutionVerdict
 from sandbox.runners.port import Execution
 
 MOST_BYTES = 8 << 20

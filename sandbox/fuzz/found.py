@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sandbox.fuzz.port import ExecutionVerdict
 from sandbox.fuzz.relate import Relation
-from sandbox.process import Ending
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.programs.process import Ending
 
 
 @dataclass(slots=True)

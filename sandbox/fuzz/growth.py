@@ -8,9 +8,9 @@ from dataclasses import replace
 from random import Random
 
 from sandbox.fuzz.corpus import LARGEST
-from sandbox.fuzz.port import ExecutionVerdict
 from sandbox.fuzz.shrink_tokens import Parts, Run, joined, stretches
 from sandbox.fuzz.trials import Trials
+from sandbox.judging.port import ExecutionVerdict
 from sandbox.runners.port import Execution
 
 FASTER = 3.0

@@ -15,10 +15,11 @@ from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
 from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import elsewhere, grown
 from sandbox.fuzz.novelty import SURE, TextNovelty
-from sandbox.fuzz.port import Enough, ExecutionVerdict, InputSource, Shrink
+from sandbox.fuzz.port import Enough, InputSource, Shrink
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import HANG_SHARE, SLOW, RoundOver, Trials
-from sandbox.process import Ending
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 
 ROUND_ENDS = ("time", "executions", "dry", "full", "broken")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sandbox.behaviour import behaviour
-from sandbox.fuzz.port import ExecutionVerdict
+from sandbox.fuzz.relations import variants
 from sandbox.fuzz.trials import Trials
-from sandbox.process import Ending
-from sandbox.program import OutputKind, Program
-from sandbox.relations import variants
+from sandbox.judging.behaviour import behaviour
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.programs.process import Ending
+from sandbox.programs.program import OutputKind, Program
 from sandbox.runners.port import Execution, Runner
 
 RATE = 1 / 30
@@ -57,8 +57,7 @@ def unsteady(second: Runner | None) -> Look:
 
 
 def unlike(trials: Trials, source: bytes, done: Execution) -> Iterator[Broken]:
-    """Each program that must behave alike, whatever the compiler (sandbox/relations.py); the same output is
-    not executed."""
+    """Each program that must behave alike, whatever the compiler; the same output is not executed."""
     own = ""
     for one in variants(source.decode("utf-8", "replace")):
         verdict, other = trials.run(one.source.encode())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from sandbox.fuzz.port import Enough, ExecutionVerdict, Judge
-from sandbox.process import Ending
-from sandbox.program import OutputKind, Program
+from sandbox.fuzz.port import Enough, Judge
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.programs.process import Ending
+from sandbox.programs.program import OutputKind, Program
 from sandbox.runners.port import Execution, Runner
 
 SLOW = 5

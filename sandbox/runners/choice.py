@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sandbox.program import Program, WarmStart
+from sandbox.programs.program import Program, WarmStart
 from sandbox.runners.command import CommandLine, command
 from sandbox.runners.native import fork_server
 from sandbox.runners.node import NodeRunner

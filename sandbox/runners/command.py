@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sandbox import process
-from sandbox.process import Ending
-from sandbox.program import Program, SourceBy
-from sandbox.program_call import argv, full, read_output
+from sandbox.programs import process
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program, SourceBy
+from sandbox.programs.program_call import argv, full, read_output
 from sandbox.runners.port import Execution
 
 _SWEPT = ("/box", "/tmp", "/dev/shm")
@@ -41,7 +41,7 @@ class CommandLine:
     ) -> Execution:
         """What an end means. `code` is the exit status, or minus the signal; `peak` in bytes, 0 if unknown.
 
-        The rules of sandbox/process.py, with the program's own statuses of a clean error.
+        The rules of sandbox/programs/process.py, with the program's own statuses of a clean error.
         """
         if len(stdout) >= process.STDOUT and not hung:
             stdout, code, ending = stdout[: process.STDOUT], -signal.SIGKILL, Ending.CRASH

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
 
 from sandbox.errors import Failure
-from sandbox.process import ProcessEnd
+from sandbox.programs.process import ProcessEnd
 from sandbox.runners.fenced import fence
 from sandbox.runners.server import ServerLost, children
 

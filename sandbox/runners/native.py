@@ -6,7 +6,7 @@ import os
 import stat
 import struct
 
-from sandbox.program import WarmStart
+from sandbox.programs.program import WarmStart
 from sandbox.runners.command import Box, CommandLine
 from sandbox.runners.served import ServedRunner, variables
 from sandbox.runners.server import ServerLost, ServerProcess, StandardStreams

@@ -12,8 +12,8 @@ import shutil
 import signal
 import sys
 
-from sandbox.process import Ending
-from sandbox.program import WarmStart
+from sandbox.programs.process import Ending
+from sandbox.programs.program import WarmStart
 from sandbox.runners.command import Box, CommandLine
 from sandbox.runners.port import Execution
 from sandbox.runners.served import ServedRunner, variables

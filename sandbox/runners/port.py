@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from sandbox.process import Ending
+from sandbox.programs.process import Ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class Execution:
     """One execution. `code` is the exit status, or minus the signal number; `cpu_s` is its processor time and
     `peak` the bytes it held at most, both 0 where the runner cannot tell.
 
-    HANG only says that a limit was reached: a single call outside decides (sandbox/hang.py). `covered` are
+    HANG only says that a limit was reached: a single call outside decides (programs/hang.py). `covered` are
     the places that the program passed, as numbers that mean the same within one round; empty where it does
     not say. `where` is the function in which an execution was stopped, "" where the runner cannot tell.
     """

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sandbox.process import Ending
-from sandbox.program import WarmStart
+from sandbox.programs.process import Ending
+from sandbox.programs.program import WarmStart
 from sandbox.runners import python_stack
 from sandbox.runners.command import Box, CommandLine
 from sandbox.runners.port import Execution

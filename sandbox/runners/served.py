@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
-from sandbox import process
 from sandbox.errors import Failure
-from sandbox.process import Ending
+from sandbox.programs import process
+from sandbox.programs.process import Ending
+from sandbox.programs.starts import library_path, not_started
 from sandbox.runners.command import Box, CommandLine
 from sandbox.runners.port import Execution
 from sandbox.runners.server import ServedEnd, ServerLost, ServerProcess, StandardStreams
 from sandbox.runners.spawn import Spawner, wall_s
-from sandbox.starts import library_path, not_started
 
 PROBE_CPU_S = 10.0
 FORK, IN_PROCESS = b"Ff", b"Pp"

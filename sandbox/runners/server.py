@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sandbox import process, usage
+from sandbox.programs import process, usage
 from sandbox.runners.command import Box
 
 CONTROL, STATUS = 200, 201

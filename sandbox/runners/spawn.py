@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sandbox import process
-from sandbox.process import Ending, ProcessEnd
-from sandbox.program import WarmStart
+from sandbox.programs import process
+from sandbox.programs.process import Ending, ProcessEnd
+from sandbox.programs.program import WarmStart
 from sandbox.runners.command import Box, CommandLine
 from sandbox.runners.keeper import Keeper
 from sandbox.runners.port import Execution

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from sandbox import http, sessions
-from sandbox.accounts import ACCOUNTS, AccountAnswer, replaced, words
+from sandbox import http
+from sandbox.chain.rpc import denial
 from sandbox.errors import Deadline
-from sandbox.form_play import FormPlay
-from sandbox.page_request import page_request
-from sandbox.rpc import denial
+from sandbox.pages.page_request import page_request
+from sandbox.sites import sessions
+from sandbox.sites.accounts import ACCOUNTS, AccountAnswer, replaced, words
+from sandbox.sites.form_play import FormPlay
 from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer

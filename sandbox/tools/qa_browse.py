@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from sandbox import http
-from sandbox.browser_traffic import KEPT, Traffic
-from sandbox.browser_visit import Visit, visited
+from sandbox.browser.traffic import KEPT, Traffic
+from sandbox.browser.visit import Visit, visited
 from sandbox.errors import Deadline
 from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import clean, mask

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from sandbox import abi, agent_reply, call_request, call_terms, http, rpc, strict_json
-from sandbox.contract import CLAIM_DAILY
+from sandbox import http, strict_json
+from sandbox.agents import agent_reply, call_request, call_terms
+from sandbox.agents.sse import Decoder, StreamFault
+from sandbox.chain import abi, rpc
+from sandbox.chain.contract import CLAIM_DAILY
+from sandbox.chain.gas import limit
+from sandbox.chain.names import require_name
 from sandbox.errors import Deadline, Failure, JailBroken, hint
-from sandbox.gas import limit
-from sandbox.names import require_name
 from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
-from sandbox.sse import Decoder, StreamFault
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 

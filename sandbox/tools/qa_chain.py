@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from sandbox import abi, rpc, surface
-from sandbox.contract import VIEWS
-from sandbox.errors import Deadline, Failure
-from sandbox.simulation import ORIGIN, TELLER, Message, simulate, teller
-from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
-from sandbox.spelling import (
+from sandbox.chain import abi, rpc, surface
+from sandbox.chain.contract import VIEWS
+from sandbox.chain.simulation import ORIGIN, TELLER, Message, simulate, teller
+from sandbox.chain.spelling import (
     MAX_RETURNED,
     VIEW,
     arguments,
@@ -25,6 +23,8 @@ from sandbox.spelling import (
     typed_value,
     watched_view,
 )
+from sandbox.errors import Deadline, Failure
+from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -78,7 +78,7 @@ class Args:
 class Result(ToolAnswer):
     """`value` is the returned value, or a list of several; read at `block`.
 
-    Of a simulation: `how` it was made (sandbox/simulation.py), the call's own outcome, and what was watched,
+    Of a simulation: `how` it was made (chain/simulation.py), the call's own outcome, and what was watched,
     `before` and `after` it: null for a view that reverts, or that differs by itself.
     """
 

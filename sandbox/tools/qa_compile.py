@@ -7,8 +7,8 @@ from typing import Annotated
 
 from sandbox.compiler import Compilation, compile_printed, compile_source, load_module
 from sandbox.errors import Deadline
-from sandbox.fuzz.port import JUDGED
-from sandbox.process import OUTCOMES, Ending
+from sandbox.judging.port import JUDGED
+from sandbox.programs.process import OUTCOMES, Ending
 from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 

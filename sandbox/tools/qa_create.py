@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sandbox import abi, rpc
-from sandbox.contract import APPROVE, REGISTER
+from sandbox.chain import abi, rpc
+from sandbox.chain.contract import APPROVE, REGISTER
+from sandbox.chain.gas import limit, ran_out
+from sandbox.chain.names import require_own
 from sandbox.errors import Deadline, Failure, JailBroken
-from sandbox.gas import limit, ran_out
-from sandbox.names import require_own
 from sandbox.spec import Context, Cost, Effect, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 

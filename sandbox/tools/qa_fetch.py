@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 from sandbox import http
 from sandbox.errors import Deadline, hint
-from sandbox.html import RULES, Analysis, read
-from sandbox.latency import Measured, check, measure, percentile
-from sandbox.links import References, find, of_markup
-from sandbox.markup import Form
-from sandbox.page_request import effect_of, page_request
+from sandbox.pages.html import RULES, Analysis, read
+from sandbox.pages.latency import Measured, check, measure, percentile
+from sandbox.pages.links import References, find, of_markup
+from sandbox.pages.markup import Form
+from sandbox.pages.page_request import effect_of, page_request
 from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import KINDS, clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer

@@ -20,11 +20,11 @@ from sandbox.fuzz.port import Reproducer
 from sandbox.fuzz.relate import relations
 from sandbox.fuzz.shrink import shrinker
 from sandbox.fuzz.trials import EMPTY_MODULE, Bounds, Trials
+from sandbox.judging.verdict import judge
 from sandbox.runners.choice import another_start, runner
 from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
-from sandbox.verdict import judge
 
 MOST_SECONDS = 60.0
 MOST_EXECUTIONS = 1_000_000

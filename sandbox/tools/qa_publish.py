@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from sandbox import abi, http, rpc, strict_json
+from sandbox import http, strict_json
+from sandbox.chain import abi, rpc
+from sandbox.chain.contract import SET_METADATA
+from sandbox.chain.gas import limit, publish_limit, ran_out
+from sandbox.chain.names import require_own
 from sandbox.compiler import Compilation, compile_source
-from sandbox.contract import SET_METADATA
 from sandbox.errors import Deadline, Failure
-from sandbox.gas import limit, publish_limit, ran_out
-from sandbox.names import require_own
-from sandbox.process import OUTCOMES, Ending
+from sandbox.programs.process import OUTCOMES, Ending
 from sandbox.spec import Context, Cost, Effect, Mistake, OneOf, ToolSpec
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 

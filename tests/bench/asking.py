@@ -18,9 +18,9 @@ from bench.findings.site.house import GeneratedSite
 from bench.findings.switches import Switch
 from fleet.chain.keys import Secret, address_of, auth_token
 from fleet.devnet.platform.chain import DiamondDouble
-from sandbox import html
-from sandbox.secret_patterns import SECRETS
-from sandbox.sse import Decoder, StreamFault
+from sandbox.agents.sse import Decoder, StreamFault
+from sandbox.pages import html
+from sandbox.secrets.patterns import SECRETS
 from tests.devnet.platform_server import serve
 
 CALLER, OTHER = Secret(bytes.fromhex("33" * 32)), Secret(bytes.fromhex("44" * 32))

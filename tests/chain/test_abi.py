@@ -20,7 +20,7 @@ from web3.utils import (
 from fleet.chain import abi, codec
 from fleet.chain.codec import Entry, Malformed, decode_feedback_range
 from fleet.chain.digest import keccak256
-from sandbox import contract
+from sandbox.chain import contract
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "address": st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex()),

@@ -15,7 +15,7 @@ import pytest
 from fleet.chain.digest import metadata_key
 from fleet.cli.repro_shell import ShellPlace, shell
 from fleet.findings.repro import ReproCall, write_repro
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 
 DIAMOND = "0x" + "12" * 20
 PLACE = ShellPlace(

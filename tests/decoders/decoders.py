@@ -29,10 +29,11 @@ from fleet.jail.model import End, Outcome
 from fleet.personas.load import load_persona
 from fleet.runs.call.guest_protocol import answer, answers, bad_args
 from fleet.triggers.webhook import Delivery, headers, verify
-from sandbox import rpc, strict_json
+from sandbox import strict_json
+from sandbox.agents.sse import Decoder, StreamFault
+from sandbox.chain import rpc
 from sandbox.errors import Deadline, Failure
 from sandbox.http import HttpReply
-from sandbox.sse import Decoder, StreamFault
 from sandbox.tools import TOOLS
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

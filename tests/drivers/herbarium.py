@@ -13,7 +13,7 @@ from fleet.drivers.explore.port import Ground
 from fleet.oracles.model import Facts
 from fleet.personas.model import Step
 from fleet.runs.proof.candidates import Candidate, answered
-from sandbox.call_request import spoken
+from sandbox.agents.call_request import spoken
 
 ADDRESS = {"caller": "0x" + "1a" * 20, "other": "0x" + "2b" * 20}
 OWNER = "0x" + "3c" * 20

@@ -14,8 +14,8 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.web import WebExplorer
-from sandbox.html import read
-from sandbox.links import find, of_markup
+from sandbox.pages.html import read
+from sandbox.pages.links import find, of_markup
 
 SITE = "http://rookery.test"
 PLATFORM = Platform.model_validate(

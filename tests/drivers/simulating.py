@@ -21,7 +21,7 @@ from fleet.drivers.explore.port import Ground
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge
 from fleet.runs.call.guest_protocol import bad_args, json_safe
-from sandbox import rpc
+from sandbox.chain import rpc
 from sandbox.errors import Failure
 from sandbox.spec import Context, Mistake
 from sandbox.tools import TOOLS

@@ -6,7 +6,7 @@ import pytest
 
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
-from sandbox.call_request import spoken
+from sandbox.agents.call_request import spoken
 from tests.drivers.herbarium import DEFECTS, DIALECTS, PRICE, Dialect, Herbarium, explored
 
 PROMISED = {"call_price_wei": PRICE}

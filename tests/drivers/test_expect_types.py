@@ -15,8 +15,8 @@ from fleet.drivers.expect_shapes import result_of
 from fleet.personas.check import Wants
 from sandbox.errors import CLASSES
 from sandbox.fuzz.loop import ROUND_ENDS
-from sandbox.html import RULES
-from sandbox.process import Ending
+from sandbox.pages.html import RULES
+from sandbox.programs.process import Ending
 from sandbox.tools import TOOLS
 
 PAGES = ["qa_fetch", "qa_fetch"]

@@ -26,9 +26,9 @@ from fleet.jail.model import Image
 from fleet.oracles.model import Exchange, Facts, Violation
 from fleet.oracles.table import judge
 from fleet.runs.call.guest_protocol import answer, request_line
-from sandbox.browser import installed
-from sandbox.play_words import PlayWords
-from sandbox.site_visitor import parts
+from sandbox.browser.devtools import installed
+from sandbox.sites.play_words import PlayWords
+from sandbox.sites.site_visitor import parts
 from sandbox.spec import Context, Mistake
 from sandbox.tools import TOOLS
 from tests.sandbox.clubhouse import Clubhouse

@@ -17,7 +17,7 @@ from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.statistics import ranks
 from fleet.oracles.table import judge
 from fleet.personas.model import Step
-from sandbox.links import find
+from sandbox.pages.links import find
 
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")
 PLATFORM = Platform.model_validate(

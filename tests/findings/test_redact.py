@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.findings.redact import Redactor, mask, public_names
-from sandbox.mnemonics import bip39_words
+from sandbox.secrets.mnemonics import bip39_words
 from sandbox.tools import TOOLS
 
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"

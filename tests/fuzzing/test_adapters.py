@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from fleet.config import ROOT
-from sandbox.process import STDERR, Ending
-from sandbox.program import Program
+from sandbox.judging.verdict import judge, reason
+from sandbox.programs.process import STDERR, Ending
+from sandbox.programs.program import Program
 from sandbox.runners.port import Execution
-from sandbox.verdict import judge, reason
 
 ADAPTERS = ROOT / "config" / "targets" / "adapters"
 NODE = shutil.which("node")

@@ -13,11 +13,11 @@ from fleet.jail.bwrap import BwrapJail
 from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import try_browser
-from sandbox.browser import installed
+from sandbox.browser.devtools import installed
 from tests.sandbox.browsing import needs_browser
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]
-GUEST = "sandbox.browsercheck"
+GUEST = "sandbox.browser.check"
 
 
 async def tried(spool: Path, *, bwrap: str | None = None) -> str:

@@ -17,7 +17,7 @@ import pytest
 
 from fleet.jail import model
 from fleet.jail.model import End
-from sandbox.browser import installed
+from sandbox.browser.devtools import installed
 from tests.jail.hostile import ENDLESS, LEARNING, REACHING, page
 from tests.jail.yard import Backend, Yard
 from tests.sandbox.browsing import Stand, needs_browser, standing

@@ -13,7 +13,7 @@ import pytest
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from sandbox.spec import Context
 from sandbox.tools import TOOLS
 

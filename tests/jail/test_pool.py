@@ -139,7 +139,7 @@ from fleet.jail.running_jail import RunningJail
 from fleet.jail.model import Image, Limits
 
 async def main(spool):
-    image = Image(guest="sandbox.selfcheck", limits=Limits(cpu_s=int(sys.argv[2])))
+    image = Image(guest="sandbox.start.selfcheck", limits=Limits(cpu_s=int(sys.argv[2])))
     jail = BwrapJail(image, pool=3, spool=spool)
     print("up", flush=True)
     await jail.warm()

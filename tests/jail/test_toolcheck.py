@@ -14,7 +14,7 @@ import pytest
 
 from fleet.jail.model import Image, Jail
 from fleet.jail.toolcheck import ToolTrial, judged, try_programs
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from tests.jail.toolcheck import GOOD, RUSTLITE, tried
 from tests.pythons import SUPPORTED, found, roll_call
 

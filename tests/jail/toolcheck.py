@@ -18,7 +18,7 @@ from fleet.jail.bwrap import BwrapJail
 from fleet.jail.locate import find_interpreter
 from fleet.jail.model import Image
 from fleet.jail.toolcheck import ToolTrial, try_programs
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 COMPILER = Path(__file__).parents[2] / "fleet" / "devnet" / "compiler"
 RUSTLITE = ("{python}", "-I", "-S", "-B", "/opt/tc/rustlite")

@@ -14,7 +14,7 @@ from fleet.drivers.explore.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
 from fleet.personas.model import Step
-from sandbox import html
+from sandbox.pages import html
 from sandbox.text import clean, mask
 from tests.devnet.platform_server import Client, platform
 

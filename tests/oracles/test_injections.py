@@ -17,7 +17,7 @@ from fleet.drivers.explore.attacks import origins, questions
 from fleet.drivers.explore.points import Point
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
-from sandbox.html import read
+from sandbox.pages.html import read
 
 FACTS = Facts(site="https://moss.example.org", proxy="https://moss.example.org")
 POINT = Point("{site}/search?page=2&q=moss", "query", "q", "moss")

@@ -10,7 +10,7 @@ import pytest
 
 from fleet.oracles import lookups, table, unnamed
 from fleet.oracles.model import Exchange, Facts
-from sandbox.simulation import NAMES
+from sandbox.chain.simulation import NAMES
 
 HELD, EXCEEDED, LOOKUP = (one.example for one in (*unnamed.ORACLES, *lookups.ORACLES))
 HOLDER, BY, THIRD = "0x" + "a1" * 20, "0x" + "57" * 20, "0x" + "03" * 20

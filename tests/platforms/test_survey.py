@@ -19,7 +19,7 @@ from fleet.chain.abi import FUNCTIONS
 from fleet.cli.platform import profile_names
 from fleet.jail.locate import BROWSER
 from fleet.runs.survey import KNOWN
-from sandbox.browser import installed
+from sandbox.browser.devtools import installed
 from tests.cli_process import run_fleet
 from tests.platforms.full import without
 from tests.platforms.profile import Profile, written

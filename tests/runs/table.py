@@ -35,7 +35,7 @@ from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
 from fleet.runs.proof.probe_runner import Exercise
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
 

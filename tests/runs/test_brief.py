@@ -12,7 +12,7 @@ from fleet.gate.budget import Budget
 from fleet.gate.scope import Scope
 from fleet.personas.model import PolicySection
 from fleet.runs.desk.brief import FILES, RUNGS, check, compose, digests, system, write
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from tests.runs.table import PLATFORM, look, persona
 
 POLICY = PolicySection(mode="bounded_batch", max_features_per_run=3, max_turns_per_run=9, retry_budget=2)

@@ -19,7 +19,7 @@ from fleet.jail.docker.engine_choice import EngineChoice
 from fleet.jail.docker.jail import DockerJail
 from fleet.jail.locate import BROWSER, browser_rules
 from fleet.jail.model import Image, Jail, Outcome
-from sandbox.browser import installed
+from sandbox.browser.devtools import installed
 from sandbox.spec import PROTOCOL, Context
 from tests.sandbox.doubles import Got, Server, http_answer, policy_for
 

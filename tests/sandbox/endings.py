@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.process import Ending
-from sandbox.program import Program
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program
 from sandbox.runners.port import Execution
 
 PYTHON, JAVASCRIPT = Program(tool_chain="python"), Program(tool_chain="javascript")

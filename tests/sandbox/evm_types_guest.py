@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from sandbox import evm_types
+from sandbox.chain import evm_types
 
 
 def main() -> int:

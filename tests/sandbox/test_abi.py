@@ -13,9 +13,9 @@ from eth_utils.crypto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox import contract
-from sandbox.abi import AbiError, AbiFunction, decode, encode_call, revert_reason
-from sandbox.contract import VIEWS
+from sandbox.chain import contract
+from sandbox.chain.abi import AbiError, AbiFunction, decode, encode_call, revert_reason
+from sandbox.chain.contract import VIEWS
 
 
 def test_every_selector_is_the_hash_of_its_signature() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.process import Ending
+from sandbox.judging.verdict import judge
+from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
-from sandbox.verdict import judge
 from tests.sandbox.endings import PYTHON, TRACEBACK, ended, frame, recursion
 
 

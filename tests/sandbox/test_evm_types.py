@@ -11,8 +11,8 @@ import pytest
 from fleet.devnet import artifact
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import End, Image
-from sandbox import evm_types
-from sandbox.evm_types import CodeFunction
+from sandbox.chain import evm_types
+from sandbox.chain.evm_types import CodeFunction
 
 OWNER = "0x8da5cb5b"
 TRANSFER = "0xf2fde38b"

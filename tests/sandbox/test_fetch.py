@@ -10,7 +10,7 @@ import pytest
 
 from sandbox import http
 from sandbox.errors import Deadline
-from sandbox.latency import WARM_UPS
+from sandbox.pages.latency import WARM_UPS
 from sandbox.spec import Context
 from sandbox.tools import qa_fetch
 from tests.sandbox.doubles import Got, Server, bench, http_answer, read_request

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.cookies import CookieStore
-from sandbox.forms import encoded, read_page
-from sandbox.site_visitor import differing
+from sandbox.pages.cookies import CookieStore
+from sandbox.pages.forms import encoded, read_page
+from sandbox.sites.site_visitor import differing
 from sandbox.spec import Mistake
 
 FORM = """<title>Your things</title><form action="/save?next=%2F" method=post>
@@ -42,7 +42,7 @@ def test_a_form_is_filled_in_as_a_person_does_who_must() -> None:
 
 
 def test_a_page_that_costs_too_much_is_read_up_to_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sandbox.forms.CPU_S", 0.1)
+    monkeypatch.setattr("sandbox.pages.forms.CPU_S", 0.1)
     assert len(read_page("<form></form>" + "<a " * 40_000, "http://h/").forms) == 1
 
 

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Image
 from fleet.runs.call.guest_protocol import answer, request_line
-from sandbox import process
 from sandbox.errors import CLASSES
-from sandbox.hang import MUCH, HangVerdict, ProcessorTime, judge
-from sandbox.process import Ending
-from sandbox.program import Program
+from sandbox.programs import process
+from sandbox.programs.hang import MUCH, HangVerdict, ProcessorTime, judge
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program
+from sandbox.programs.usage import of_group
 from sandbox.spec import Context
 from sandbox.tools.qa_compile import SPEC, Args, Result, run
-from sandbox.usage import of_group
 from tests.sandbox.test_process import python
 
 HANG, AGAIN, UNKNOWN = HangVerdict.HANG, HangVerdict.AGAIN, HangVerdict.UNKNOWN

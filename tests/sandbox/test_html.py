@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.html import Analysis, read
+from sandbox.pages.html import Analysis, read
 
 GOOD = """<!doctype html><html lang="en"><head><title>A</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"></head><body>

@@ -11,7 +11,7 @@ import pytest
 from sandbox import http
 from sandbox.errors import Deadline, Failure
 from sandbox.http import HttpReply, HttpRequest
-from sandbox.latency import MAX_RATE, MAX_SAMPLES, WARM_UPS, measure, schedule
+from sandbox.pages.latency import MAX_RATE, MAX_SAMPLES, WARM_UPS, measure, schedule
 from tests.sandbox.doubles import bench, http_answer, read_request
 
 pytestmark = pytest.mark.anyio

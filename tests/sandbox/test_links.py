@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.html import read
-from sandbox.links import MAX_LINK, SHARE, find, of_markup
-from sandbox.markup import Form
+from sandbox.pages.html import read
+from sandbox.pages.links import MAX_LINK, SHARE, find, of_markup
+from sandbox.pages.markup import Form
 from tests.sandbox.doubles import bench, http_answer
 
 GUIDE = """# Tern

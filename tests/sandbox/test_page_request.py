@@ -9,7 +9,7 @@ import pytest
 
 from fleet.broker.broker import Broker
 from fleet.broker.pace import HostPace
-from sandbox.page_request import MAX_FIELDS, MAX_HEADERS, MAX_SENT, MAX_VALUE, OURS, effect_of
+from sandbox.pages.page_request import MAX_FIELDS, MAX_HEADERS, MAX_SENT, MAX_VALUE, OURS, effect_of
 from sandbox.spec import OVERRIDES, SAFE, UNSAFE, Effect
 from tests.sandbox.doubles import Server, bench, listener, policy_for, run_guest
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import process
 from sandbox.compiler import compile_source, load_module, span
 from sandbox.errors import Deadline, Failure, JailBroken
-from sandbox.process import Ending
-from sandbox.program import Program
+from sandbox.programs import process
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program
 from sandbox.spec import Context
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_a_bad_end_with_the_memory_nearly_used_up_is_for_memory() -> None:
     Started by a shell: a program that replaces a copy of this process would keep this one's peak as its own.
     """
     eater = python("x = bytearray(440 << 20); sys.exit(101)")
-    guest = f"from sandbox import process\nprint(*process.run({eater!r}, b'', 10).ending, sep='')"
+    guest = f"from sandbox.programs import process\nprint(*process.run({eater!r}, b'', 10).ending, sep='')"
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-S", "-c", guest],
         cwd=ROOT,

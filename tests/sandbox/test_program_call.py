@@ -10,7 +10,7 @@ import pytest
 
 from sandbox.compiler import Compilation, compile_source, load_module
 from sandbox.errors import Deadline
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from sandbox.spec import Context, Mistake
 from sandbox.tools import qa_compile
 from tests.sandbox.test_chain_tools import MODULE

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox import wasm
+from sandbox.chain.gas import limit, publish_limit, ran_out
+from sandbox.chain.names import is_name, require_own
 from sandbox.errors import Deadline, DeadlinePassed, hint
-from sandbox.gas import limit, publish_limit, ran_out
-from sandbox.names import is_name, require_own
+from sandbox.judging import wasm
+from sandbox.judging.wasm import MAGIC, entry
 from sandbox.spec import Context, Mistake
 from sandbox.text import clean, decode, mask
-from sandbox.wasm import MAGIC, entry
 
 
 def export(*names: tuple[str, int]) -> bytes:

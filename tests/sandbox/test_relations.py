@@ -6,8 +6,8 @@ import pytest
 import wasmtime
 
 from fleet.devnet.compiler.rustlite.compile import compile_source
-from sandbox.behaviour import behaviour
-from sandbox.relations import related, variants
+from sandbox.fuzz.relations import related, variants
+from sandbox.judging.behaviour import behaviour
 from tests.devnet.corpus import CASES
 
 STEP = "fn f(t: i32) -> i32 { let mut step = 2; step += t; step }"

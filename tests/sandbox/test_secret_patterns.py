@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fleet.findings import redact
 from fleet.findings.redact import Redactor
-from sandbox.secret_patterns import SECRETS, SecretPattern, fold, hide_all
+from sandbox.secrets.patterns import SECRETS, SecretPattern, fold, hide_all
 from sandbox.text import mask
 from tests.sandbox.steps import matches, steps
 

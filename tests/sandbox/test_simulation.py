@@ -14,8 +14,8 @@ from fleet.chain.rpc import Rpc
 from fleet.devnet import node
 from fleet.devnet.anvil import Anvil
 from fleet.devnet.deploy import DEPLOYER, Deployment, deploy
-from sandbox import bytecode, rpc
-from sandbox.spelling import STRANGER
+from sandbox.chain import bytecode, rpc
+from sandbox.chain.spelling import STRANGER
 from tests.devnet.conftest import ALICE
 from tests.drivers.simulating import asked, context, through_policy
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.sse import MAX_EVENT, Decoder, StreamFault
+from sandbox.agents.sse import MAX_EVENT, Decoder, StreamFault
 
 
 def play(chunks: list[bytes]) -> tuple[list[Any], str]:

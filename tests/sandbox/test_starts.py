@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from fleet.drivers.session import OUR_FAILURES
-from sandbox import process
 from sandbox.errors import CLASSES, Failure
-from sandbox.process import Ending
-from sandbox.starts import not_started
+from sandbox.programs import process
+from sandbox.programs.process import Ending
+from sandbox.programs.starts import not_started
 from tests.sandbox.doubles import bench
 from tests.sandbox.test_process import python
 
@@ -114,7 +114,7 @@ def test_the_limit_on_processes_is_ours() -> None:
     """In a child of its own: the limit binds whoever reached it. Root is bound by none."""
     code = (
         "import resource, sys; sys.path.insert(0, '.'); resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
-        "from sandbox import process\nfrom sandbox.errors import Failure\n"
+        "from sandbox.programs import process\nfrom sandbox.errors import Failure\n"
         "try: process.run(('/bin/true',), b'', 5)\n"
         "except Failure as failure: print(failure.error_class, failure)"
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from sandbox.spec import Context, Mistake
 from sandbox.tools import TOOLS
 from sandbox.validate import build

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from sandbox import evm_code
-from sandbox.behaviour import behaviour
-from sandbox.entry_rule import defines
-from sandbox.program import Program
-from sandbox.validators import check, invalid
+from sandbox.judging import evm_code
+from sandbox.judging.behaviour import behaviour
+from sandbox.judging.entry_rule import defines
+from sandbox.judging.validators import check, invalid
+from sandbox.programs.program import Program
 
 RECORDED = Path(__file__).parent / "executions"
 NOWHERE = "the deployment code jumps to a constant place that is not a JUMPDEST"

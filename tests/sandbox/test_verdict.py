@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.fuzz.port import ExecutionVerdict
-from sandbox.process import STDOUT, Ending
-from sandbox.program import Program
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.judging.verdict import judge, reason
+from sandbox.programs.process import STDOUT, Ending
+from sandbox.programs.program import Program
 from sandbox.runners.port import Execution
-from sandbox.verdict import judge, reason
 from tests.sandbox.endings import JAVASCRIPT, PYTHON, TRACEBACK, ended, frame, recursion
 
 RECORDED = Path(__file__).parent / "executions"

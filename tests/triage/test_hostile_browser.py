@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sandbox.browser import DevTools
+from sandbox.browser.devtools import DevTools
 from sandbox.errors import Failure
 from tests.sandbox.browsing import needs_browser
 from tests.triage import hostile

@@ -24,7 +24,7 @@ from fleet.devnet.stack import COMPILER
 from fleet.oracles.model import Exchange, Facts
 from fleet.oracles.table import judge
 from fleet.runs.call.wallet import SPREAD_S
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 from tests.devnet.probing import Keys, ProbingSession
 from tests.platforms.stand import Stand
 

@@ -17,7 +17,7 @@ from fleet.oracles.account_tokens import ATTEMPTS, leaves
 from fleet.oracles.accounts import rights
 from fleet.oracles.json_schema import body_fields, resolved
 from fleet.personas.model import Step
-from sandbox.sessions import FORGED
+from sandbox.sites.sessions import FORGED
 from sandbox.spec import SAFE
 
 TOOL = "qa_account"

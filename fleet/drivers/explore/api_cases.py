@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from sandbox.page_request import MAX_SENT, OURS
+from sandbox.pages.page_request import MAX_SENT, OURS
 from sandbox.spec import OVERRIDES, SAFE
 
 VALID, INVALID = 6, 12

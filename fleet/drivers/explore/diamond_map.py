@@ -15,7 +15,7 @@ from fleet.drivers.explore.arguments import STRANGER, ZERO, Thing, types_of
 from fleet.oracles import fourbyte
 from fleet.oracles.code_functions import READS, TypedFunction, spelled, typed
 from fleet.oracles.interfaces import StatedFunction
-from sandbox.contract import VIEWS
+from sandbox.chain.contract import VIEWS
 
 MAX_WATCH = 24
 MAX_READ = 48

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote
 from fleet.drivers.explore.accounts import PHRASE, Row
 from fleet.oracles.account_tokens import leaves
 from fleet.oracles.site_sessions import ends_visit
-from sandbox.accounts import ACCOUNTS
+from sandbox.sites.accounts import ACCOUNTS
 from sandbox.tools.qa_account import MAX_STEPS
 
 WHOLE = 16

@@ -1,7 +1,7 @@
 """A fixer that is a model: driven on our side, with tools that act in jails on the work tree.
 
 The key and the provider's SDK stay outside. Of its tools, `read`, `search` and `edit` are one guest
-(`sandbox/tree_edit.py`), `run` is a command that the guard permits. What it says is not believed. Importing
+(`sandbox/trees/edit.py`), `run` is a command that the guard permits. What it says is not believed. Importing
 this module imports pydantic-ai.
 """
 
@@ -51,7 +51,7 @@ SHOWN = 6_000
 """Characters of each end of a command's output that the model sees."""
 EDIT_S = 30.0
 SETTLE_S = 5.0
-EDIT = ("{python}", "-I", "-S", "-B", "/opt/sandbox/tree_edit.py")
+EDIT = ("{python}", "-I", "-S", "-B", "/opt/sandbox/trees/edit.py")
 _TRANSCRIPT = 16_000
 _IDLE = "You called no tool. Change the files by `edit`, check by `run`, and end by `finish`."
 

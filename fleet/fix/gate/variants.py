@@ -22,7 +22,7 @@ from fleet.fix.build_calls import SITE, answered_by, resolved
 from fleet.fix.model import FixTask
 from sandbox.compiler import EMPTY_MODULE
 from sandbox.fuzz.inputs.table import LOADER, seeds, strategies
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 GENERATED = 4
 """Neighbours by generators, besides those that mean the same as the repro."""

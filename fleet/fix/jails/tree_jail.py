@@ -27,7 +27,7 @@ from fleet.runs.call.guest_protocol import MAX_VALUES, bad_args, result_of
 from fleet.text import line
 from sandbox import strict_json
 from sandbox.spec import Context, ToolSpec
-from sandbox.tree_calls import EXIT_NO_SERVICE
+from sandbox.trees.calls import EXIT_NO_SERVICE
 
 LIMITS = Limits(
     data=4 << 30,
@@ -82,7 +82,7 @@ class TreeJails:
             "cpu_s": deadline_s * 4,
             "memory": LIMITS.data,
         }
-        image = _image("sandbox.tree_command", mounts or {}, None if keep else tree)
+        image = _image("sandbox.trees.command", mounts or {}, None if keep else tree)
         try:
             outcome = await self._call(image, tree, keep, request, deadline_s + MARGIN_S, egress)
             return _ended(outcome)
@@ -114,7 +114,7 @@ class TreeJails:
             },
         }
         mounts = {name: Path(path) for name, path in task.repository.mounts.items()}
-        image = _image("sandbox.tree_calls", mounts, tree)
+        image = _image("sandbox.trees.calls", mounts, tree)
         deadline_s = CALL_S * len(asked) + (service.starts_s if service else 0.0) + MARGIN_S
         outcome = await self._call(image, tree, False, request, deadline_s, None)
         return _results(outcome, specs)

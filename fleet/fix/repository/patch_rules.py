@@ -18,7 +18,7 @@ from fleet.errors import PatchRefused
 from fleet.fix.model import CheckedPatch, RegressionTest
 from fleet.fix.repository.patch_text import FileChange, read_patch
 from fleet.text import clean, line
-from sandbox.secret_patterns import SECRETS
+from sandbox.secrets.patterns import SECRETS
 
 BYTES = 512 * 1024
 """Most bytes of a patch."""

@@ -24,7 +24,7 @@ _MASKED = (
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 _SPARE_INODES = 1024
 _SPARE_MEMORY = 64 << 20
-_START = "/opt/sandbox/container_start.py"
+_START = "/opt/sandbox/start/container_start.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def container_config(
 
 
 def inner_limits(shape: ContainerShape) -> dict[str, int]:
-    """For `sandbox.init`: the control group counts processes, an rlimit would count those of every jail."""
+    """For `sandbox.start.init`: the control group counts processes; an rlimit would count every jail's."""
     return asdict(shape.limits) | {"processes": 0} | ({} if shape.own_box else {"box": 0})
 
 

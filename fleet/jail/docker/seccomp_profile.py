@@ -3,7 +3,7 @@
 It is the outer one of two. The engine's libseccomp leaves out the names that it does not know without a word
 (2.5.4: statmount, listmount, open_tree_attr), and cannot say "above the last known number: ENOSYS"; and the
 way in needs AF_UNIX until the listener is handed over. So whatever starts in the container before hostile
-code gives itself `seccomp_filter()`, the very program of bubblewrap's jails, with `sandbox.syscall_filter`:
+code gives itself `seccomp_filter()`, the very program of bubblewrap's jails (`sandbox.start.syscall_filter`):
 filters add up, and the stricter answer holds. What is reachable is found by behaviour, in the self-check.
 
 Of an `int` the kernel reads 32 bits, libseccomp compares 64: values are compared under a mask of 32 bits, or

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from fleet.config import Platform
 from fleet.jail.locate import BROWSER
-from sandbox.browser import installed
-from sandbox.contract import VIEWS, WRITES
+from sandbox.browser.devtools import installed
+from sandbox.chain.contract import VIEWS, WRITES
 
 _SELECTORS = {name: one.selector for table in (VIEWS, WRITES) for name, one in table.items()}
 

@@ -17,7 +17,7 @@ from fleet.oracles.model import Exchange
 from fleet.oracles.timing import unsettled
 from fleet.personas.model import Probe
 from fleet.personas.needs import needs_of
-from sandbox import machine
+from sandbox.programs import machine
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 

@@ -19,7 +19,7 @@ from sandbox.fuzz.inputs.pump import pump
 from sandbox.fuzz.inputs.spelling import SPELLING_EDITS
 from sandbox.fuzz.inputs.structure import GROUP_EDITS, SPLICE_EDITS, STATEMENT_EDITS
 from sandbox.fuzz.port import InputSource
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 LOADER = "loader"
 

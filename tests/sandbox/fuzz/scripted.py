@@ -10,10 +10,10 @@ from sandbox.fuzz.port import InputSource
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.shrink import shrinker
 from sandbox.fuzz.trials import Bounds, Trials
-from sandbox.process import Ending
-from sandbox.program import Program
+from sandbox.judging.verdict import judge
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program
 from sandbox.runners.port import Execution
-from sandbox.verdict import judge
 
 PROGRAM = Program(command=("cc",), output="text", sample="a", tool_chain="python")
 

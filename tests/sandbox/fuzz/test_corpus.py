@@ -9,8 +9,8 @@ import pytest
 from sandbox.fuzz import corpus as corpus_module
 from sandbox.fuzz.bandit import DEFECT, FLOOR, Bandit
 from sandbox.fuzz.corpus import LARGEST, Corpus, behaviours
-from sandbox.fuzz.port import ExecutionVerdict
-from sandbox.process import Ending
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from sandbox.fuzz.bandit import Bandit
 from sandbox.fuzz.loop import HUNG, KNOWN, SLOW_EXECUTIONS
-from sandbox.fuzz.port import ExecutionVerdict
 from sandbox.fuzz.trials import HURRY_CPU_S, LEAST_CPU_S, LEAST_SURE_S, PATIENCE
-from sandbox.process import Ending
+from sandbox.judging.port import ExecutionVerdict
+from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 from tests.sandbox.fuzz.scripted import ScriptedRunner, ended, endless, search
 

@@ -14,7 +14,7 @@ import pytest
 
 from sandbox.fuzz.relate import VARIES
 from sandbox.guest import answer
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from sandbox.spec import PROTOCOL, Context
 from sandbox.tools import TOOLS
 

@@ -12,7 +12,7 @@ from fleet.devnet.compiler.rustlite.diagnostic import CompileError
 from fleet.fuzzing.grammar import BadGrammar, examples, productions
 from sandbox.fuzz.inputs.productions import generate, generator, of_family, parse, read, some
 from sandbox.fuzz.inputs.table import seeds, strategies
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 RUST = Program(family="rust")
 LARK = """

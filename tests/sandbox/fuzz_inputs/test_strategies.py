@@ -11,7 +11,7 @@ from sandbox.fuzz.inputs import suspicious, table
 from sandbox.fuzz.inputs.material import MOST_BYTES
 from sandbox.fuzz.inputs.table import seeds, strategies
 from sandbox.fuzz.inputs.words import boundaries
-from sandbox.program import Program
+from sandbox.programs.program import Program
 
 FAMILIES = ("rust", "solidity", "vyper", "typescript", "wat", "c", "json", "generic")
 LONG = ("rust", "solidity", "vyper", "typescript", "wat")

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from sandbox.program import Program
+from sandbox.programs.program import Program
 from sandbox.runners.choice import runner
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.program import Program, WarmStart
+from sandbox.programs.program import Program, WarmStart
 from sandbox.runners.native import LIBRARY
 
 HERE = Path(__file__).parent

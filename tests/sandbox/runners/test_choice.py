@@ -15,8 +15,8 @@ import pytest
 
 from fleet.config import ROOT
 from sandbox.errors import JailBroken
-from sandbox.process import Ending
-from sandbox.program import Program, WarmStart
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program, WarmStart
 from sandbox.runners import native as native_way
 from sandbox.runners.choice import another_start, runner
 from sandbox.runners.python import PythonRunner
@@ -238,7 +238,8 @@ def test_what_follows_an_input_that_took_all_memory_took_little(tmp_path: Path) 
     )
     # as in a jail, in a small process: what a child held at most is measured against its parent's size
     (tmp_path / "asks.py").write_text(
-        "import sys\nfrom sandbox.program import Program\nfrom sandbox.runners.choice import runner\n"
+        "import sys\nfrom sandbox.programs.program import Program\n"
+        "from sandbox.runners.choice import runner\n"
         "command = ('{python}', sys.argv[1])\n"
         "program = Program(command=command, warm='python', warm_entry='hogs:main', sample='a')\n"
         "found = runner(program, 'compiler')\nassert type(found).__name__ == 'PythonRunner'\n"

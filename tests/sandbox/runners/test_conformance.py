@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import process
-from sandbox.process import Ending
-from sandbox.program import WarmStart
+from sandbox.programs import process
+from sandbox.programs.process import Ending
+from sandbox.programs.program import WarmStart
 from sandbox.runners.choice import runner
 from sandbox.runners.port import Execution, Runner
 from tests.sandbox.runners.programs import program

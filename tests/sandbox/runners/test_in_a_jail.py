@@ -11,7 +11,7 @@ import pytest
 
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import End, Image
-from sandbox.program import Program, WarmStart
+from sandbox.programs.program import Program, WarmStart
 from tests.sandbox.runners.programs import HERE, PYTHON, native, node
 
 pytestmark = [pytest.mark.anyio, pytest.mark.jail]

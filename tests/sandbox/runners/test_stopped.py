@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.process import Ending
-from sandbox.program import Program
+from sandbox.programs.process import Ending
+from sandbox.programs.program import Program
 from sandbox.runners import server
 from sandbox.runners.choice import runner
 from sandbox.runners.python_stack import split

@@ -1,0 +1,1 @@
+"""An agent's call and its reply."""

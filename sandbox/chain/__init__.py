@@ -1,0 +1,1 @@
+"""The chain as tools see it: by the broker alone."""

@@ -1,0 +1,106 @@
+"""The functions of a contract: by its loupe, or by its code, that of its implementation for a proxy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from sandbox.chain import bytecode, evm_types, rpc
+from sandbox.errors import Deadline, Failure
+from sandbox.spec import Context
+
+MAX_FACETS = 64
+_SLOTS = (
+    "360894a13ba1a3210667c828492db98dca3e2076cc3735a50d382bbd3e33ad1f",  # EIP-1967: implementation
+    "c5f16f0fcc639fa48a6947836d9850f504798523bf8c9a3a87d5876cf622bcf7",  # EIP-1822
+    "a3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50",  # EIP-1967: beacon
+)
+"""Where proxies keep what they stand for."""
+_READS_SLOTS = (
+    "0x"
+    + "".join(f"7f{slot}5460{32 * place:02x}52" for place, slot in enumerate(_SLOTS))
+    + f"60{32 * len(_SLOTS):02x}6000f3"
+)
+"""Code that, put at a proxy's address for one call, gives these slots."""
+_IMPLEMENTATION = "0x5c60da1b"
+"""`implementation()`, of a beacon."""
+_MINIMAL = (("363d3d373d3d3d363d73", "5af43d82803e903d91602b57fd5bf3"), ("363d3d373d3d3d363d71", "5af4"))
+"""EIP-1167 before and after the address; the second is of an address with two zero bytes less."""
+_GAS = hex(1_000_000)
+
+
+def surface(ctx: Context, block: str, deadline: Deadline) -> list[dict[str, Any]]:
+    """Of each facet: its address, identity and size of its code, its selectors, those of them that are not in
+    its code, and what the code says of each function (evm_types.py)."""
+    try:
+        (facets,) = rpc.view(ctx, "facets", deadline=deadline, block=block)
+        listed: list[Any] = facets if isinstance(facets, list) else []
+    except rpc.Reverted:
+        listed = [(address, []) for address in _without_loupe(ctx, block, deadline)]
+    except Failure as failure:
+        if failure.error_class != "garbage":  # not a list of facets: an answer of something else
+            raise
+        listed = [(address, []) for address in _without_loupe(ctx, block, deadline)]
+    found = [
+        (address, selectors, rpc.code_at(address, block, deadline))
+        for address, selectors in listed[:MAX_FACETS]
+    ]
+    by_code = evm_types.analysed([code for _, _, code in found])
+    return [
+        _facet(address, selectors, code, functions)
+        for (address, selectors, code), functions in zip(found, by_code, strict=True)
+    ]
+
+
+def _facet(
+    address: str, selectors: list[bytes], code: bytes, functions: dict[str, evm_types.CodeFunction]
+) -> dict[str, Any]:
+    known = bytecode.dispatched(code)
+    names = ["0x" + one.hex() for one in selectors[: bytecode.MAX_FUNCTIONS]] or list(known)
+    return {
+        "facet": address,
+        "code": bytecode.fingerprint(code),
+        "size": len(code),
+        "selectors": names,
+        "missing": [one for one in names if one not in known],
+        "functions": {one: asdict(functions[one]) for one in names if one in functions},
+    }
+
+
+def _without_loupe(ctx: Context, block: str, deadline: Deadline) -> list[str]:
+    """The contract itself, and what it stands for if it is a proxy."""
+    behind = _minimal(rpc.code_at(ctx.diamond, block, deadline)) or _by_slots(ctx, block, deadline)
+    return [ctx.diamond, *([behind] if behind and behind != ctx.diamond.lower() else [])]
+
+
+def _minimal(code: bytes) -> str:
+    """The implementation of a minimal proxy (EIP-1167); "" for any other code."""
+    for before, after in _MINIMAL:
+        start, end = bytes.fromhex(before), bytes.fromhex(after)
+        size = start[-1] - 0x5F
+        if code.startswith(start) and code[len(start) + size :].startswith(end):
+            return "0x" + code[len(start) : len(start) + size].rjust(20, b"\0").hex()
+    return ""
+
+
+def _by_slots(ctx: Context, block: str, deadline: Deadline) -> str:
+    """The implementation by a proxy's known slots; "" for none, or a node without overrides."""
+    asked = {"from": rpc.ZERO, "to": ctx.diamond, "data": "0x", "gas": _GAS}
+    try:
+        found = rpc.answered("eth_call", [asked, block, {ctx.diamond: {"code": _READS_SLOTS}}], deadline)
+    except Failure as failure:
+        if failure.error_class not in ("http", "refused"):
+            raise
+        return ""
+    if found is None or len(found) != 32 * len(_SLOTS):
+        return ""
+    plain, universal, beacon = (_address(found[at : at + 32]) for at in range(0, len(found), 32))
+    if not plain and not universal and beacon:
+        said = rpc.answered("eth_call", [{"to": beacon, "data": _IMPLEMENTATION}, block], deadline)
+        return _address(said or b"")
+    return plain or universal
+
+
+def _address(word: bytes) -> str:
+    """A word as an address; "" for anything else."""
+    return "0x" + word[12:].hex() if len(word) == 32 and not any(word[:12]) and any(word[12:]) else ""

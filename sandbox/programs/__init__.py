@@ -1,0 +1,1 @@
+"""Untrusted programs as children of this jail: described, started, timed."""

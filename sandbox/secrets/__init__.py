@@ -1,0 +1,1 @@
+"""What is a secret, and what is only an example of one."""

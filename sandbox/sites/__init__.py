@@ -1,0 +1,1 @@
+"""A site with accounts: throwaway visitors, their sessions and forms."""

@@ -1,0 +1,1 @@
+"""A build's work tree in a jail."""
