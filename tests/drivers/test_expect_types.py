@@ -115,7 +115,7 @@ def test_a_figure_is_a_number_and_an_expectation_is_not(text: str, wants: Wants)
 @pytest.mark.parametrize(
     ("file", "pattern", "words"),
     [
-        ("html.py", r'rules\.add\("([^"]+)"\)|"([a-z]+-name)"', RULES),
+        ("pages/html.py", r'rules\.add\("([^"]+)"\)|"([a-z]+-name)"', RULES),
         ("fuzz/loop.py", r'why = "(\w+)"|return "(\w+)"', set(ROUND_ENDS) - {"executions"}),
     ],
 )
