@@ -13,7 +13,8 @@ import typer
 from fleet.app.bootstrap import SPOOL, image
 from fleet.app.persona_sets import roster
 from fleet.cli.console import Json, make_app, note, put, run, state
-from fleet.config import FleetConfig, JailSection, Platform, load_fleet, load_platform, schema
+from fleet.config import FleetConfig, JailSection, Platform, load_fleet, load_platform
+from fleet.config.json_schema import schema
 from fleet.drivers.model.factory import model_driver
 from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial

@@ -11,7 +11,8 @@ import typer
 from fleet.app.persona_sets import FOLDER, one, roster, surroundings
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
 from fleet.cli.try_probe import try_file
-from fleet.config import load_fleet, load_platform, schema
+from fleet.config import load_fleet, load_platform
+from fleet.config.json_schema import schema
 from fleet.errors import ConfigError, PersonaError, Refused, UsageError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.gate.model import Rung

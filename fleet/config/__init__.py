@@ -30,7 +30,7 @@ from fleet.config.fleet import (
 )
 from fleet.config.jail import JailSection
 from fleet.config.live import LiveConfig, Reloaded
-from fleet.config.load import load_fleet, load_platform, overrides, parse, read_text, schema
+from fleet.config.load import load_fleet, load_platform, overrides, parse, read_text
 from fleet.config.notify import EVENTS, NoticeEvent, NotifySection
 from fleet.config.platform import ChainSection, GasSection, Platform, WebSection
 from fleet.config.section import Section
@@ -71,7 +71,6 @@ __all__ = [
     "overrides",
     "parse",
     "read_text",
-    "schema",
     "sink_file",
     "state_dir",
 ]

@@ -80,11 +80,6 @@ def _value(name: str, text: str) -> Any:
     return data["value"]
 
 
-def schema(model: type[Section]) -> dict[str, Any]:
-    """The JSON Schema of a configuration file, for editors; docstrings of the keys are its descriptions."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
-
-
 def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     """The valid keys of the table that `loc` points into."""
     here: type[BaseModel] = model

@@ -13,9 +13,12 @@ HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?
 
 
 class Section(BaseModel):
-    """A frozen table of a configuration file; an unknown key is an error."""
+    """A frozen table of a configuration file; an unknown key is an error.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    The string below a key documents it (`json_schema.py`).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def in_the_clear(url: str) -> str:

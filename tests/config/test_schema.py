@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.cli.config import app
-from fleet.config import FleetConfig, Platform, Section, schema
+from fleet.config import FleetConfig, Platform, Section
+from fleet.config.json_schema import schema
 
 MODELS = {"fleet": FleetConfig, "platform": Platform}
 

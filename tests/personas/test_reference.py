@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fleet.app.tool_reference import NAMES, markdown, reference, words
-from fleet.config import ROOT, schema
+from fleet.config import ROOT
+from fleet.config.json_schema import schema
 from fleet.drivers.expect import VARIABLES
 from fleet.drivers.expect_check import check
 from fleet.personas.model import Persona
