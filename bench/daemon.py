@@ -2,13 +2,13 @@
 
     python -m bench.daemon [--rounds 7] [--idle 20]
 
-Peers in the same run: a process that imports the libraries of such a daemon, and one that imports
-asyncio, each until it says so; ours is the real command on the devnet until it says READY to a service
-manager, its self-check and its first jails included. The last daemon is then left alone, and what it burns
-and holds is measured; a daemon that woke up in that time for a run would not be idle, so its persona has
-every kind of trigger but none that fires. Targets are ratios to the peer, because machines differ. The first
-round fills caches on both sides: compiled modules, and which expectations compile; of the first start of all,
-with neither, there is no mark. Exit status 1 above a floor.
+Peers in the same run, each until it says so: a process that imports the libraries of such a daemon (the very
+modules that one has imported when it is ready, in their order), and one that imports asyncio. Ours is the real
+command on the devnet until it says READY to a service manager, its self-check and its first jails included.
+The last daemon is then left alone, and what it burns and holds is measured; a daemon that woke up in that time
+for a run would not be idle, so its persona has every kind of trigger but none that fires. Targets are ratios to
+the peer, because machines differ. The first round fills caches on both sides: compiled modules, and which
+expectations compile; of the first start of all, with neither, there is no mark. Exit status 1 above a floor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +36,7 @@ from fleet.devnet.stack import Devnet
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 
-LIBRARIES = (
-    "web3, apscheduler.schedulers.asyncio, httpx, pydantic, sqlalchemy.ext.asyncio, rich, starlette, uvicorn"
-)
+OURS = frozenset({"fleet", "sandbox"})
 TARGETS = {"ready_to_libraries": 1.1, "rss_to_libraries": 1.15, "idle_cpu_percent": 0.2}
 FLOORS = {"ready_to_libraries": 1.17, "rss_to_libraries": 1.2, "idle_cpu_percent": 0.5}
 PATIENCE_S = 30.0
@@ -121,11 +119,12 @@ class Started:
             self.process.stdout.close()
 
 
-def importing(what: str) -> Started:
+def importing(what: Sequence[str]) -> Started:
     """A bare process, ready once it has its libraries."""
     started = time.perf_counter()
-    code = f"import {what}; print(flush=True); import time; time.sleep(600)"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    code = "import sys; from importlib import import_module; [import_module(name) for name in sys.argv[1:]]"
+    code += "; print(flush=True); import time; time.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-c", code, *what], stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"\n", "a peer did not start"
     return Started(process, (time.perf_counter() - started) * 1e3)
@@ -143,13 +142,23 @@ def manager(folder: Path) -> Iterator[socket.socket]:
             (folder / "notify").unlink()
 
 
-def daemon(place: Place) -> Started:
+def libraries(place: Place) -> list[str]:
+    """The modules that a daemon imports until it is ready, neither its own nor Python's, in their order."""
+    started = daemon(place, "-X", "importtime")
+    log = (place.state.parent / "up.log").read_text("utf-8", "replace")
+    started.end()
+    told = [line.rpartition("|")[2].strip() for line in log.splitlines() if line.startswith("import time:")]
+    others = OURS | sys.stdlib_module_names | {"imported package"}
+    return [name for name in told if name.partition(".")[0] not in others]
+
+
+def daemon(place: Place, *options: str) -> Started:
     """`fleet up`, ready once it says so."""
     folder = place.state.parent
     with manager(folder) as line, (folder / "up.log").open("wb") as log:
         started = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-m", "fleet.cli", "up", "--personas", str(place.personas)],
+            [sys.executable, *options, "-m", "fleet.cli", "up", "--personas", str(place.personas)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -179,10 +188,11 @@ def idle(started: Started, seconds: float) -> dict[str, float]:
 
 def measure(place: Place, rounds: int, seconds: float) -> dict[str, float]:
     """Medians, and the ratios to the peers of the same run."""
+    libraries_of_ours = libraries(place)
     contestants: dict[str, Callable[[], Started]] = {
         "ready": lambda: daemon(place),
-        "libraries": lambda: importing(LIBRARIES),
-        "asyncio": lambda: importing("asyncio"),
+        "libraries": lambda: importing(libraries_of_ours),
+        "asyncio": lambda: importing(["asyncio"]),
     }
     ms: dict[str, list[float]] = {name: [] for name in contestants}
     rss: dict[str, float] = {}

@@ -18,7 +18,7 @@ LARGEST = 64 << 20
 
 
 class _DaemonEvent(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     at: str = ""  # ISO time, stamped by the feed
 

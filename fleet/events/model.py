@@ -284,5 +284,5 @@ Event = Annotated[
 LIVE = (MessageStarted, MessageDelta, MessageDone)
 """Passed to readers but never written: the finished message is one record."""
 
-EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
+EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 """Reads one event from JSON; raises pydantic's ValidationError."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 class RunEvent(BaseModel):
     """`run` and `at` are set by the run's stream."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     run: str = ""
     at: str = ""  # ISO time
