@@ -35,10 +35,9 @@ from fleet.service.listeners import listeners
 from fleet.service.log_events import log_daemon, log_run
 from fleet.service.logs import mask_with
 from fleet.service.metrics import Tally
-from fleet.service.notify import Notifier
 from fleet.service.persona_watcher import PersonaWatcher
 from fleet.service.proposal_watch import ProposalWatch
-from fleet.service.readiness import Readiness
+from fleet.service.readiness import Notifier, Readiness
 from fleet.service.reread import open_secrets, reread
 from fleet.service.triggers import Side, Triggers
 

@@ -12,13 +12,12 @@ import itertools
 from collections.abc import Sequence
 
 from fleet.chain import abi, codec, policy
-from fleet.chain.charge import check_charge, collect
 from fleet.chain.codec import Entry
 from fleet.chain.digest import keccak256
 from fleet.chain.keys import address_of, fresh
 from fleet.chain.memory import MemoryJournal, MemoryNames, MemoryState
 from fleet.chain.ports import Charge, Log, PostedEntry, Receipt, Role, RunScope, Settlement, TxRequest
-from fleet.chain.signing_limits import SigningLimits, stipend_left
+from fleet.chain.signing_limits import SigningLimits, check_charge, collect, stipend_left
 from fleet.errors import FleetError, Refused
 
 DIAMOND = "0x" + "d1" * 20

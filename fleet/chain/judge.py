@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet.chain import abi, policy
-from fleet.chain.charge import check_charge, collect
 from fleet.chain.hexes import as_dict, as_int
 from fleet.chain.ports import Role, RunScope, TxRequest
 from fleet.chain.rpc import Call, Rpc
-from fleet.chain.signing_limits import SigningLimits, stipend_left
+from fleet.chain.signing_limits import SigningLimits, check_charge, collect, stipend_left
 from fleet.chain.tx import UnsignedTx
 from fleet.config import ChainSection
 from fleet.errors import Refused, RpcError, WrongTarget

@@ -56,7 +56,8 @@ def check(tx: TxRequest, facts: SigningFacts) -> None:
     """Return if this may be signed; raise Refused with the name of the rule if not."""
     _basics(tx, facts)
     name, args = _decode(tx, facts)
-    _release(facts, name, args)
+    if name == RELEASE and not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
+        raise Refused(f"id {args[0]} was not minted by this run", rule="never")
     _dial(tx, facts, name)
     _ALLOW[tx.role](tx, facts, name, args)
 
@@ -112,11 +113,6 @@ def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
         return function.name, codec.decode_exact(function.inputs, tx.data[4:])
     except ValueError:
         raise Refused(f"arguments of {function.name} are not canonical", rule="args") from None
-
-
-def _release(facts: SigningFacts, name: str, args: tuple[Any, ...]) -> None:
-    if name == RELEASE and not is_disposable(facts.minted.get(args[0], ""), facts.prefix):
-        raise Refused(f"id {args[0]} was not minted by this run", rule="never")
 
 
 def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:

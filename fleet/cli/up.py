@@ -24,7 +24,7 @@ from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, tab
 from fleet.config import ROOT, load_fleet, load_platform
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.service.logs import configure
-from fleet.service.notify import Notifier
+from fleet.service.readiness import Notifier
 
 app = make_app()
 _LOG = logging.getLogger("fleet.service")

@@ -38,7 +38,9 @@ def bwrap_arguments(
     box = shape.box if shape.box is not None else _tmpfs(shape.limits.box, "0700", "/box")
     files = [(str(fd), path) for fd, (path, _) in zip(data_fds, DATA, strict=True)]
     return [
-        *_namespaces(),
+        *("--unshare-all", "--unshare-user", "--disable-userns"),
+        *("--new-session", "--as-pid-1"),
+        *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "jail"),
         *_environment(shape.library_path),
         *_read_only(shape),
         *(word for fd, path in files for word in ("--ro-bind-data", fd, path)),
@@ -51,14 +53,6 @@ def bwrap_arguments(
         *box,
         *("--chdir", "/box", "--remount-ro", "/"),
         *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
-    ]
-
-
-def _namespaces() -> list[str]:
-    return [
-        *("--unshare-all", "--unshare-user", "--disable-userns"),
-        *("--new-session", "--as-pid-1"),
-        *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "jail"),
     ]
 
 

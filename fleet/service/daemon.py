@@ -41,9 +41,8 @@ from fleet.runs.settlement.lost_runs import take_back
 from fleet.service.health import DaemonHealth
 from fleet.service.notices.receivers import receivers_of
 from fleet.service.notices.watch import HostNews, NoticeWatch
-from fleet.service.notify import Notifier
 from fleet.service.persona_watcher import PersonaWatcher
-from fleet.service.readiness import Readiness
+from fleet.service.readiness import Notifier, Readiness
 from fleet.service.retention import FolderRetention
 from fleet.service.second_chance import SecondChance
 from fleet.service.supervise import ENDING, handle_signals, side

@@ -22,7 +22,7 @@ from fleet.clock import SystemClock
 from fleet.events.daemon_events import Feed
 from fleet.runs.lifecycle import fire
 from fleet.service.metrics import Tally
-from fleet.service.notify import Notifier
+from fleet.service.readiness import Notifier
 from fleet.store.journal import Journal
 from fleet.triggers.model import Firing
 from tests.acceptance.conftest import CREATE, House, persona, probe, step
@@ -93,7 +93,7 @@ async def test_a_run_is_judged_paid_signed_and_posted_without_it(
         spent = await world.journal.spent(report.run)
         assert (spent["writes"], spent["reports"]) == (1, 1)
     assert len(stacks) > 6
-    assert any(name.endswith("chain/charge.py") for names in stacks for name in names)
+    assert any(name.endswith("chain/signing_limits.py") for names in stacks for name in names)
     assert [name for names in stacks for name in names if name.startswith(APP)] == []
     assert calls == set()
 

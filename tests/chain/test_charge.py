@@ -10,12 +10,11 @@ from secrets import randbelow
 import pytest
 
 from fleet.chain import abi
-from fleet.chain.charge import PAYS, check_charge
 from fleet.chain.doubles import DIAMOND, MemoryChain, MemorySponsor
 from fleet.chain.ports import Charge, FeedbackPort, Role, RunScope, SignerPort, TxRequest
 from fleet.chain.rpc import Rpc
 from fleet.chain.run_keys import RunKeys
-from fleet.chain.signing_limits import SigningLimits
+from fleet.chain.signing_limits import PAYS, SigningLimits, check_charge
 from fleet.chain.sponsor import Sponsor
 from fleet.errors import BudgetExceeded, Refused
 from tests.chain.conftest import Chain, Dial, Purse, make_kit

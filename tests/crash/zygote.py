@@ -21,7 +21,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire, recover
 from fleet.service.metrics import Tally
-from fleet.service.notify import Notifier
+from fleet.service.readiness import Notifier
 from fleet.triggers.model import Firing
 from tests.crash.forking import serve
 

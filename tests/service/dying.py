@@ -17,7 +17,7 @@ from fleet.config import state_dir
 from fleet.errors import FleetError
 from fleet.events.daemon_events import Feed
 from fleet.service.metrics import Tally
-from fleet.service.notify import Notifier
+from fleet.service.readiness import Notifier
 
 
 async def main(folder: Path) -> None:

@@ -32,7 +32,7 @@ from fleet.service.listeners import listeners
 from fleet.service.log_events import log_daemon, log_run
 from fleet.service.logs import configure, mask_with
 from fleet.service.metrics import Reading, Tally
-from fleet.service.notify import Notifier
+from fleet.service.readiness import Notifier
 from tests.service.conftest import FETCH, Up, persona
 
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)

@@ -27,7 +27,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.run import opened
 from fleet.service.daemon import Daemon
 from fleet.service.metrics import Tally
-from fleet.service.notify import Notifier
+from fleet.service.readiness import Notifier
 from fleet.service.retention import FolderRetention
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Subquery, func, insert, select, update
+from sqlalchemy import Subquery, func, insert, select, update
 
 from fleet.store.rows import SampleRow
 from fleet.store.sql.database import Connection
@@ -65,7 +65,11 @@ class History(TableGroup):
         statement = (
             select(table.measure, table.data, table.build, table.at)
             .join_from(SAMPLES, ranked, table.sample_id == ranked.c.sample_id)
-            .where(table.platform == plain(platform), *_counts(ranked))
+            .where(
+                table.platform == plain(platform),
+                ranked.c.age <= LOOKS_KEPT,
+                ranked.c.measure_age <= MEASURES_KEPT,
+            )
             .order_by(table.sample_id)
         )
         found: dict[str, list[SampleRow]] = {}
@@ -93,10 +97,6 @@ def ranked_samples() -> Subquery:
     ).subquery()
     rank = func.dense_rank().over(partition_by=aged.c.platform, order_by=aged.c.last.desc())
     return select(aged.c.sample_id, aged.c.age, rank.label("measure_age")).subquery()
-
-
-def _counts(ranked: Subquery) -> tuple[ColumnElement[bool], ...]:
-    return ranked.c.age <= LOOKS_KEPT, ranked.c.measure_age <= MEASURES_KEPT
 
 
 def baseline(notes: Sequence[float]) -> float:
