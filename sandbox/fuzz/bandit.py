@@ -22,6 +22,8 @@ class Bandit:
         self._names = tuple(names)
         self._tried = dict.fromkeys(names, 0.0)
         self._found = dict.fromkeys(names, 0.0)
+        self._made = dict.fromkeys(names, 0.0)
+        self._spent = dict.fromkeys(names, 0.0)
         self._count = 0
 
     def choose(self, chance: Random) -> str:
@@ -29,19 +31,26 @@ class Bandit:
         return chance.choices(self._names, self.shares())[0]
 
     def shares(self) -> list[float]:
-        """The probability of each strategy; they add up to 1."""
+        """The probability of each strategy; they add up to 1. Its share of the time is what it gives for it."""
         # one find in twenty tries is what an untried one is believed to give
         yields = [(self._found[name] + 1) / (self._tried[name] + 20) for name in self._names]
         total, floor = sum(yields), FLOOR / len(yields)
-        return [floor + (1 - FLOOR) * one / total for one in yields]
+        shares = [
+            (floor + (1 - FLOOR) * one / total) * (self._made[name] + 1) / (self._spent[name] + 1)
+            for name, one in zip(self._names, yields, strict=True)
+        ]
+        return [one / sum(shares) for one in shares]
 
-    def reward(self, name: str, found: float, size: int = 0) -> None:
+    def reward(self, name: str, found: float, size: int = 0, cost: int = 1) -> None:
         """What one input of the strategy gave: new behaviours, and DEFECT for each new defect; below 0, how
-        many inputs without news it is as bad as. `size` in bytes: a large one takes the time of many."""
-        self._tried[name] += 1 + max(-found, 0.0) + size / COSTLY
+        many inputs without news it is as bad as. `size` in bytes: a large one takes the time of many, and
+        `cost` says of how many its execution took it."""
+        self._made[name] += 1
+        self._spent[name] += cost
+        self._tried[name] += cost + max(-found, 0.0) + size / COSTLY
         self._found[name] += min(max(found, 0.0), DEFECT)
         self._count += 1
         if self._count % MEMORY == 0:
-            for kept in (self._tried, self._found):
+            for kept in (self._tried, self._found, self._made, self._spent):
                 for one in kept:
                     kept[one] /= 2

@@ -14,6 +14,7 @@ from sandbox.fuzz.bandit import DEFECT, Bandit
 from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
 from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import elsewhere, grown
+from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.novelty import SURE, TextNovelty
 from sandbox.fuzz.port import Enough, InputSource, Shrink
 from sandbox.fuzz.relate import Relation
@@ -56,6 +57,8 @@ MOST_TRIED = 300_000
 """Inputs that are remembered, so that none is executed twice."""
 GROWTH_RATE = 1 / 20
 """The share of accepted inputs whose repeats are made longer."""
+SURROUNDED_SHARE, SURROUNDED_FIRST = 0.1, 200
+"""Of all executions, those on refused inputs in other surroundings; so many are made at first."""
 FRESH_RATE, NOVEL_RATE = 10, 3
 """How many times more often an input with new behaviour, or with a new text, is compared and made longer."""
 REFRESH = 128
@@ -73,6 +76,7 @@ class Search:
     shrink: Shrink
     chance: Random
     known: frozenset[str] = frozenset()
+    rates: AlternativeRates = field(default_factory=AlternativeRates)
     novelty: TextNovelty | None = None
     around: Callable[[bytes, Random], bytes | None] | None = None
     corpus: Corpus = field(default_factory=Corpus)
@@ -86,6 +90,8 @@ class Search:
     _tried: set[bytes] = field(default_factory=set)
     _shaky: dict[str, int] = field(default_factory=dict)
     _news_at: int = 0
+    _cost: int = 1
+    _surrounded: int = 0
 
     def run(self, given: Sequence[bytes], seeds: Sequence[bytes]) -> str:
         """Search to a bound; why it ended. `given` are known to the caller, and are not its news; with them,
@@ -124,7 +130,7 @@ class Search:
             if source is not None and self._avoids(source):
                 continue
             found = self._look(source, name) if source is not None else None
-            bandit.reward(name, found or 0.0, len(source or b""))
+            bandit.reward(name, found or 0.0, len(source or b""), self._cost if found is not None else 1)
             credit(parents, found or 0.0, found is not None and found > NOVEL)
             idle = idle + 1 if found is None else 0
             if idle >= IDLE or self.trials.executions - self._news_at >= DRY:
@@ -153,8 +159,10 @@ class Search:
         if len(self._tried) < MOST_TRIED:
             self._tried.add(mark)
         verdict, done = self.trials.run(source)
+        self._cost = self.trials.cost(done)
         before, fresh, novel = len(self.defects) + len(self._hanging), 0, 0
         if verdict.sound:
+            self.rates.judged(source, accepted=verdict.kind == "accepted")
             fresh = self.corpus.add(source, behaviours(verdict, done), given=given)
             if verdict.kind == "accepted":
                 novel = self.novelty.add(source) if self.novelty else 0
@@ -163,9 +171,8 @@ class Search:
                 if self.chance.random() < GROWTH_RATE * more:
                     for longer, what, how in grown(self.trials, source):
                         self._anomaly(longer, what, how, "growth")
-            elif fresh and not given and self.around:
-                for other, what, how in elsewhere(self.trials, source, self.around, self.chance):
-                    self._anomaly(other, what, how, "surroundings")
+            elif fresh and not given:
+                self._surround(source)
         else:
             self._anomaly(source, verdict, done, origin)
         self._settle()
@@ -180,6 +187,15 @@ class Search:
         elif novel:
             found = NOVEL
         return found
+
+    def _surround(self, source: bytes) -> None:
+        """Put a refused input with a new message elsewhere, within a share of all executions."""
+        begun = self.trials.executions
+        if self.around is None or self._surrounded > SURROUNDED_SHARE * begun + SURROUNDED_FIRST:
+            return
+        for other, what, how in elsewhere(self.trials, source, self.around, self.chance):
+            self._anomaly(other, what, how, "surroundings")
+        self._surrounded += self.trials.executions - begun
 
     def _settle(self) -> None:
         """Look at what came to light while something else was looked at."""

@@ -27,6 +27,8 @@ SURE, LEAST_SURE_S = 40, 1.0
 seconds, MOST_CPU_S at most."""
 HANG_SHARE = 0.2
 """Of the round's time, for executions that end at a limit, of time or of memory."""
+DEAR_S = 0.05
+"""Processor time below which an execution costs no more than another: it varies from run to run."""
 EMPTY_MODULE = b"\0asm\x01\0\0\0"
 """What every loader can read."""
 WALL_PER_CPU = 3.0
@@ -66,6 +68,7 @@ class Trials:
         self._greedy: dict[str, ExecutionVerdict] = {}
         """By the signature of the hang that an execution looked like, what it then ran out of memory with."""
         self._slowest = [0.0] * 64
+        self._usual = 0.0
 
     @property
     def seconds(self) -> float:
@@ -88,8 +91,7 @@ class Trials:
 
     def calibrate(self, sample: bytes) -> None:
         """Learn what a good input costs."""
-        for _ in range(3):
-            self.run(sample, MOST_CPU_S)
+        self._usual = min(self.run(sample, MOST_CPU_S)[1].cpu_s for _ in range(3))
 
     def limit_s(self, size: int) -> float:
         """Processor time of an execution on `size` bytes: what sound ones of at most that size need."""
@@ -131,6 +133,11 @@ class Trials:
         if not dear or verdict.signature not in self.hangs:
             return 1
         return most if self.hurried else 2
+
+    def cost(self, done: Execution) -> int:
+        """Of how many inputs like the sample an execution took the time, as a power of two; 1 for a short one."""
+        times = int(done.cpu_s / max(self._usual, DEAR_S))
+        return 1 << max(times.bit_length() - 1, 0)
 
     def _doubts(self, verdict: ExecutionVerdict) -> bool:
         return verdict.signature not in self.hangs or not (verdict.place or self.hurried)

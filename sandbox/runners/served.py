@@ -109,22 +109,25 @@ class ServedRunner:
 
     def disagreement(self, source: bytes) -> str:
         """What this way says differently from a process of its own, ""; what varies anyway is left out."""
-        cold, again = (self.spawner.run(source, PROBE_CPU_S) for _ in range(2))
-        if (cold.ending, cold.code) != (again.ending, again.code) or cold.ending is Ending.HANG:
-            return ""
+        cold = self.spawner.run(source, PROBE_CPU_S)
         warm = self.run(source, PROBE_CPU_S)
-        if (warm.ending, warm.code) != (cold.ending, cold.code):
-            return (
-                f"ended {warm.ending} {warm.code} where a process of its own ended {cold.ending} {cold.code}"
-            )
-        if cold.stdout == again.stdout != warm.stdout:
-            return "standard output differs from that of a process of its own"
-        if _last(cold) == _last(again) != _last(warm):
-            return "standard error differs from that of a process of its own"
-        return ""
+        said = _unlike(cold, warm)
+        if not said or cold.ending is Ending.HANG:
+            return ""
+        again = self.spawner.run(source, PROBE_CPU_S)
+        return "" if _unlike(cold, again) == said else said
 
     def close(self) -> None:
         self._stack.close()
+
+
+def _unlike(cold: Execution, other: Execution) -> str:
+    """How another execution differs from that of a process of its own."""
+    if (cold.ending, cold.code) != (other.ending, other.code):
+        return f"ended {other.ending} {other.code} where a process of its own ended {cold.ending} {cold.code}"
+    if cold.stdout != other.stdout:
+        return "standard output differs from that of a process of its own"
+    return "" if _last(cold) == _last(other) else "standard error differs from that of a process of its own"
 
 
 def _last(done: Execution) -> bytes:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from sandbox.errors import JailBroken
 from sandbox.fuzz.found import Found
+from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.surroundings import surrounded
 from sandbox.fuzz.inputs.table import seeds, strategies
 from sandbox.fuzz.loop import MOST_DEFECTS, ROUND_ENDS, Search
@@ -109,13 +110,15 @@ def run(args: Args, ctx: Context) -> Result:
             beside["second"] = stack.enter_context(contextlib.closing(second))
         trials = Trials(program, args.part, runs, judge, bounds)
         trials.calibrate(program.sample.encode() if args.part == "compiler" else EMPTY_MODULE)
+        rates = AlternativeRates()
         search = Search(
             trials=trials,
-            strategies=strategies(program, args.part, args.grammar),
+            strategies=strategies(program, args.part, args.grammar, rates),
             relations=relations(program, args.part, **beside),
             shrink=shrinker(args.part),
             chance=Random(args.seed),
             known=known,
+            rates=rates,
             novelty=TextNovelty(program.family) if args.part == "compiler" else None,
             around=partial(surrounded, family=program.family) if args.part == "compiler" else None,
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from sandbox.fuzz.inputs.material import choose
-from sandbox.fuzz.inputs.places import contexts
+from sandbox.fuzz.inputs.places import contexts, way_to
 from sandbox.fuzz.inputs.productions import KEPT, Productions, Step, finished, generate, size, some
 from sandbox.fuzz.port import InputSource
 
@@ -66,7 +66,7 @@ def nests(productions: Productions) -> InputSource:
         for _ in range(round(2 ** (1 + chance.random() ** 2 * (DOUBLINGS - 1)))):
             path += choose(chance, every[name]) if mixed and path else cycle
         while name != productions.start:
-            name, step, _ = choose(chance, ways[name])
+            name, step, _ = way_to(ways[name], productions, chance)
             path.insert(0, step)
         table, deepest, longest = productions, 0, 0
         if chance.random() < 0.5:

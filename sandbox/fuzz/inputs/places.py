@@ -25,6 +25,7 @@ from sandbox.fuzz.inputs.productions import (
     size,
     some,
 )
+from sandbox.fuzz.inputs.rates import REDRAWN
 from sandbox.fuzz.inputs.tokens import parsed, text
 from sandbox.fuzz.port import InputSource
 
@@ -32,6 +33,8 @@ WANTED = 0.6
 """How often a rule has a pair that is wanted, where it may have one."""
 BOUNDARIES = 0.2
 """The part of the inputs in which a literal is one at an edge."""
+ODD = 0.3
+"""How often a pair is reached by another way than the first, where most are refused."""
 _BRACKETS = re.compile(r"[()\s]*")
 _MOST_WAYS = 400
 
@@ -83,6 +86,15 @@ def contexts(productions: Productions) -> tuple[dict[str, list[Pair]], list[Pair
     return ways, every
 
 
+def way_to(options: Sequence[Pair], productions: Productions, chance: Random) -> Pair:
+    """One of the ways to a rule; one that a compiler refuses less often."""
+    for _ in range(REDRAWN):
+        one = choose(chance, options)
+        if _taken(one, productions, chance):
+            break
+    return one
+
+
 def places(productions: Productions, family: str) -> InputSource:
     """Programs with one pair each, every pair as likely as the others."""
     ways, every = contexts(productions)
@@ -93,7 +105,7 @@ def places(productions: Productions, family: str) -> InputSource:
         name, step, rule = chance.choices(every, cum_weights=sizes)[0]
         path = [step, *choose(chance, inner[rule])]
         while name != productions.start:
-            name, step, _ = choose(chance, ways[name])
+            name, step, _ = way_to(ways[name], productions, chance)
             path.insert(0, step)
         table, deepest, longest = productions, 0, 0
         if chance.random() < 0.5:
@@ -107,6 +119,44 @@ def places(productions: Productions, family: str) -> InputSource:
         return text(parts)
 
     return placed
+
+
+def each_place(productions: Productions) -> InputSource:
+    """Programs with one pair and little else, in an order of chance, each pair once before any again: for a
+    table most of whose pairs are refused."""
+    ways, every = contexts(productions)
+    inner = {name: constructs(productions, name) for name in {pair[2] for pair in every}}
+    left: list[tuple[Pair, tuple[Step, ...]]] = []
+
+    def placed(corpus: Sequence[bytes], chance: Random) -> bytes | None:
+        while True:
+            if not left:
+                left.extend((pair, way) for pair in every for way in inner[pair[2]])
+                chance.shuffle(left)
+            pair, way = left.pop()
+            if _taken(pair, productions, chance) and _taken(_last(pair, way), productions, chance):
+                break
+        name, step, _ = pair
+        path = [step, *way]
+        while name != productions.start:
+            odd = chance.random() < ODD
+            name, step, _ = way_to(ways[name], productions, chance) if odd else ways[name][0]
+            path.insert(0, step)
+        return finished(generate(productions, chance, 0, 0, 0, path), productions, chance)
+
+    return placed
+
+
+def _last(pair: Pair, way: Sequence[Step]) -> Pair:
+    """The construct at the end of a way as a pair of its own."""
+    rule = pair[2] if len(way) == 1 else way[-2][0][way[-2][1]]
+    return rule, way[-1], ""
+
+
+def _taken(pair: Pair, productions: Productions, chance: Random) -> bool:
+    """Whether its alternative is taken, which is seldom for one that is refused elsewhere."""
+    name, (one, _), _ = pair
+    return productions.rates is None or chance.random() < productions.rates.share(name, one)
 
 
 class WantedPairs:

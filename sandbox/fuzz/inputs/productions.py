@@ -22,12 +22,14 @@ from pathlib import Path
 from random import Random
 
 from sandbox.fuzz.inputs.material import MOST_BYTES, choose
+from sandbox.fuzz.inputs.rates import Alternative, AlternativeRates
 from sandbox.fuzz.inputs.spelling import called
 from sandbox.fuzz.port import InputSource
 
 LINE, DEEPER, SHALLOWER, SERIAL = "\n", "\x0e", "\x0f", "\x10"
 _ESCAPES = {"\\n": LINE, "\\>": DEEPER, "\\<": SHALLOWER, "\\#": SERIAL, "\\\\": "\\"}
 _FOLDER = Path(__file__).with_name("productions")
+_LOOSE = Path(__file__).with_name("loose")
 _ENDLESS = 1 << 20
 _SIGNS = re.compile(r"[^\w\s]{1,4}")
 _MOST_SIGNS = 12
@@ -36,7 +38,6 @@ LONGEST = 3000
 KEPT = (0.2, 0.5, 0.5, 0.8, 1.0)
 """The part of the alternatives that one program is made of, so that what is common hides nothing."""
 
-Alternative = tuple[str, ...]
 Step = tuple[Alternative, int]
 """An alternative, and the place in it of the symbol that the next step is for."""
 Wanted = Callable[[str], Sequence[Step]]
@@ -46,7 +47,8 @@ Wanted = Callable[[str], Sequence[Step]]
 @dataclass(frozen=True, slots=True)
 class Productions:
     """`low` are the alternatives of each rule that nest the least, `high` the others, or all. `asked` are the
-    symbols that stand for a rule whose name is used, `names` what may be called something else."""
+    symbols that stand for a rule whose name is used, `names` what may be called something else; `rates` is
+    what a search learns of its alternatives."""
 
     start: str
     rules: Mapping[str, Sequence[Alternative]]
@@ -54,12 +56,13 @@ class Productions:
     high: Mapping[str, Sequence[Alternative]]
     asked: frozenset[str] = frozenset()
     names: tuple[str, ...] = ()
+    rates: AlternativeRates | None = None
 
 
 @cache
-def of_family(family: str) -> Productions | None:
-    """The family's table of well-formed programs; None when it has none."""
-    file = _FOLDER / f"{family}.txt"
+def of_family(family: str, *, loose: bool = False) -> Productions | None:
+    """The family's table of well-formed programs, or that of anything at any place; None when it has none."""
+    file = (_LOOSE if loose else _FOLDER) / f"{family}.txt"
     return read(file.read_text("utf-8")) if file.is_file() else None
 
 
@@ -192,6 +195,8 @@ def generate(
     """A text in which rules nest to `eager` where they can, to about `deepest` at most; after `longest`
     characters the rest is as short as it can be. `path` are the first steps from the start on; `wanted` is
     asked at each rule before that."""
+    if productions.rates:
+        productions.rates.begin()
     made = _expanded(productions, productions.start, chance, (eager, deepest, longest), path, wanted)
     waiting = {at: one for at, one in enumerate(made) if one in productions.asked}
     used = True
@@ -215,7 +220,7 @@ def _expanded(
     path: Sequence[Step],
     wanted: Wanted | None = None,
 ) -> list[str]:
-    rules, low, high, random = productions.rules, productions.low, productions.high, chance.random
+    rules, low, high, rates = productions.rules, productions.low, productions.high, productions.rates
     eager, deepest, longest = bounds
     waiting: list[tuple[str, int, Sequence[Step]]] = [(start, 0, path)]
     made: list[str] = []
@@ -230,7 +235,10 @@ def _expanded(
             else:
                 options = rules if eager <= depth < deepest else high if depth < eager else low
                 alternatives = (options if length < longest else low)[symbol]
-                chosen, at = alternatives[int(random() * len(alternatives))], -1
+                chosen = rates.choose(symbol, alternatives, chance) if rates else choose(chance, alternatives)
+                at = -1
+            if rates:
+                rates.note(symbol, chosen)
             for index in range(len(chosen) - 1, -1, -1):
                 waiting.append((chosen[index], depth + 1, way[1:] if index == at else ()))
         elif symbol == LINE:
@@ -269,4 +277,6 @@ def finished(made: str, productions: Productions, chance: Random) -> bytes | Non
     if productions.names and chance.random() < 0.25:
         made = called(made, productions.names, chance)
     text = made.encode("utf-8", "replace")
+    if productions.rates:
+        productions.rates.end(text)
     return text if 0 < len(text) <= MOST_BYTES else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from sandbox.fuzz.inputs import suspicious
 from sandbox.fuzz.inputs.binary import byte_mutation, wasm_mutation
@@ -13,9 +14,10 @@ from sandbox.fuzz.inputs.lines import line_mutation
 from sandbox.fuzz.inputs.lists import lists
 from sandbox.fuzz.inputs.mutation import mutation
 from sandbox.fuzz.inputs.nests import nests
-from sandbox.fuzz.inputs.places import pairs, places
-from sandbox.fuzz.inputs.productions import generator, of_family, parse
+from sandbox.fuzz.inputs.places import each_place, pairs, places
+from sandbox.fuzz.inputs.productions import Productions, generator, of_family, parse
 from sandbox.fuzz.inputs.pump import pump
+from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.spelling import SPELLING_EDITS
 from sandbox.fuzz.inputs.structure import GROUP_EDITS, SPLICE_EDITS, STATEMENT_EDITS
 from sandbox.fuzz.port import InputSource
@@ -23,24 +25,25 @@ from sandbox.programs.program import Program
 
 LOADER = "loader"
 
-TEXT: dict[str, Callable[[str, str], InputSource | None]] = {
-    "tokens": lambda family, grammar: mutation(TOKEN_EDITS, family),
-    "expressions": lambda family, grammar: mutation(EXPRESSION_EDITS, family),
-    "groups": lambda family, grammar: mutation(GROUP_EDITS, family),
-    "statements": lambda family, grammar: mutation(STATEMENT_EDITS, family),
-    "splice": lambda family, grammar: mutation(SPLICE_EDITS, family),
-    "lists": lambda family, grammar: lists(family),
-    "lines": lambda family, grammar: line_mutation,
-    "spelling": lambda family, grammar: mutation(SPELLING_EDITS, family),
-    "pump": lambda family, grammar: pump(family),
-    "typed": lambda family, grammar: generator(found) if (found := of_family(family)) else None,
-    "places": lambda family, grammar: places(found, family) if (found := of_family(family)) else None,
-    "pairs": lambda family, grammar: pairs(found) if (found := of_family(family)) else None,
-    "nests": lambda family, grammar: nests(found) if (found := of_family(family)) else None,
-    "grammar": lambda family, grammar: generator(parse(grammar)) if grammar else None,
-    "learned": lambda family, grammar: None if grammar else learned(family),
+Table = Productions | None
+
+TEXT: dict[str, Callable[[str, Table], InputSource | None]] = {
+    "tokens": lambda family, table: mutation(TOKEN_EDITS, family),
+    "expressions": lambda family, table: mutation(EXPRESSION_EDITS, family),
+    "groups": lambda family, table: mutation(GROUP_EDITS, family),
+    "statements": lambda family, table: mutation(STATEMENT_EDITS, family),
+    "splice": lambda family, table: mutation(SPLICE_EDITS, family),
+    "lists": lambda family, table: lists(family),
+    "lines": lambda family, table: line_mutation,
+    "spelling": lambda family, table: mutation(SPELLING_EDITS, family),
+    "pump": lambda family, table: pump(family),
+    "typed": lambda family, table: generator(table) if table else None,
+    "places": lambda family, table: places(table, family) if table else None,
+    "pairs": lambda family, table: pairs(table) if table else None,
+    "nests": lambda family, table: nests(table) if table else None,
 }
-"""For a compiler, from its language's family and the grammar given; None where there is nothing to go by."""
+"""For a compiler, from its language's family and its table of well-formed programs; None where there is nothing
+to go by."""
 
 BYTES: dict[str, InputSource] = {
     "wasm": wasm_mutation,
@@ -50,12 +53,23 @@ BYTES: dict[str, InputSource] = {
 """For a loader."""
 
 
-def strategies(program: Program, part: str, grammar: str) -> Mapping[str, InputSource]:
-    """The sources of inputs by name: a compiler's make UTF-8 text of at most 64 KiB, a loader's bytes. Raises
-    ValueError for a grammar that is not a table of productions (sandbox/fuzz/inputs/productions.py)."""
+def strategies(
+    program: Program, part: str, grammar: str, rates: AlternativeRates | None = None
+) -> Mapping[str, InputSource]:
+    """The sources of inputs by name: a compiler's make UTF-8 text of at most 64 KiB, a loader's bytes.
+    `rates` learn what the compiler accepts of its family's tables. Raises ValueError for a grammar that is not a table of
+    productions (sandbox/fuzz/inputs/productions.py)."""
     if part == LOADER:
         return BYTES
-    found = {name: make(program.family, grammar) for name, make in TEXT.items()}
+    family = program.family
+    typed, loose = (
+        replace(found, rates=rates) if (found := of_family(family, loose=one)) else None
+        for one in (False, True)
+    )
+    found = {name: make(family, typed) for name, make in TEXT.items()}
+    found["loose"] = each_place(loose) if loose else None
+    found["grammar"] = generator(parse(grammar)) if grammar else None
+    found["learned"] = None if grammar else learned(family)
     return {name: source for name, source in found.items() if source is not None}
 
 
