@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 FLOOR = 0.2
@@ -11,6 +11,8 @@ MEMORY = 2_000
 """Inputs after which what was found counts half."""
 COSTLY = 16_384
 """Bytes of an input that cost as much as what every execution costs."""
+HEAD_START: Mapping[str, float] = {"loose": 4.0}
+"""Finds that a strategy is believed to have made before its first input: its executions are short ones."""
 DEFECT = 8.0
 """What a new defect is worth, in new behaviours."""
 
@@ -21,7 +23,7 @@ class Bandit:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._tried = dict.fromkeys(names, 0.0)
-        self._found = dict.fromkeys(names, 0.0)
+        self._found = {name: HEAD_START.get(name, 0.0) for name in names}
         self._made = dict.fromkeys(names, 0.0)
         self._spent = dict.fromkeys(names, 0.0)
         self._count = 0
@@ -31,7 +33,7 @@ class Bandit:
         return chance.choices(self._names, self.shares())[0]
 
     def shares(self) -> list[float]:
-        """The probability of each strategy; they add up to 1. Its share of the time is what it gives for it."""
+        """The probability of each strategy, by what it gives for its time; they add up to 1."""
         # one find in twenty tries is what an untried one is believed to give
         yields = [(self._found[name] + 1) / (self._tried[name] + 20) for name in self._names]
         total, floor = sum(yields), FLOOR / len(yields)
@@ -41,7 +43,7 @@ class Bandit:
         ]
         return [one / sum(shares) for one in shares]
 
-    def reward(self, name: str, found: float, size: int = 0, cost: int = 1) -> None:
+    def reward(self, name: str, found: float, size: int = 0, cost: float = 1.0) -> None:
         """What one input of the strategy gave: new behaviours, and DEFECT for each new defect; below 0, how
         many inputs without news it is as bad as. `size` in bytes: a large one takes the time of many, and
         `cost` says of how many its execution took it."""

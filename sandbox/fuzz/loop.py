@@ -57,7 +57,7 @@ MOST_TRIED = 300_000
 """Inputs that are remembered, so that none is executed twice."""
 GROWTH_RATE = 1 / 20
 """The share of accepted inputs whose repeats are made longer."""
-SURROUNDED_SHARE, SURROUNDED_FIRST = 0.1, 200
+SURROUNDED_SHARE, SURROUNDED_FIRST = 0.1, 40
 """Of all executions, those on refused inputs in other surroundings; so many are made at first."""
 FRESH_RATE, NOVEL_RATE = 10, 3
 """How many times more often an input with new behaviour, or with a new text, is compared and made longer."""
@@ -90,7 +90,7 @@ class Search:
     _tried: set[bytes] = field(default_factory=set)
     _shaky: dict[str, int] = field(default_factory=dict)
     _news_at: int = 0
-    _cost: int = 1
+    _cost: float = 1.0
     _surrounded: int = 0
 
     def run(self, given: Sequence[bytes], seeds: Sequence[bytes]) -> str:
@@ -158,8 +158,8 @@ class Search:
             return None
         if len(self._tried) < MOST_TRIED:
             self._tried.add(mark)
+        before_s = self.trials.cpu_s
         verdict, done = self.trials.run(source)
-        self._cost = self.trials.cost(done)
         before, fresh, novel = len(self.defects) + len(self._hanging), 0, 0
         if verdict.sound:
             self.rates.judged(source, accepted=verdict.kind == "accepted")
@@ -168,13 +168,14 @@ class Search:
                 novel = self.novelty.add(source) if self.novelty else 0
                 more = FRESH_RATE if fresh else NOVEL_RATE if novel else 1
                 self._relate(source, done, origin, more)
-                if self.chance.random() < GROWTH_RATE * more:
+                if self.chance.random() < GROWTH_RATE * more / max(self.trials.cost(done.cpu_s), 1.0):
                     for longer, what, how in grown(self.trials, source):
                         self._anomaly(longer, what, how, "growth")
             elif fresh and not given:
                 self._surround(source)
         else:
             self._anomaly(source, verdict, done, origin)
+        self._cost = self.trials.cost(self.trials.cpu_s - before_s)
         self._settle()
         self._shrink_in_turn()
         found = float(bool(fresh)) + DEFECT * (len(self.defects) + len(self._hanging) - before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -27,8 +28,9 @@ SURE, LEAST_SURE_S = 40, 1.0
 seconds, MOST_CPU_S at most."""
 HANG_SHARE = 0.2
 """Of the round's time, for executions that end at a limit, of time or of memory."""
-DEAR_S = 0.05
+DEAR_S = 0.02
 """Processor time below which an execution costs no more than another: it varies from run to run."""
+CHEAPEST = 1 / 8
 EMPTY_MODULE = b"\0asm\x01\0\0\0"
 """What every loader can read."""
 WALL_PER_CPU = 3.0
@@ -134,10 +136,12 @@ class Trials:
             return 1
         return most if self.hurried else 2
 
-    def cost(self, done: Execution) -> int:
-        """Of how many inputs like the sample an execution took the time, as a power of two; 1 for a short one."""
-        times = int(done.cpu_s / max(self._usual, DEAR_S))
-        return 1 << max(times.bit_length() - 1, 0)
+    def cost(self, cpu_s: float) -> float:
+        """How many executions of the sample take this time, as a power of two; where the sample takes little,
+        less costs as much."""
+        times = cpu_s / max(self._usual, DEAR_S)
+        least = CHEAPEST if self._usual >= DEAR_S else 1.0
+        return max(2.0 ** math.floor(math.log2(max(times, CHEAPEST))), least)
 
     def _doubts(self, verdict: ExecutionVerdict) -> bool:
         return verdict.signature not in self.hangs or not (verdict.place or self.hurried)

@@ -17,7 +17,6 @@ from sandbox.fuzz.inputs.edits import boundary
 from sandbox.fuzz.inputs.material import Material, choose
 from sandbox.fuzz.inputs.productions import (
     KEPT,
-    Alternative,
     Productions,
     Step,
     finished,
@@ -25,7 +24,7 @@ from sandbox.fuzz.inputs.productions import (
     size,
     some,
 )
-from sandbox.fuzz.inputs.rates import REDRAWN
+from sandbox.fuzz.inputs.rates import REDRAWN, Alternative
 from sandbox.fuzz.inputs.tokens import parsed, text
 from sandbox.fuzz.port import InputSource
 

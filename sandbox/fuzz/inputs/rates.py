@@ -1,5 +1,5 @@
-"""Which alternatives of a table of productions a compiler accepts: a table covers every release and dialect of
-its language, and of most of them a compiler knows a part."""
+"""Which alternatives of a table of productions a compiler accepts: a table covers every release of its
+language, and a compiler knows a part of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class AlternativeRates:
             self._rule_accepted.update(rule for rule, _ in drawn)
 
     def share(self, rule: str, alternative: Alternative) -> float:
-        """How often an alternative is taken where it is drawn: 1 for one that is accepted as often as others."""
+        """How often an alternative is taken where it is drawn; 1 if it is accepted as often as others."""
         tried = self._tried[rule, alternative]
         usual = (self._rule_accepted[rule] + 1) / (self._rule_tried[rule] + 1)
         own = (self._accepted[rule, alternative] + BELIEVED * usual) / (tried + BELIEVED)

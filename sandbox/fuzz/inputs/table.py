@@ -42,8 +42,8 @@ TEXT: dict[str, Callable[[str, Table], InputSource | None]] = {
     "pairs": lambda family, table: pairs(table) if table else None,
     "nests": lambda family, table: nests(table) if table else None,
 }
-"""For a compiler, from its language's family and its table of well-formed programs; None where there is nothing
-to go by."""
+"""For a compiler, from its language's family and its table of well-formed programs; None where there is
+nothing to go by."""
 
 BYTES: dict[str, InputSource] = {
     "wasm": wasm_mutation,
@@ -57,13 +57,13 @@ def strategies(
     program: Program, part: str, grammar: str, rates: AlternativeRates | None = None
 ) -> Mapping[str, InputSource]:
     """The sources of inputs by name: a compiler's make UTF-8 text of at most 64 KiB, a loader's bytes.
-    `rates` learn what the compiler accepts of its family's tables. Raises ValueError for a grammar that is not a table of
-    productions (sandbox/fuzz/inputs/productions.py)."""
+    `rates` learn what the compiler accepts of its family's tables. Raises ValueError for a grammar that is
+    not a table of productions (sandbox/fuzz/inputs/productions.py)."""
     if part == LOADER:
         return BYTES
     family = program.family
     typed, loose = (
-        replace(found, rates=rates) if (found := of_family(family, loose=one)) else None
+        replace(known, rates=rates) if (known := of_family(family, loose=one)) else None
         for one in (False, True)
     )
     found = {name: make(family, typed) for name, make in TEXT.items()}
