@@ -11,7 +11,7 @@ MEMORY = 2_000
 """Inputs after which what was found counts half."""
 COSTLY = 16_384
 """Bytes of an input that cost as much as what every execution costs."""
-HEAD_START: Mapping[str, float] = {"loose": 4.0}
+HEAD_START: Mapping[str, float] = {"loose": 12.0}
 """Finds that a strategy is believed to have made before its first input: its executions are short ones."""
 DEFECT = 8.0
 """What a new defect is worth, in new behaviours."""
