@@ -51,6 +51,57 @@ exports.compile = (request) => {
 process.on("uncaughtException", (error) => { throw error; });
 """
 
+PARSER = """
+let parsed = 0;
+export class Parser {
+  constructor() {
+    this.donelog = new Set(); this.seenlog = new Set(); this.dependees = new Map();
+    this.backlog = []; this.sources = [];
+  }
+  parseFile(text, path, isEntry) {
+    if (this.donelog.has(path)) return;
+    this.donelog.add(path); this.seenlog.add(path);
+    this.sources.push({ internalPath: path, text, isEntry, times: ++parsed, exportPaths: path });
+    if (path === "~lib/a") {
+      this.dependees.set("~lib/b", "a");
+      this.backlog.push("~lib/b");
+    }
+  }
+}
+"""
+
+ASC = """
+import { Parser } from "./assemblyscript.js";
+export default {
+  createMemoryStream: () => ({ said: "", toString() { return this.said; } }),
+  async main(given, { readFile, writeFile, stderr }) {
+    const parser = new Parser(), source = readFile("source.ts");
+    parser.parseFile("library", "~lib/a", false);
+    while (parser.backlog.length) parser.parseFile("library", parser.backlog.shift(), false);
+    parser.parseFile(source, "source", true);
+    if (source === "crash") {
+      console.error("Whoops", source);
+      process.exit(1);
+    }
+    if (source === "wrong") {
+      stderr.said = "ERROR TS1: no";
+      return { error: new Error("1 compile error(s)") };
+    }
+    const why = parser.dependees;
+    const trees = parser.sources.map((one) => [one.internalPath, one.times, why.get(one.internalPath)]);
+    writeFile("out.wasm", JSON.stringify(trees));
+    return { error: null };
+  },
+};
+"""
+
+WARM = """
+import { compile } from "./asc_main.mjs";
+const said = [];
+for (const one of ["x", "crash", "wrong", "y"]) said.push(await compile(one));
+console.log(JSON.stringify(said.map((one) => [one.code, String(one.stdout), one.stderr])));
+"""
+
 DRIVE = """
 const { compile } = require("./solc_main.js");
 const said = ["a", "b", "wrong", "deep", "c"].map((one) => compile(one));
@@ -112,3 +163,28 @@ def test_solc_tells_an_exception_by_its_stack_and_begins_anew(tmp_path: Path) ->
     )
     assert cold.returncode == 1
     assert cold.stderr.startswith(b"Uncaught:\nRangeError: Maximum call stack size exceeded\n    at deep ")
+
+
+@pytest.mark.skipif(NODE is None, reason="no node on this machine")
+def test_asc_parses_its_library_once_and_survives_its_own_failure(tmp_path: Path) -> None:
+    dist = tmp_path / "node_modules" / "assemblyscript" / "dist"
+    dist.mkdir(parents=True)
+    (dist / "package.json").write_text('{"type": "module"}')
+    (dist / "assemblyscript.js").write_text(PARSER)
+    (dist / "asc.js").write_text(ASC)
+    adapter = (ADAPTERS / "asc_main.mjs").read_text().replace("/opt/tc", str(tmp_path))
+    (tmp_path / "asc_main.mjs").write_text(adapter)
+    (tmp_path / "warm.mjs").write_text(WARM)
+    told = subprocess.run([str(NODE), "warm.mjs"], cwd=tmp_path, capture_output=True, check=True).stdout
+    first, crash, wrong, last = json.loads(told)
+    library = [["~lib/a", 1, None], ["~lib/b", 2, "a"]]
+    assert (first[0], json.loads(first[1])) == (0, [*library, ["source", 3, None]])
+    assert (last[0], json.loads(last[1])) == (0, [*library, ["source", 6, None]])
+    assert crash == [1, "", "Whoops crash\n"]
+    assert wrong == [1, "", "ERROR TS1: no"]
+    for source, code in (("crash", 1), ("x", 0)):
+        cold = subprocess.run(
+            [str(NODE), "asc_main.mjs"], input=source.encode(), cwd=tmp_path, capture_output=True, check=False
+        )
+        assert cold.returncode == code
+    assert json.loads(cold.stdout) == [*library, ["source", 3, None]]

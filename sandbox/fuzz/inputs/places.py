@@ -125,16 +125,19 @@ def each_place(productions: Productions) -> InputSource:
     table most of whose pairs are refused."""
     ways, every = contexts(productions)
     inner = {name: constructs(productions, name) for name in {pair[2] for pair in every}}
+    whole = [(pair, way) for pair in every for way in inner[pair[2]]]
     left: list[tuple[Pair, tuple[Step, ...]]] = []
 
     def placed(corpus: Sequence[bytes], chance: Random) -> bytes | None:
-        while True:
+        while whole:
             if not left:
-                left.extend((pair, way) for pair in every for way in inner[pair[2]])
+                left.extend(whole)
                 chance.shuffle(left)
             pair, way = left.pop()
             if _taken(pair, productions, chance) and _taken(_last(pair, way), productions, chance):
                 break
+        else:
+            return None
         name, step, _ = pair
         path = [step, *way]
         while name != productions.start:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+import pytest
+
 from sandbox.fuzz.bandit import Bandit
 from sandbox.fuzz.novelty import SURE, TextNovelty
 from sandbox.runners.port import Execution
@@ -65,6 +67,22 @@ def test_inputs_that_would_hang_as_others_did_are_mostly_left_out() -> None:
     made_so = {source for source, _ in hit.limits if source.startswith(b"f(700, ") and source.endswith(b")")}
     assert len(made_so) < 100
     assert set(found.defects) == {"hang a.py:f"}
+
+
+def test_a_strategy_is_chosen_by_what_it_gives_for_its_time() -> None:
+    bandit = Bandit(["cheap", "dear", "usual"])
+    for _ in range(100):
+        bandit.reward("cheap", 0.25, cost=0.25)
+        bandit.reward("dear", 0.25, cost=16.0)
+        bandit.reward("usual", 0.25)
+    cheap, dear, usual = bandit.shares()
+    assert sum((cheap, dear, usual)) == pytest.approx(1.0)
+    assert cheap > 3 * usual > 30 * dear > 0.0
+
+
+def test_the_loose_table_has_a_head_start() -> None:
+    loose, other = Bandit(["loose", "other"]).shares()
+    assert loose > 5 * other
 
 
 def test_a_strategy_with_large_inputs_is_chosen_less() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import count
 
 import pytest
 import wasmtime
 
 from sandbox.fuzz import relate
-from sandbox.fuzz.growth import grown
+from sandbox.fuzz.growth import SURROUNDED, grown
 from sandbox.fuzz.inputs.surroundings import surrounded
-from sandbox.fuzz.loop import SHRINK_SHARE
+from sandbox.fuzz.loop import SHRINK_SHARE, SURROUNDED_FIRST, SURROUNDED_SHARE
 from sandbox.fuzz.port import Reproducer
 from sandbox.fuzz.relate import Relation, relations
 from sandbox.runners.port import Execution
@@ -129,6 +130,23 @@ def test_a_refused_program_with_a_new_message_is_tried_in_other_surroundings() -
             break
     (defect,) = found.defects.values()
     assert (defect.origin, defect.verdict.said) == ("surroundings", "no such place")
+
+
+def test_surroundings_have_a_share_of_all_executions() -> None:
+    """Each input is refused with a message of its own."""
+    words, around = count(1), partial(surrounded, family="rust")
+
+    def compiler(source: bytes) -> Execution:
+        return ended(code=1, err=bytes(97 + int(digit) for digit in str(source.count(b"!"))) + b" is wrong")
+
+    runner = ScriptedRunner(compiler)
+    found = search(
+        runner, strategy=lambda corpus, chance: b"a" + b"!" * next(words), around=around, executions=600
+    )
+    found.run([], [b"a"])
+    changed = sum(set(source) != {ord("a"), ord("!")} for source, _ in runner.limits[4:])
+    most = SURROUNDED_FIRST + SURROUNDED_SHARE * found.trials.executions
+    assert SURROUNDED_FIRST < changed <= most + SURROUNDED
 
 
 def test_shrinking_has_a_share_of_a_round_and_goes_on_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from random import Random
 
 from sandbox.fuzz.inputs import spelling, tokens
 from sandbox.fuzz.inputs.material import Edit, Material
 from sandbox.fuzz.inputs.mutation import mutation
-from sandbox.fuzz.inputs.places import constructs, contexts, places
+from sandbox.fuzz.inputs.places import constructs, contexts, each_place, places
 from sandbox.fuzz.inputs.productions import read
+from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.tokens import text
 
 TABLE = read("start: f <e>\ne: (<e>)\n    | <s>\ns: a\n    | - <e>\n    | <e> <op> <e>\nop: +\n    | *\n")
@@ -33,6 +35,49 @@ def test_every_pair_is_made() -> None:
     left = {f"f {inner} {sign} a" for inner in ("- a", "a + a", "a * a") for sign in "+*"}
     right = {f"f a {sign} {inner}" for inner in ("- a", "a + a", "a * a") for sign in "+*"}
     assert short | left | right <= plain
+
+
+def test_each_pair_comes_once_before_any_comes_again() -> None:
+    """Six places, and four constructs at each: after `f` alone, and once in itself where it has a place."""
+    source, chance = each_place(TABLE), Random(1)
+    made = [(source((), chance) or b"").decode() for _ in range(24)]
+    constructs_of = {"a": 0, "-": 0, "+": 0, "*": 0}
+    for one in made:
+        constructs_of[next((sign for sign in "*+-" if sign in one), "a")] += 1
+    assert all(one.startswith("f ") and len(one) < 12 for one in made)
+    assert constructs_of["a"] == 1  # all other places are inside of an operator
+    again = [(source((), chance) or b"").decode() for _ in range(24)]
+    assert again != made
+    assert sum("*" not in one and "+" not in one and "-" not in one for one in again) == 1
+
+
+def test_what_is_always_refused_is_seldom_made() -> None:
+    rates = AlternativeRates()
+    table = replace(read("start: f <e>\ne: a\n    | b\n    | c\n"), rates=rates)
+    source, chance = each_place(table), Random(1)
+    for _ in range(60):
+        made = source((), chance) or b""
+        rates.judged(made, accepted=made != b"f b")
+    assert rates.share("<e>", ("b",)) < 0.2
+    assert rates.share("<e>", ("a",)) == rates.share("<e>", ("c",)) == 1.0
+    made_then = [source((), chance) for _ in range(100)]
+    assert made_then.count(b"f b") < 15
+    assert min(made_then.count(b"f a"), made_then.count(b"f c")) > 40
+
+
+def test_a_table_without_a_pair_makes_nothing() -> None:
+    assert each_place(read("start: a\n    | b\n"))((), Random(1)) is None
+
+
+def test_rates_say_nothing_of_what_is_not_of_the_table() -> None:
+    rates = AlternativeRates()
+    rates.judged(b"a", accepted=False)
+    assert rates.share("<e>", ("a",)) == 1.0
+    rates.begin()
+    rates.note("<e>", ("a",))
+    rates.end(b"a")
+    rates.judged(b"b", accepted=False)
+    assert rates.share("<e>", ("a",)) == 1.0
 
 
 def after(edit: Edit, source: str, family: str = "rust") -> set[str]:

@@ -134,9 +134,23 @@ def test_depth_and_length_have_a_bound() -> None:
         assert len(made) < 60
 
 
-@pytest.mark.parametrize("family", ["rust", "solidity", "vyper", "typescript", "wat"])
-def test_every_rule_of_a_family_is_in_reach(family: str) -> None:
-    table = of_family(family)
+@pytest.mark.parametrize("family", ["solidity", "typescript", "wat"])
+def test_most_programs_of_a_loose_table_are_small_and_no_two_alike(family: str) -> None:
+    source, chance = strategies(Program(family=family), "compiler", "")["loose"], Random(5)
+    made = [(source((), chance) or b"").decode() for _ in range(300)]
+    assert len(set(made)) > 280
+    assert sorted(map(len, made))[150] < 200
+
+
+TABLES = [
+    *((family, False) for family in ("rust", "solidity", "vyper", "typescript", "wat")),
+    *((family, True) for family in ("solidity", "typescript", "wat")),
+]
+
+
+@pytest.mark.parametrize(("family", "loose"), TABLES)
+def test_every_rule_of_a_family_is_in_reach(family: str, loose: bool) -> None:
+    table = of_family(family, loose=loose)
     assert table is not None
     reached, waiting = {table.start}, [table.start]
     while waiting:
