@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
 
 FLOOR = 0.2
@@ -11,8 +11,6 @@ MEMORY = 2_000
 """Inputs after which what was found counts half."""
 COSTLY = 16_384
 """Bytes of an input that cost as much as what every execution costs."""
-HEAD_START: Mapping[str, float] = {"loose": 12.0}
-"""Finds that a strategy is believed to have made before its first input: its executions are short ones."""
 DEFECT = 8.0
 """What a new defect is worth, in new behaviours."""
 
@@ -23,7 +21,7 @@ class Bandit:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._tried = dict.fromkeys(names, 0.0)
-        self._found = {name: HEAD_START.get(name, 0.0) for name in names}
+        self._found = dict.fromkeys(names, 0.0)
         self._made = dict.fromkeys(names, 0.0)
         self._spent = dict.fromkeys(names, 0.0)
         self._count = 0

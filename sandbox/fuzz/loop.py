@@ -26,6 +26,9 @@ from sandbox.runners.port import Execution
 ROUND_ENDS = ("time", "executions", "dry", "full", "broken")
 """Why a round ends."""
 
+LOOSE = "loose"
+"""The strategy that each second input is of, where there is one: its executions are short, and of all that it
+has no two are alike."""
 AGAIN = 2
 """Executions that must show an anomaly once more before it is a defect."""
 DRY = 20_000
@@ -124,7 +127,7 @@ class Search:
                 continue
             if not pool or made % REFRESH == 0:
                 pool = self.corpus.pool(self.chance)
-            name = bandit.choose(self.chance)
+            name = LOOSE if LOOSE in self.strategies and made % 2 else bandit.choose(self.chance)
             source = self.strategies[name](pool, self.chance)
             parents = pool.parents()
             if source is not None and self._avoids(source):

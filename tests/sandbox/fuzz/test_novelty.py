@@ -80,11 +80,6 @@ def test_a_strategy_is_chosen_by_what_it_gives_for_its_time() -> None:
     assert cheap > 3 * usual > 30 * dear > 0.0
 
 
-def test_the_loose_table_has_a_head_start() -> None:
-    loose, other = Bandit(["loose", "other"]).shares()
-    assert loose > 5 * other
-
-
 def test_a_strategy_with_large_inputs_is_chosen_less() -> None:
     bandit = Bandit(["large", "small"])
     for _ in range(100):

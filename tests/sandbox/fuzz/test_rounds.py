@@ -149,6 +149,18 @@ def test_surroundings_have_a_share_of_all_executions() -> None:
     assert SURROUNDED_FIRST < changed <= most + SURROUNDED
 
 
+def test_each_second_input_is_of_the_loose_table() -> None:
+    numbers = count()
+    runner = ScriptedRunner(lambda source: ended())
+    found = search(runner, strategy=lambda corpus, chance: b"other %d" % next(numbers), executions=103)
+    found.strategies = {**found.strategies, "loose": lambda corpus, chance: b"loose %d" % next(numbers)}
+    found.run([], [])
+    made = [source[:5] for source, _ in runner.limits[3:]]
+    assert len(made) == 100
+    assert made[::2] == [b"loose"] * 50
+    assert 10 < made[1::2].count(b"other") < 50
+
+
 def test_shrinking_has_a_share_of_a_round_and_goes_on_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each execution takes a second of sixty."""
 
