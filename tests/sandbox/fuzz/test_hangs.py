@@ -130,7 +130,8 @@ def test_what_ends_at_a_limit_where_others_do_counts_as_several_inputs() -> None
 
 
 def test_an_execution_costs_as_many_samples_as_it_takes_time() -> None:
-    slow, quick = (search(ScriptedRunner(lambda source, s=s: ended(s))).trials for s in (0.064, 0.001))
+    slow = search(ScriptedRunner(lambda source: ended(0.064))).trials
+    quick = search(ScriptedRunner(lambda source: ended(0.001))).trials
     assert [slow.cost(0.064 * times) for times in (0.01, 0.3, 1, 3, 9)] == [0.125, 0.25, 1, 2, 8]
     assert [quick.cost(one) for one in (0.0, 0.001, 0.03, 0.05)] == [1, 1, 1, 2]
 
