@@ -34,6 +34,8 @@ BOUNDARIES = 0.2
 """The part of the inputs in which a literal is one at an edge."""
 ODD = 0.3
 """How often a pair is reached by another way than the first, where most are refused."""
+COMPOUND = 0.3
+"""The part of the pairs whose construct has places itself, where most are refused: those have more to fit."""
 _BRACKETS = re.compile(r"[()\s]*")
 _MOST_WAYS = 400
 
@@ -121,12 +123,14 @@ def places(productions: Productions, family: str) -> InputSource:
 
 
 def each_place(productions: Productions) -> InputSource:
-    """Programs with one pair and little else, in an order of chance, each pair once before any again: for a
-    table most of whose pairs are refused."""
+    """Programs with one pair and little else, in an order of chance, none again before all were there: for a
+    table most of whose pairs are refused. Of those whose construct has places itself a part is left out."""
     ways, every = contexts(productions)
     inner = {name: constructs(productions, name) for name in {pair[2] for pair in every}}
     whole = [(pair, way) for pair in every for way in inner[pair[2]]]
     left: list[tuple[Pair, tuple[Step, ...]]] = []
+    rules = productions.rules
+    compound = {one for each in rules.values() for one in each if any(symbol in rules for symbol in one)}
 
     def placed(corpus: Sequence[bytes], chance: Random) -> bytes | None:
         while whole:
@@ -134,6 +138,8 @@ def each_place(productions: Productions) -> InputSource:
                 left.extend(whole)
                 chance.shuffle(left)
             pair, way = left.pop()
+            if way[-1][0] in compound and chance.random() > COMPOUND:
+                continue
             if _taken(pair, productions, chance) and _taken(_last(pair, way), productions, chance):
                 break
         else:
