@@ -178,7 +178,8 @@ class Search:
                 self._surround(source)
         else:
             self._anomaly(source, verdict, done, origin)
-        self._cost = self.trials.cost(self.trials.cpu_s - before_s)
+        # what hangs has a price of its own
+        self._cost = self.trials.cost(self.trials.cpu_s - before_s) if verdict.sound else 1.0
         self._settle()
         self._shrink_in_turn()
         found = float(bool(fresh)) + DEFECT * (len(self.defects) + len(self._hanging) - before)

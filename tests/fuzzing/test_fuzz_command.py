@@ -56,7 +56,8 @@ def test_it_finds_the_planted_defects_and_confirms_each_in_fresh_jails(fleet: Fl
     for _ in range(times):  # on a busy machine one search does not reach everything: the next goes on
         said = fleet("fuzz", "devnet", "--minutes", "0.3", "--seed", "1", "--json")
         data = said.data
-        if {one["class"] for one in data["defects"]} >= planted:
+        small = all(one["size"] < 100 or one["class"] == "invalid-output" for one in data["defects"])
+        if small and {one["class"] for one in data["defects"]} >= planted:
             break
     assert said.code == 1, said.err
     assert data["target"] == "devnet"
