@@ -34,7 +34,7 @@ def _descriptions(model: type[Any]) -> dict[str, str]:
     for table in reversed(model.__mro__[: model.__mro__.index(Section)]):
         (node,) = ast.parse(dedent(inspect.getsource(table))).body
         for key, below in pairwise(node.body if isinstance(node, ast.ClassDef) else ()):
-            if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name):
-                if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                    found[key.target.id] = inspect.cleandoc(str(below.value.value))
+            match key, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = inspect.cleandoc(text)
     return found
