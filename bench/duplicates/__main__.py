@@ -1,6 +1,6 @@
 """How well triage tells which entries of the log are about the same thing.
 
-    python -m bench.duplicates [--part build|held_out|unseen|drawn|drawn_again|fresh] [--json]
+    python -m bench.duplicates [--part build|held_out|unseen|…] [--json]
 
 Prints pair precision and recall, the items, the false premises that were promoted (must be none) and each
 wrong pair. Exit code 1 when a pair was merged wrongly, recall is below the mark, or a premise was promoted.
@@ -24,6 +24,8 @@ AMONG: dict[Part, tuple[Part, ...]] = {
     "drawn": ("build", "held_out", "unseen"),
     "drawn_again": ("build", "held_out", "unseen", "drawn"),
     "fresh": ("build", "held_out", "unseen", "drawn", "drawn_again"),
+    "independent": ("build", "held_out", "unseen", "drawn", "drawn_again", "fresh"),
+    "independent_again": ("build", "held_out", "unseen", "drawn", "drawn_again", "fresh"),
 }
 """Entries that are on the log before those of a part which has the same findings as they."""
 RECALL = 0.95

@@ -11,7 +11,9 @@ from typing import Literal
 
 from fleet.store.rows import MirroredEntry
 
-Part = Literal["build", "held_out", "unseen", "drawn", "drawn_again", "fresh"]
+Part = Literal[
+    "build", "held_out", "unseen", "drawn", "drawn_again", "fresh", "independent", "independent_again"
+]
 Kind = Literal["paraphrase", "near-miss", "false-premise", "not-a-defect"]
 
 FOLDER = Path(__file__).parent
