@@ -181,6 +181,7 @@ async def test_what_a_person_queued_outlives_the_daemon_that_took_it(
     assert {row.run_id: row.state for row in await up.runs()} == {runs[0]: "ended", runs[1]: "queued"}
     up.drop("qa-busy", persona("qa-busy", FETCH, trigger=NEVER))
     again = up.start()
-    (end,) = await up.until(lambda: (up.state / "runs" / runs[1]).exists() and up.footers(runs[1]))
+    written = up.state / "runs" / runs[1] / "trajectory.jsonl"
+    (end,) = await up.until(lambda: written.exists() and up.footers(runs[1]))
     assert end["outcome"] == "done"
     assert await up.end(again) == 0
