@@ -16,15 +16,12 @@ from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import elsewhere, grown
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.novelty import SURE, TextNovelty
-from sandbox.fuzz.port import Enough, InputSource, Shrink
+from sandbox.fuzz.port import MOST_DEFECTS, Enough, InputSource, Shrink
 from sandbox.fuzz.relate import Relation
 from sandbox.fuzz.trials import HANG_SHARE, SLOW, RoundOver, Trials
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
-
-ROUND_ENDS = ("time", "executions", "dry", "full", "broken")
-"""Why a round ends."""
 
 LOOSE = "loose"
 """The strategy that each second input is of, where there is one: its executions are short, and of all that it
@@ -45,7 +42,6 @@ FINISH_SHARE = 0.8
 """The same after the round's end, over all that are left."""
 GRACE_S = 7.0
 """After the round's end, for shrinking what was found last; as much again for what hangs."""
-MOST_DEFECTS = 16
 MOST_HANGS = 6
 """Places in which inputs may hang, that one round looks at."""
 KNOWN, HUNG = -2.0, -20.0

@@ -12,6 +12,11 @@ from sandbox.programs.program import Program
 from sandbox.runners.port import Execution
 from sandbox.spec import OneOf
 
+ROUND_ENDS = ("time", "executions", "dry", "full", "broken")
+"""Why a round ends."""
+MOST_DEFECTS = 16
+"""Of one round; one with so many is full."""
+
 
 class Enough(Exception):
     """Raised by the predicate of a shrink to end it with what it has."""

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from random import Random
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from sandbox.errors import JailBroken
-from sandbox.fuzz.found import Found
-from sandbox.fuzz.inputs.rates import AlternativeRates
-from sandbox.fuzz.inputs.surroundings import surrounded
-from sandbox.fuzz.inputs.table import seeds, strategies
-from sandbox.fuzz.loop import MOST_DEFECTS, ROUND_ENDS, Search
-from sandbox.fuzz.novelty import TextNovelty
-from sandbox.fuzz.port import Reproducer
-from sandbox.fuzz.relate import relations
-from sandbox.fuzz.shrink import shrinker
-from sandbox.fuzz.trials import EMPTY_MODULE, Bounds, Trials
-from sandbox.judging.verdict import judge
-from sandbox.runners.choice import another_start, runner
+from sandbox.fuzz.port import MOST_DEFECTS, ROUND_ENDS, Reproducer
 from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
+
+if TYPE_CHECKING:
+    from sandbox.fuzz.found import Found
+    from sandbox.fuzz.loop import Search
 
 MOST_SECONDS = 60.0
 MOST_EXECUTIONS = 1_000_000
@@ -95,35 +85,22 @@ class Result(ToolAnswer):
 
 
 def run(args: Args, ctx: Context) -> Result:
+    from sandbox.fuzz.round import searched  # 50 modules that only a jail needs
+
     given = _checked(args, ctx)
-    program = ctx.program
-    known = frozenset(args.known)
-    bounds = Bounds(min(args.seconds, max(ctx.deadline_s - FINISH_S, 1.0)), args.executions)
-    with contextlib.ExitStack() as stack:
-        runs = stack.enter_context(contextlib.closing(runner(program, args.part)))
-        beside = {
-            part: stack.enter_context(contextlib.closing(runner(program, part)))
-            for part, words in (("other", program.other), ("printer", program.printer))
-            if words and args.part == "compiler"
-        }
-        if args.part == "compiler" and (second := another_start(program, runs)) is not None:
-            beside["second"] = stack.enter_context(contextlib.closing(second))
-        trials = Trials(program, args.part, runs, judge, bounds)
-        trials.calibrate(program.sample.encode() if args.part == "compiler" else EMPTY_MODULE)
-        rates = AlternativeRates()
-        search = Search(
-            trials=trials,
-            strategies=strategies(program, args.part, args.grammar, rates),
-            relations=relations(program, args.part, **beside),
-            shrink=shrinker(args.part),
-            chance=Random(args.seed),
-            known=known,
-            rates=rates,
-            novelty=TextNovelty(program.family) if args.part == "compiler" else None,
-            around=partial(surrounded, family=program.family) if args.part == "compiler" else None,
-        )
-        stopped = search.run(given, seeds(program, args.part)[args.seeds_done :])
-        return _result(args, search, stopped, runs.name)
+    seconds = min(args.seconds, max(ctx.deadline_s - FINISH_S, 1.0))
+    search, stopped, name = searched(
+        ctx.program,
+        args.part,
+        seconds,
+        args.executions,
+        seed=args.seed,
+        known=frozenset(args.known),
+        grammar=args.grammar,
+        given=given,
+        seeds_done=args.seeds_done,
+    )
+    return _result(args, search, stopped, name)
 
 
 def _checked(args: Args, ctx: Context) -> list[bytes]:

@@ -14,7 +14,7 @@ from fleet.drivers.expect_check import check
 from fleet.drivers.expect_shapes import result_of
 from fleet.personas.check import Wants
 from sandbox.errors import CLASSES
-from sandbox.fuzz.loop import ROUND_ENDS
+from sandbox.fuzz.port import ROUND_ENDS
 from sandbox.pages.html import RULES
 from sandbox.programs.process import Ending
 from sandbox.tools import TOOLS

@@ -1,0 +1,65 @@
+"""One round on one program: its runners, inputs and relations put together, and searched."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+from sandbox.fuzz.inputs.rates import AlternativeRates
+from sandbox.fuzz.inputs.surroundings import surrounded
+from sandbox.fuzz.inputs.table import seeds, strategies
+from sandbox.fuzz.loop import Search
+from sandbox.fuzz.novelty import TextNovelty
+from sandbox.fuzz.relate import relations
+from sandbox.fuzz.shrink import shrinker
+from sandbox.fuzz.trials import EMPTY_MODULE, Bounds, Trials
+from sandbox.judging.verdict import judge
+from sandbox.programs.program import Program
+from sandbox.runners.choice import another_start, runner
+
+
+def searched(
+    program: Program,
+    part: str,
+    seconds: float,
+    executions: int,
+    *,
+    seed: int,
+    known: frozenset[str],
+    grammar: str,
+    given: Sequence[bytes],
+    seeds_done: int,
+) -> tuple[Search, str, str]:
+    """The search when its round is over, why it is over (ROUND_ENDS), and the name of its runner.
+
+    The round ends after `seconds` or `executions`; `given` is the corpus to start from, `known` are the
+    signatures to leave aside, `seeds_done` counts the suspicious programs of earlier rounds.
+    """
+    text = part == "compiler"
+    with contextlib.ExitStack() as stack:
+        runs = stack.enter_context(contextlib.closing(runner(program, part)))
+        beside = {
+            other: stack.enter_context(contextlib.closing(runner(program, other)))
+            for other, words in (("other", program.other), ("printer", program.printer))
+            if words and text
+        }
+        if text and (second := another_start(program, runs)) is not None:
+            beside["second"] = stack.enter_context(contextlib.closing(second))
+        trials = Trials(program, part, runs, judge, Bounds(seconds, executions))
+        trials.calibrate(program.sample.encode() if text else EMPTY_MODULE)
+        rates = AlternativeRates()
+        search = Search(
+            trials=trials,
+            strategies=strategies(program, part, grammar, rates),
+            relations=relations(program, part, **beside),
+            shrink=shrinker(part),
+            chance=Random(seed),
+            known=known,
+            rates=rates,
+            novelty=TextNovelty(program.family) if text else None,
+            around=partial(surrounded, family=program.family) if text else None,
+        )
+        stopped = search.run(given, seeds(program, part)[seeds_done:])
+        return search, stopped, runs.name
