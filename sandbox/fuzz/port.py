@@ -16,6 +16,8 @@ ROUND_ENDS = ("time", "executions", "dry", "full", "broken")
 """Why a round ends."""
 MOST_DEFECTS = 16
 """Of one round; one with so many is full."""
+WORDS = 300
+"""Characters of a signature, message or place."""
 
 
 class Enough(Exception):

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
+from sandbox.fuzz.found import Found
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.surroundings import surrounded
 from sandbox.fuzz.inputs.table import seeds, strategies
 from sandbox.fuzz.loop import Search
 from sandbox.fuzz.novelty import TextNovelty
+from sandbox.fuzz.port import WORDS, Reproducer
 from sandbox.fuzz.relate import relations
 from sandbox.fuzz.shrink import shrinker
 from sandbox.fuzz.trials import EMPTY_MODULE, Bounds, Trials
 from sandbox.judging.verdict import judge
 from sandbox.programs.program import Program
 from sandbox.runners.choice import another_start, runner
+from sandbox.text import clean
 
 
 def searched(
@@ -63,3 +66,26 @@ def searched(
         )
         stopped = search.run(given, seeds(program, part)[seeds_done:])
         return search, stopped, runs.name
+
+
+def reproducer(part: str, found: Found) -> Reproducer:
+    """A defect as it leaves the jail: its texts clipped to WORDS characters."""
+    verdict = found.verdict
+    return Reproducer(
+        signature=clean(verdict.signature, 2 * WORDS),
+        kind=verdict.kind,
+        said=clean(verdict.said, WORDS),
+        place=clean(verdict.place, WORDS),
+        source=written(part, found.source),
+        variant=written(part, found.variant),
+        size=len(found.source),
+        from_size=len(found.first),
+        seen=found.seen,
+        origin=clean(found.origin, WORDS),
+        minimal=found.minimal,
+    )
+
+
+def written(part: str, source: bytes) -> str:
+    """An input as a result shows it: text of a compiler, hex of a loader."""
+    return source.decode("utf-8", "replace") if part == "compiler" else source.hex()

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from sandbox.errors import JailBroken
-from sandbox.fuzz.port import MOST_DEFECTS, ROUND_ENDS, Reproducer
+from sandbox.fuzz.port import MOST_DEFECTS, ROUND_ENDS, WORDS, Reproducer
 from sandbox.spec import Context, Cost, Effect, Mistake, Mode, OneOf, ToolSpec
 from sandbox.text import clean
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
-
-if TYPE_CHECKING:
-    from sandbox.fuzz.found import Found
-    from sandbox.fuzz.loop import Search
 
 MOST_SECONDS = 60.0
 MOST_EXECUTIONS = 1_000_000
@@ -29,8 +25,6 @@ SOURCE_BYTES = 32 << 10
 """Of one input of a defect; a defect whose input stays larger is left out."""
 DEFECTS_BYTES = 512 << 10
 """Of all defects together, as JSON; the longest are left out."""
-WORDS = 300
-"""Characters of a signature, message or place."""
 GIVEN_BYTES = 128 << 10
 
 
@@ -85,14 +79,13 @@ class Result(ToolAnswer):
 
 
 def run(args: Args, ctx: Context) -> Result:
-    from sandbox.fuzz.round import searched  # 50 modules that only a jail needs
+    from sandbox.fuzz.round import reproducer, searched, written  # 50 modules that only a jail needs
 
-    given = _checked(args, ctx)
-    seconds = min(args.seconds, max(ctx.deadline_s - FINISH_S, 1.0))
+    given, part = _checked(args, ctx), args.part
     search, stopped, name = searched(
         ctx.program,
-        args.part,
-        seconds,
+        part,
+        min(args.seconds, max(ctx.deadline_s - FINISH_S, 1.0)),
         args.executions,
         seed=args.seed,
         known=frozenset(args.known),
@@ -100,7 +93,22 @@ def run(args: Args, ctx: Context) -> Result:
         given=given,
         seeds_done=args.seeds_done,
     )
-    return _result(args, search, stopped, name)
+    most = CORPUS_BYTES if part == "compiler" else CORPUS_BYTES // 2
+    return Result(
+        ok=True,
+        runner=clean(name, WORDS),
+        stopped=stopped,
+        executions=search.trials.executions,
+        accepted=search.trials.accepted,
+        shrinking=search.shrinking,
+        behaviours=search.corpus.new,
+        unstable=search.unstable,
+        seeds_done=args.seeds_done + search.seeds_done,
+        seconds=round(search.trials.seconds, 3),
+        cpu_s=round(search.trials.cpu_s, 3),
+        defects=_fitting([reproducer(part, found) for found in search.defects.values()]),
+        corpus=tuple(written(part, one) for one in search.corpus.valuable(most, CORPUS_INPUTS)),
+    )
 
 
 def _checked(args: Args, ctx: Context) -> list[bytes]:
@@ -123,28 +131,6 @@ def _checked(args: Args, ctx: Context) -> list[bytes]:
         raise Mistake("/args/corpus: the inputs of a loader are hex") from None
 
 
-def _result(args: Args, search: Search, stopped: str, name: str) -> Result:
-    part = args.part
-    most = CORPUS_BYTES if part == "compiler" else CORPUS_BYTES // 2
-    fresh = search.corpus.valuable(most, CORPUS_INPUTS)
-    shown = [_defect(part, one) for one in search.defects.values()]
-    return Result(
-        ok=True,
-        runner=clean(name, WORDS),
-        stopped=stopped,
-        executions=search.trials.executions,
-        accepted=search.trials.accepted,
-        shrinking=search.shrinking,
-        behaviours=search.corpus.new,
-        unstable=search.unstable,
-        seeds_done=args.seeds_done + search.seeds_done,
-        seconds=round(search.trials.seconds, 3),
-        cpu_s=round(search.trials.cpu_s, 3),
-        defects=_fitting(shown),
-        corpus=tuple(_written(part, one) for one in fresh),
-    )
-
-
 def _fitting(shown: Sequence[Reproducer]) -> tuple[Reproducer, ...]:
     """Those that a result has room for, the shortest first where there is not enough."""
     left, taken = DEFECTS_BYTES, set[int]()
@@ -154,27 +140,6 @@ def _fitting(shown: Sequence[Reproducer]) -> tuple[Reproducer, ...]:
         if left >= 0 and max(len(one.source), len(one.variant)) <= SOURCE_BYTES:
             taken.add(at)
     return tuple(one for at, one in enumerate(shown) if at in taken)
-
-
-def _defect(part: str, found: Found) -> Reproducer:
-    verdict = found.verdict
-    return Reproducer(
-        signature=clean(verdict.signature, 2 * WORDS),
-        kind=verdict.kind,
-        said=clean(verdict.said, WORDS),
-        place=clean(verdict.place, WORDS),
-        source=_written(part, found.source),
-        variant=_written(part, found.variant),
-        size=len(found.source),
-        from_size=len(found.first),
-        seen=found.seen,
-        origin=clean(found.origin, WORDS),
-        minimal=found.minimal,
-    )
-
-
-def _written(part: str, source: bytes) -> str:
-    return source.decode("utf-8", "replace") if part == "compiler" else source.hex()
 
 
 SPEC = ToolSpec(
