@@ -43,6 +43,12 @@ def _page(args: Mapping[str, Any]) -> str:
     return template(_FACE.sub("{face}", route(args)))
 
 
+def _origin(args: Mapping[str, Any]) -> str:
+    """The page's site: a placeholder, or scheme and host."""
+    place = _FACE.sub("{face}", route(args))
+    return place.partition("/")[0] if place.startswith("{") else "/".join(place.split("/")[:3])
+
+
 def _settled(last: Exchange) -> bool:
     """Whether the page was seen whole, as a visitor would, and nothing in it is ours."""
     result = last.result
@@ -111,13 +117,13 @@ def _rules(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         return
     skipped = RENDERED | (OF_DOCUMENTS if last.result.get("fragment", True) else frozenset())
     grave = [one for one in last.result.get("violations", ()) if one.get("impact") in GRAVE]
-    broken = [one for one in grave if str(one.get("id", "")) not in skipped]
-    if not broken:
-        return
-    told = (f"{line(str(one.get('id', '')), 40)} ({one.get('nodes', 0)} x)" for one in broken[:8])
-    what = "the accessibility rule" if len(broken) == 1 else f"{len(broken)} accessibility rules"
-    title = f"{route(last.args)} breaks {what} {', '.join(told)}"
-    yield Observation(Sighting(title, f"axe {_page(last.args)}", whole=True), frozenset({"violations"}))
+    for one in grave:
+        if (rule := line(str(one.get("id", "")), 40)) not in skipped:
+            title = f"{route(last.args)} breaks the accessibility rule {rule} ({one.get('nodes', 0)} x)"
+            # one template breaks it on many pages: a rule is one finding of a site
+            yield Observation(
+                Sighting(title, f"axe {_origin(last.args)} {rule}", whole=True), frozenset({"violations"})
+            )
 
 
 def _exception(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -150,8 +156,6 @@ def _missing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if not _settled(last):
         return
-    place = route(last.args)
-    origin = place.partition("/")[0] if place.startswith("{") else "/".join(place.split("/")[:3])
     for one in last.result.get("failed", ()):
         kind, status = str(one.get("kind", "")), one.get("status", 0)
         path = urlsplit(str(one.get("url", ""))).path
@@ -161,7 +165,7 @@ def _missing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         if gone or (isinstance(status, int) and status >= 500 and status not in ELSEWHERE and kind in _CODE):
             severity: Any = LOADED.get(kind, "medium")
             what = f"{route(last.args)} loads {line(path, 80)}, which answers {status}"
-            key = f"missing {_FACE.sub('{face}', origin)} {template(path)} {status}"
+            key = f"missing {_origin(last.args)} {template(path)} {status}"
             level: Severity = severity
             yield Observation(Sighting(what, key, whole=True), frozenset({"failed"}), severity=level)
 

@@ -38,7 +38,7 @@ def ids(*seen: Exchange) -> list[str]:
     [
         ({}, []),
         ({"violations": [ALT]}, ["accessibility"]),
-        ({"violations": [ALT, LANG]}, ["accessibility"]),
+        ({"violations": [ALT, LANG]}, ["accessibility", "accessibility"]),
         ({"violations": [ALT, LANG], "fragment": True}, ["accessibility"]),
         ({"violations": [ALT | {"impact": "moderate"}]}, []),
         ({"violations": [ALT | {"id": "color-contrast"}]}, []),  # of fonts and layout
@@ -120,11 +120,17 @@ def test_a_finding_names_page_and_place_and_rests_on_its_twin() -> None:
 
 
 def test_one_defect_of_a_template_is_one_finding() -> None:
-    def key(url: str) -> str:
-        [one] = table.judge((view(url, violations=[ALT]),), Facts())
-        return one.sighting.signature
+    def keys(url: str, *, fragment: bool = False) -> list[str]:
+        found = table.judge((view(url, violations=[ALT, LANG], fragment=fragment),), Facts())
+        return [one.sighting.signature for one in found]
 
-    assert key("{face:docs}") == key("{face:claude}") == "axe {face}"
-    assert key("{site}/item/1?a=b") == key("{site}/item/22") != key("{site}/other")
+    assert (
+        keys("{face:docs}") == keys("{face:claude}") == ["axe {face} image-alt", "axe {face} html-has-lang"]
+    )
+    assert keys("{site}/item/1") == keys("{site}/") == ["axe {site} image-alt", "axe {site} html-has-lang"]
+    assert keys("{site}/part", fragment=True) == ["axe {site} image-alt"]
+    assert keys("http://other:1/c")[0] == "axe http://other:1 image-alt"
+    [one] = table.judge((view("{site}/a", violations=[LANG]),), Facts())
+    assert one.sighting.title == "{site}/a breaks the accessibility rule html-has-lang (1 x)"
     [one] = table.judge((view("{site}/a", failed=[GONE]),), Facts())
     assert one.sighting.signature == "missing {site} /a/style.css 404"

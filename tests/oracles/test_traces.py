@@ -55,6 +55,7 @@ LEAKS = (
     'near "x": syntax error',
     "no such table: users",
     "SQLITE_CONSTRAINT: failed",
+    "SQLITE_CONSTRAINT_UNIQUE",
     "unterminated quoted string at or near",
     'relation "users" does not exist',
     "Unknown column 'x' in 'where clause'",
@@ -120,6 +121,7 @@ def test_escaped_text_is_read_as_its_reader_sees_it() -> None:
 HEALTHY = (
     "there is no such page",
     "no such name",
+    'window.SQLITE_WEB_DB = "a.db"',
     "error 2: bad request",
     "file not found",
     "permission denied: only the owner may do this",
