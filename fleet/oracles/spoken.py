@@ -37,11 +37,14 @@ def route(args: Mapping[str, Any]) -> str:
 
 
 def family(args: Mapping[str, Any]) -> str:
-    """The route that a page belongs to: without a face's name, numbers, hashes, and values of an attack."""
+    """The route that a page belongs to: without a face's name, numbers, hashes, and values of an attack. The
+    server refuses a null byte behind a name for all its paths, or for none."""
     folded = _FACE.sub("{face}", route(args))
-    return "/".join(
-        next((word for form, word in _FOLDS if form.search(part)), part) for part in folded.split("/")
-    )
+    parts = folded.split("/")
+    words = [next((word for form, word in _FOLDS if form.search(part)), part) for part in parts]
+    if any("%00" in part and word == "{value}" for part, word in zip(parts, words, strict=True)):
+        return f"{host(args)}/{{nul}}"
+    return "/".join(words)
 
 
 def host(args: Mapping[str, Any]) -> str:

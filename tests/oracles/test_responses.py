@@ -194,6 +194,11 @@ def test_a_number_and_what_was_put_behind_it_is_one_place(segment: str) -> None:
     assert family({"url": f"{{site}}/docks/{segment}"}) == "{site}/docks/{n}"
 
 
+@pytest.mark.parametrize("path", ["%00", "a.js%00", "dir/x.txt%00/", "a%00/b"])
+def test_a_null_byte_behind_a_name_is_one_place_of_a_server(path: str) -> None:
+    assert family({"url": f"{{site}}/{path}"}) == "{site}/{nul}"
+
+
 @pytest.mark.parametrize(
     ("servers", "asked", "count"),
     [

@@ -43,6 +43,14 @@ async def test_calls_and_arguments_that_do_not_matter_are_left_out() -> None:
     assert found.tries == len(seen) <= 16
 
 
+async def test_parameters_of_a_query_that_do_not_matter_are_left_out() -> None:
+    shows = showing(lambda s: "_sort=x" in s[0].args["url"], [])
+    found = await minimise(probe(fetch("dogs.csv?_size=max&_sort=x&page=2")), shows)
+    assert found.probe.steps == (fetch("dogs.csv?_sort=x"),)
+    alone = await minimise(probe(fetch("dogs?page=2")), showing(lambda s: "dogs" in s[0].args["url"], []))
+    assert alone.probe.steps == (fetch("dogs"),)
+
+
 async def test_parts_of_a_long_text_are_left_out() -> None:
     steps = (Step(tool="qa_compile", args={"source": "a" * 300 + "BAD" + "b" * 300}),)
     found = await minimise(probe(*steps), showing(lambda s: "BAD" in s[0].args.get("source", ""), []))

@@ -82,9 +82,21 @@ def _smaller(args: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if isinstance(value, Mapping):
             for member in value:
                 yield {**args, name: {key: one for key, one in value.items() if key != member}}
+        if isinstance(value, str):
+            yield from ({**args, name: shorter} for shorter in _fewer_parameters(value))
         if isinstance(value, str) and len(value) > SHORT and "{" not in value:
             middle, quarter = len(value) // 2, len(value) // 4
             yield {**args, name: value[:middle]}
             yield {**args, name: value[middle:]}
             for at in range(0, 4 * quarter, quarter):
                 yield {**args, name: value[:at] + value[at + quarter :]}
+
+
+def _fewer_parameters(text: str) -> Iterator[str]:
+    """A page's URL with one parameter of its query left out; nothing for another text."""
+    base, asks, query = text.partition("?")
+    if asks and query and base.startswith(("{", "http://", "https://")):
+        parts = query.split("&")
+        for at in range(len(parts)):
+            rest = "&".join(parts[:at] + parts[at + 1 :])
+            yield f"{base}?{rest}" if rest else base
