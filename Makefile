@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LLM    := .venv-llm
 PEERS  := .venv-peers
+RELEASED := .venv-released
 # Workers of the suite, for two cores: its longest tests mostly wait. Four take longer.
 JOBS   ?= 3
 
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms pythons model check format bench bench-findings bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms pythons model check format bench bench-findings bench-released bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -154,6 +155,11 @@ bench: setup
 bench-findings: setup $(PEERS)/.ready
 	@$(BIN)/python -m bench.findings $(ARGS)
 
+# What the fleet says of released web applications: items to be judged by a person. Minutes for each.
+# ARGS="--only datasette --personas qa-security --keep DIR"; `--help` names the others.
+bench-released: setup $(RELEASED)/.ready
+	@$(BIN)/python -m bench.released $(ARGS)
+
 # What `fleet fuzz` finds in compilers with generated defects: five minutes for each seed.
 # ARGS="--seeds 1-3 --minutes 5 --clean 4 --burn 2 --write"; `--help` names the others.
 bench-fuzzing: setup
@@ -173,6 +179,11 @@ $(PEERS)/.ready: .ci/peers.txt
 	  echo "make: a peer could not be installed; the bench says which, and leaves it out" >&2
 	@touch $@
 
+$(RELEASED)/.ready: .ci/released.txt
+	@test -x $(RELEASED)/bin/python || $(PYTHON) -m venv $(RELEASED)
+	@$(RELEASED)/bin/python -m pip install --quiet --disable-pip-version-check -r .ci/released.txt
+	@touch $@
+
 # Needs uv; the lock serves every supported Python and machine.
 lock:
 	uv pip compile pyproject.toml --extra api --extra devnet --extra dev --extra fuzz --extra postgres --extra model --extra mcp --extra notify --extra otel --extra stats --universal --generate-hashes --python-version 3.11 --no-annotate -q -o requirements.lock
@@ -182,6 +193,6 @@ lock:
 
 # What was installed or built. What a fleet wrote stays: it may hold keys, and what was never posted.
 clean:
-	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(LLM) $(PEERS) node_modules
+	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(LLM) $(PEERS) $(RELEASED) node_modules
 	@left() { test ! -e "$$1" || echo "clean: left $$1 ($$2); rm -r $$1 removes it" >&2; }; \
 	  left "$${STATE_DIRECTORY:-.qa-fleet}" "a fleet's state, with its keys"; left .targets "fetched compilers"
