@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 YEAR_9999 = 253_402_300_799
@@ -41,6 +42,7 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
 
 
+@lru_cache(maxsize=4_096)
 def iso_seconds(seconds: int) -> str:
     """`iso` of Unix seconds; what a stranger's chain says outside the years 1970 to 9999 is held to them."""
     return iso(datetime.fromtimestamp(max(0, min(seconds, YEAR_9999)), UTC))

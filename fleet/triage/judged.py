@@ -64,10 +64,8 @@ class JudgedItem:
         if not self.judged:
             self._judge(records, shared)
         if self.fresh is not None:
-            if self.fresh.facts.life is None:  # of an item only reported
-                alive = _life(self.fresh.cluster, shared.end_of_day)
-                self.fresh.facts = replace(self.fresh.facts, life=alive)
-            self.item, self.fresh = item_of(self.fresh, place), None
+            alive = self.fresh.facts.life or _life(self.fresh.cluster, shared.end_of_day)
+            self.item, self.fresh = item_of(self.fresh, place, alive), None
         elif self.item is not None and self.item.rank != place:
             self.item = replace(self.item, rank=place)
         assert self.item is not None

@@ -69,6 +69,7 @@ BEGIN: Mapping[_Proof, ItemState] = MappingProxyType(
     }
 )
 """The open state of an item by how well it is proven."""
+_UNKNOWN = Recurrence()
 _UNREACHABLE: frozenset[ItemState] = frozenset({"new", "confirmed", "flaky"})
 _HELD: Mapping[EventKind, ItemState] = MappingProxyType({"dismiss": "dismissed", "snooze": "snoozed"})
 
@@ -114,7 +115,7 @@ def life(
     `records` are those of the item on the log, placed; `decisions` those of its decisions that stand
     (`decisions.fold(...).states_of(names)`), published or not.
     """
-    known = figures or Recurrence()
+    known = figures or _UNKNOWN
     decided = [one for one in decisions if one.kind in STATES]
     course = _Course(BEGIN[proof])
     for event in events(reports, known, records, decided, now):

@@ -49,16 +49,12 @@ def compare(a: Wording, b: Wording) -> Likeness:
     """How alike two texts are, symmetric; `against` is set where they cannot mean the same."""
     data = lists()
     light, plain = data.weights["generic"], data.weights["word"]
-    shared, opposed, weight = [], [], 0.0
-    for name, sign in a.signs.items():
-        other = b.signs.get(name)
-        if other is None:
-            continue
-        if sign & other:
-            shared.append(name)
-            weight += light if name in data.generic else plain
-        else:
-            opposed.append(name)
+    both = [name for name in a.signs if name in b.signs]
+    opposed = [name for name in both if not a.signs[name] & b.signs[name]]
+    shared = [name for name in both if name not in opposed] if opposed else both
+    weight = 0.0
+    for name in shared:
+        weight += light if name in data.generic else plain
     spelled = list(_spelled_alike(a, b)) if a.alone and b.alone else []
     weight += len(spelled) * plain
     marks = _common_marks(a, b)

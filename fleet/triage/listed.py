@@ -37,14 +37,14 @@ def echoed(reports: Collection[ReadReport]) -> bool:
     return len({report.sender for report in reports if not report.trusted}) > (0 if trusted else 1)
 
 
-def item_of(one: RankedCluster, place: int) -> WorklistItem:
+def item_of(one: RankedCluster, place: int, life: Life | None = None) -> WorklistItem:
     """The item as it is listed, at this place."""
     entry, reports, first = one.entry, one.cluster.reports, one.first
     trusted, facts = one.proof != "untrusted", one.facts
     own = [report for report in reports if report.trusted == trusted]
-    senders = sorted({line(sender, 64) for sender in {report.sender for report in own}})
+    senders = sorted({line(report.sender, 64) for report in own})
     back = bool(one.cluster.resolved_at)
-    life = facts.life or Life(BEGIN[one.proof], iso_seconds(first.at))
+    life = life or facts.life or Life(BEGIN[one.proof], iso_seconds(first.at))
     figures, factors = facts.figures if trusted else None, one.factors
     days = {day_of(report.at) for report in own}
     return WorklistItem(

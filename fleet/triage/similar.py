@@ -180,7 +180,7 @@ class SimilarTexts:
             if not listed:
                 continue
             found = Counter(chain.from_iterable(listed))
-            most += found.most_common(CANDIDATES) if len(found) > 1 else found.items()
+            most += sorted(found.items(), key=itemgetter(1), reverse=True)[:CANDIDATES]
         return most
 
     def _remember(self, text: SimilarText) -> None:
