@@ -165,7 +165,7 @@ class Search:
             fresh = self.corpus.add(source, behaviours(verdict, done), given=given)
             if verdict.kind == "accepted":
                 novel = self.novelty.add(source) if self.novelty else 0
-                more = FRESH_RATE if fresh else NOVEL_RATE if novel else 1
+                more = 1 if given else FRESH_RATE if fresh else NOVEL_RATE if novel else 1
                 self._relate(source, done, origin, more)
                 if self.chance.random() < GROWTH_RATE * more / max(self.trials.cost(done.cpu_s), 1.0):
                     for longer, what, how in grown(self.trials, source):
@@ -208,8 +208,11 @@ class Search:
             if relation.only in self.known or relation.only in self.defects:
                 continue
             if self.chance.random() < relation.rate * more:
-                for verdict, _ in relation.look(self.trials, source, done):
-                    self._anomaly(source, verdict, done, origin, relation)
+                for verdict, variant, alone in relation.look(self.trials, source, done):
+                    if alone is not None:
+                        self._anomaly(variant, verdict, alone, origin)
+                    else:
+                        self._anomaly(source, verdict, done, origin, relation)
 
     def _anomaly(
         self,
@@ -253,7 +256,7 @@ class Search:
         """Whether an input shows this defect; another one that comes to light is looked at later."""
         signature = found.verdict.signature
         if found.relation is not None:
-            for verdict, variant in found.relation.broken(self.trials, source):
+            for verdict, variant, _ in found.relation.broken(self.trials, source):
                 if verdict.signature == signature:
                     found.variant = variant
                     return True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sandbox.fuzz.relations import variants
 from sandbox.fuzz.trials import Trials
@@ -18,8 +20,19 @@ RATE = 1 / 30
 AGAIN_RATE = 1 / 5
 """The same for what takes one execution, and no other program."""
 
-Broken = tuple[ExecutionVerdict, bytes]
-"""A verdict on a pair of executions, and the pair's second input; b"" when it is the first once more."""
+MOST_DEAR = 2
+"""Variants of one form that may end at a limit in one round; no more are made then."""
+
+
+class Broken(NamedTuple):
+    """A verdict on a pair of executions, and the pair's second input; b"" when it is the first once more.
+    With `alone`, its execution, the second input fails by itself, and no pair is needed to show it."""
+
+    verdict: ExecutionVerdict
+    variant: bytes = b""
+    alone: Execution | None = None
+
+
 Look = Callable[[Trials, bytes, Execution], Iterable[Broken]]
 """What is wrong when an accepted input, with its execution, is compared with others; as far as asked for."""
 
@@ -50,24 +63,35 @@ def unsteady(second: Runner | None) -> Look:
     def look(trials: Trials, source: bytes, done: Execution) -> Sequence[Broken]:
         again = trials.by(second, source) if second else trials.run(source)[1]
         if again.ending is Ending.ACCEPTED and again.stdout != done.stdout:
-            return ((VARIES, b""),)
+            return (Broken(VARIES),)
         return ()
 
     return look
 
 
-def unlike(trials: Trials, source: bytes, done: Execution) -> Iterator[Broken]:
+def unlike() -> Look:
     """Each program that must behave alike, whatever the compiler; the same output is not executed."""
-    own = ""
-    for one in variants(source.decode("utf-8", "replace")):
-        verdict, other = trials.run(one.source.encode())
-        if verdict.kind != "accepted" or other.stdout == done.stdout:
-            continue
-        if not (own := own or behaviour(done.stdout)):
-            return
-        theirs = behaviour(other.stdout)
-        if theirs and theirs != own:
-            yield ExecutionVerdict("metamorphic", one.relation), one.source.encode()
+    dear = Counter[int]()
+
+    def look(trials: Trials, source: bytes, done: Execution) -> Iterator[Broken]:
+        own = ""
+        for one in variants(source.decode("utf-8", "replace")):
+            if dear[one.form] >= MOST_DEAR:
+                continue
+            variant = one.source.encode()
+            verdict, other = trials.run(variant)
+            if not verdict.sound:
+                dear[one.form] += other.ending in (Ending.HANG, Ending.MEMORY)
+                yield Broken(verdict, variant, other)
+            if verdict.kind != "accepted" or other.stdout == done.stdout:
+                continue
+            if not (own := own or behaviour(done.stdout)):
+                return
+            theirs = behaviour(other.stdout)
+            if theirs and theirs != own:
+                yield Broken(ExecutionVerdict("metamorphic", one.relation), variant)
+
+    return look
 
 
 def apart(other: Runner) -> Look:
@@ -77,7 +101,7 @@ def apart(other: Runner) -> Look:
         own = behaviour(done.stdout)
         theirs = trials.by(other, source) if own else None
         said = behaviour(theirs.stdout) if theirs and theirs.ending is Ending.ACCEPTED else ""
-        return ((DIFFERS, b""),) if said and said != own else ()
+        return (Broken(DIFFERS),) if said and said != own else ()
 
     return look
 
@@ -91,12 +115,14 @@ def printed(printer: Runner) -> Look:
             return ()
         verdict, again = trials.run(text.stdout)
         if verdict.kind == "clean_error":
-            return ((ExecutionVerdict("round-trip", "refused"), b""),)
+            return (Broken(ExecutionVerdict("round-trip", "refused")),)
+        if not verdict.sound:
+            return (Broken(verdict, text.stdout, again),)
         if verdict.kind != "accepted" or again.stdout == done.stdout:
             return ()
         own = behaviour(done.stdout)
         same = own and own == behaviour(again.stdout)
-        return () if same else ((ExecutionVerdict("round-trip", "another output"), b""),)
+        return () if same else (Broken(ExecutionVerdict("round-trip", "another output")),)
 
     return look
 
@@ -115,7 +141,7 @@ def relations(
     if printer is not None:
         found.append(Relation("printed", RATE, printed(printer)))
     if program.output == OutputKind.WASM.value:
-        found.append(Relation("variants", RATE, unlike))
+        found.append(Relation("variants", RATE, unlike()))
         if other is not None:
             found.append(Relation("other", RATE, apart(other), DIFFERS.signature))
     return tuple(found)

@@ -46,10 +46,11 @@ _DEAD_WAT = " (func $zqdead (result i32) (i32.add (i32.const 1) (i32.const 2)))"
 
 @dataclass(frozen=True, slots=True)
 class SourceVariant:
-    """`relation` is `renamed locals`, `dead code` or `reordered items`."""
+    """`relation` is `renamed locals`, `dead code` or `reordered items`; `form` is its row in the table."""
 
     relation: str
     source: str
+    form: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def variants(source: str) -> tuple[SourceVariant, ...]:
     if len(source) > MAX_SOURCE or _FRESH in source.lower():
         return ()
     return tuple(
-        SourceVariant(relation, variant)
-        for relation, make in _RELATIONS
+        SourceVariant(relation, variant, form)
+        for form, (relation, make) in enumerate(_RELATIONS)
         if (variant := make(source)) and variant != source
     )
 
