@@ -24,6 +24,8 @@ MOST_ROUGH = 3
 """Defects whose shrink was cut short that a round is sent, besides, to go on: a shrink has a share of it."""
 SLOW, SMALL = frozenset({"hang", "memory"}), 64
 """Kinds of defects of which each step of a shrink takes long, and bytes from which on no round takes more."""
+SLOW_TURN = 3
+"""Of so many rounds of a part, one goes on with slow ones: they take a quarter of it."""
 MOST_DRY = 3
 """Dry rounds in a row that count against a part's turn."""
 REPLAY = 0.25
@@ -115,7 +117,12 @@ class Campaign:
         most = min(max(most, FEWEST_INPUTS), MOST_INPUTS) if past.rounds else 0
         corpus = self._inputs[part].best(most, SENT_CHARS, Random(number))
         mine = [one for one in self.suspects if one.part == part]
-        rough = [one for one in mine if not (one.minimal or (one.kind in SLOW and one.size <= SMALL))]
+        slow_too = self.asked[part] % SLOW_TURN == 1
+        rough = [
+            one
+            for one in mine
+            if not one.minimal and (one.kind not in SLOW or (slow_too and one.size > SMALL))
+        ]
         going_on = _some([one for one in rough if fits(one.source, part, INPUT_BYTES)], Random(number))
         known = [one.signature for one in mine if one not in going_on]
         sent = [one.source for one in going_on]

@@ -23,9 +23,9 @@ from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 
-LOOSE = "loose"
-"""The strategy that each second input is of, where there is one: its executions are short, and of all that it
-has no two are alike."""
+SYSTEMATIC = ("loose", "pairs")
+"""Strategies that go through all that there is, nothing twice: each second input is of the first that there
+is, each fourth of the next. They wait for no luck, and so need no bandit."""
 AGAIN = 2
 """Executions that must show an anomaly once more before it is a defect."""
 DRY = 20_000
@@ -111,9 +111,10 @@ class Search:
         return why
 
     def _explore(self, seeds: deque[bytes], turns: int) -> str:
-        bandit, idle = Bandit(sorted(self.strategies)), 0
+        systematic = [name for name in SYSTEMATIC if name in self.strategies]
+        bandit, idle = Bandit(sorted(self.strategies.keys() - {*systematic})), 0
         pool = InputPool([])
-        made = 0
+        made = drawn = 0
         while len(self.defects) < MOST_DEFECTS:
             if self._hanging and self.trials.left_s < HANG_SHARE * self.trials.seconds:
                 return "time"
@@ -123,13 +124,16 @@ class Search:
                 continue
             if not pool or made % REFRESH == 0:
                 pool = self.corpus.pool(self.chance)
-            name = LOOSE if LOOSE in self.strategies and made % 2 else bandit.choose(self.chance)
+            drawn += 1
+            due = [name for at, name in enumerate(systematic) if drawn % 2 ** (at + 1) == 2**at]
+            name = due[0] if due else bandit.choose(self.chance)
             source = self.strategies[name](pool, self.chance)
             parents = pool.parents()
             if source is not None and self._avoids(source):
                 continue
             found = self._look(source, name) if source is not None else None
-            bandit.reward(name, found or 0.0, len(source or b""), self._cost if found is not None else 1)
+            if not due:
+                bandit.reward(name, found or 0.0, len(source or b""), self._cost if found is not None else 1)
             credit(parents, found or 0.0, found is not None and found > NOVEL)
             idle = idle + 1 if found is None else 0
             if idle >= IDLE or self.trials.executions - self._news_at >= DRY:

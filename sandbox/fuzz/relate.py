@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sandbox.fuzz.relations import variants
+from sandbox.fuzz.relations import RELATIONS, variants
 from sandbox.fuzz.trials import Trials
 from sandbox.judging.behaviour import behaviour
 from sandbox.judging.port import ExecutionVerdict
@@ -20,8 +19,10 @@ RATE = 1 / 30
 AGAIN_RATE = 1 / 5
 """The same for what takes one execution, and no other program."""
 
-MOST_DEAR = 2
+MOST_DEAR = 1
 """Variants of one form that may end at a limit in one round; no more are made then."""
+VARIANT_RATE = 1 / 15
+"""As RATE, for each form of a program that must behave alike."""
 
 
 class Broken(NamedTuple):
@@ -69,29 +70,30 @@ def unsteady(second: Runner | None) -> Look:
     return look
 
 
-def unlike() -> Look:
-    """Each program that must behave alike, whatever the compiler; the same output is not executed."""
-    dear = Counter[int]()
+def unlike(form: int) -> Look:
+    """A program that must behave alike, whatever the compiler; the same output is not executed."""
+    dear = 0
 
     def look(trials: Trials, source: bytes, done: Execution) -> Iterator[Broken]:
-        own = ""
-        for one in variants(source.decode("utf-8", "replace")):
-            if dear[one.form] >= MOST_DEAR:
-                continue
+        nonlocal dear
+        made = variants(source.decode("utf-8", "replace"), (form,)) if dear < MOST_DEAR else ()
+        for one in made:
             variant = one.source.encode()
             verdict, other = trials.run(variant)
             if not verdict.sound:
-                dear[one.form] += other.ending in (Ending.HANG, Ending.MEMORY)
+                dear += other.ending in (Ending.HANG, Ending.MEMORY)
                 yield Broken(verdict, variant, other)
             if verdict.kind != "accepted" or other.stdout == done.stdout:
                 continue
-            if not (own := own or behaviour(done.stdout)):
-                return
-            theirs = behaviour(other.stdout)
-            if theirs and theirs != own:
-                yield Broken(ExecutionVerdict("metamorphic", one.relation), variant)
+            own = behaviour(done.stdout)
+            if own and (theirs := behaviour(other.stdout)) and theirs != own:
+                yield Broken(metamorphic(one.relation), variant)
 
     return look
+
+
+def metamorphic(relation: str) -> ExecutionVerdict:
+    return ExecutionVerdict("metamorphic", relation)
 
 
 def apart(other: Runner) -> Look:
@@ -141,7 +143,10 @@ def relations(
     if printer is not None:
         found.append(Relation("printed", RATE, printed(printer)))
     if program.output == OutputKind.WASM.value:
-        found.append(Relation("variants", RATE, unlike()))
+        found += [
+            Relation(name, VARIANT_RATE, unlike(form), metamorphic(name).signature)
+            for form, (name, _) in enumerate(RELATIONS)
+        ]
         if other is not None:
             found.append(Relation("other", RATE, apart(other), DIFFERS.signature))
     return tuple(found)

@@ -7,7 +7,7 @@ both sides of the fence agree without trust. A relation makes nothing of a sourc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,11 +46,10 @@ _DEAD_WAT = " (func $zqdead (result i32) (i32.add (i32.const 1) (i32.const 2)))"
 
 @dataclass(frozen=True, slots=True)
 class SourceVariant:
-    """`relation` is `renamed locals`, `dead code` or `reordered items`; `form` is its row in the table."""
+    """`relation` is `renamed locals`, `dead code` or `reordered items`."""
 
     relation: str
     source: str
-    form: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +61,15 @@ class SourceToken:
     """Braces that are open before it; a brace belongs to the outside."""
 
 
-def variants(source: str) -> tuple[SourceVariant, ...]:
-    """Each certain relation's variants of the source, in a fixed order; the same for the same source."""
+def variants(source: str, forms: Collection[int] | None = None) -> tuple[SourceVariant, ...]:
+    """Each certain relation's variants of the source, in a fixed order; the same for the same source. `forms`:
+    of these rows of the table only."""
     if len(source) > MAX_SOURCE or _FRESH in source.lower():
         return ()
     return tuple(
-        SourceVariant(relation, variant, form)
-        for form, (relation, make) in enumerate(_RELATIONS)
-        if (variant := make(source)) and variant != source
+        SourceVariant(relation, variant)
+        for form, (relation, make) in enumerate(RELATIONS)
+        if (forms is None or form in forms) and (variant := make(source)) and variant != source
     )
 
 
@@ -216,7 +216,7 @@ def _items(source: str, tokens: Sequence[SourceToken]) -> Iterator[str]:
         yield ""
 
 
-_RELATIONS: tuple[tuple[str, Callable[[str], str]], ...] = (
+RELATIONS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("renamed locals", partial(_renamed, name_of=_short)),
     ("renamed locals", partial(_renamed, name_of=_capital)),
     ("renamed locals", partial(_renamed, name_of=_long)),

@@ -55,7 +55,7 @@ def searched(
         rates = AlternativeRates()
         search = Search(
             trials=trials,
-            strategies=strategies(program, part, grammar, rates),
+            strategies=strategies(program, part, grammar, rates, seed),
             relations=relations(program, part, **beside),
             shrink=shrinker(part),
             chance=Random(seed),

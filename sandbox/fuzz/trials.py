@@ -15,8 +15,8 @@ from sandbox.runners.port import Execution, Runner
 SLOW = 5
 """How many times the processor time of the slowest sound execution of its size an execution may have."""
 FORGOTTEN = 0.95
-"""What is left of that time with each sound execution of the size: the first ones import what all need, and
-some are forked and traced."""
+"""What is left of that time with each sound execution of the size. One counts as slow as the one before it
+allows: the first ones import what all need, and some are forked and traced."""
 LEAST_CPU_S, MOST_CPU_S = 0.06, 5.0
 """Bounds of that time; the upper one is what a single call gives by default."""
 HURRY_CPU_S = 0.03
@@ -69,7 +69,7 @@ class Trials:
         """Signatures of hangs, and of endings for want of memory, that need no second look."""
         self._greedy: dict[str, ExecutionVerdict] = {}
         """By the signature of the hang that an execution looked like, what it then ran out of memory with."""
-        self._slowest = [0.0] * 64
+        self._slowest, self._last = [0.0] * 64, [0.0] * 64
         self._usual = 0.0
 
     @property
@@ -125,6 +125,8 @@ class Trials:
                 verdict, done = self._once(source, min(PATIENCE * self.limit_s(len(source)), MOST_CPU_S))
                 if done.ending is Ending.MEMORY and first.place:
                     self._greedy[first.signature] = verdict
+                if verdict.sound:
+                    self._took(len(source), done.cpu_s)
         self.accepted += verdict.kind == "accepted"
         return verdict, done
 
@@ -153,8 +155,14 @@ class Trials:
             verdict = replace(verdict, place=done.where)
         elif verdict.sound:
             at = len(source).bit_length()
-            self._slowest[at] = max(self._slowest[at] * FORGOTTEN, done.cpu_s)
+            before, self._last[at] = self._last[at], done.cpu_s
+            self._took(len(source), min(before, done.cpu_s))
         return verdict, done
+
+    def _took(self, size: int, cpu_s: float) -> None:
+        """A sound execution on that many bytes needed this time."""
+        at = size.bit_length()
+        self._slowest[at] = max(self._slowest[at] * FORGOTTEN, cpu_s)
 
     def by(self, runner: Runner, source: bytes, cpu_s: float = 0.0) -> Execution:
         """One execution of this runner, within the same bounds."""

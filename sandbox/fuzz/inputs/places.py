@@ -9,9 +9,11 @@ two: Havrikov and Zeller, "Systematically covering input structure", 2019).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from random import Random
+from typing import TypeVar
 
 from sandbox.fuzz.inputs.edits import boundary
 from sandbox.fuzz.inputs.material import Material, choose
@@ -28,14 +30,20 @@ from sandbox.fuzz.inputs.rates import REDRAWN, Alternative
 from sandbox.fuzz.inputs.tokens import parsed, text
 from sandbox.fuzz.port import InputSource
 
-WANTED = 0.6
-"""How often a rule has a pair that is wanted, where it may have one."""
+DEEPER_PAIRS, LONGEST_PAIRED = 8, 1000
+"""Steps that a program of pairs goes on below the first of them, and its characters, at most: one known defect
+in a program hides all of its pairs."""
+SOON = 64
+"""Pairs of a rule after which those of a program that was not accepted come again."""
+GOLDEN = (5**0.5 - 1) / 2
+"""What successive multiples of it leave beyond a whole number are never close together."""
 BOUNDARIES = 0.2
 """The part of the inputs in which a literal is one at an edge."""
 ODD = 0.3
 """How often a pair is reached by another way than the first, where most are refused."""
 COMPOUND = 0.3
 """The part of the pairs whose construct has places itself, where most are refused: those have more to fit."""
+_Any = TypeVar("_Any")
 _BRACKETS = re.compile(r"[()\s]*")
 _MOST_WAYS = 400
 
@@ -122,13 +130,13 @@ def places(productions: Productions, family: str) -> InputSource:
     return placed
 
 
-def each_place(productions: Productions) -> InputSource:
+def each_place(productions: Productions, turn: int = 0) -> InputSource:
     """Programs with one pair and little else, in an order of chance, none again before all were there: for a
     table most of whose pairs are refused. Of those whose construct has places itself a part is left out."""
     ways, every = contexts(productions)
     inner = {name: constructs(productions, name) for name in {pair[2] for pair in every}}
     whole = [(pair, way) for pair in every for way in inner[pair[2]]]
-    left: list[tuple[Pair, tuple[Step, ...]]] = []
+    left = in_turn(whole, turn)
     rules = productions.rules
     compound = {one for each in rules.values() for one in each if any(symbol in rules for symbol in one)}
 
@@ -168,35 +176,87 @@ def _taken(pair: Pair, productions: Productions, chance: Random) -> bool:
 
 
 class WantedPairs:
-    """The pairs of each rule in an order of chance, each once before any is there again."""
+    """The pairs of each rule, each once before any is there again; those of a program that was not accepted
+    come once more, in another one: what is refused, or known, hides the rest of a program."""
 
-    def __init__(self, productions: Productions) -> None:
-        self._pairs: dict[str, list[tuple[Step, str]]] = {}
+    def __init__(self, productions: Productions, turn: int) -> None:
+        ways: dict[str, list[tuple[Step, ...]]] = {}
+        inner: dict[str, list[tuple[Step, ...]]] = {}
         for name, step, rule in contexts(productions)[1]:
-            self._pairs.setdefault(name, []).append((step, rule))
-        rules = {rule for pairs in self._pairs.values() for _, rule in pairs}
-        self._inner = {rule: constructs(productions, rule) for rule in rules}
-        self._left: dict[str, list[tuple[Step, ...]]] = {}
+            found = inner.get(rule) or inner.setdefault(rule, constructs(productions, rule))
+            ways.setdefault(name, []).extend((step, *way) for way in found)
+        self._every = {name: in_turn(each, turn) for name, each in ways.items()}
+        self._productions, self._chance = productions, Random(turn)
+        self._left = {name: deque[tuple[Step, ...]]() for name in ways}
+        self._used: list[tuple[str, tuple[Step, ...]]] = []
+        self._again: set[int] = set()
+        self._made: bytes | None = None
 
-    def next(self, name: str, chance: Random) -> Sequence[Step]:
-        if chance.random() >= WANTED or name not in self._pairs:
-            return ()
-        if not self._left.get(name):
-            left = [(step, *way) for step, rule in self._pairs[name] for way in self._inner[rule]]
-            chance.shuffle(left)
-            self._left[name] = left
-        return self._left[name].pop() if self._left[name] else ()
+    def begin(self, chance: Random) -> str:
+        """The rule that a program should be made for: by the pairs that are left; "" where there is none."""
+        rates = self._productions.rates
+        if self._made is not None and rates is not None and not rates.accepted(self._made):
+            for name, way in self._used:
+                if id(way) not in self._again:
+                    self._again.add(id(way))
+                    left = self._left[name]
+                    left.insert(int(chance.random() * min(len(left), SOON)), way)
+        self._used, self._made = [], None
+        if not any(self._left.values()):
+            self._again.clear()
+            for name, each in self._every.items():
+                self._left[name].extend(each)
+        sizes = [len(one) for one in self._left.values()]
+        return chance.choices(list(self._left), sizes)[0] if any(sizes) else ""
+
+    def next(self, name: str) -> Sequence[Step]:
+        """The steps of one that is left, and that is not refused elsewhere; none where chance may decide."""
+        left = self._left.get(name) or deque[tuple[Step, ...]]()
+        for _ in range(REDRAWN):
+            if not left:
+                break
+            way = left.popleft()
+            if self._taken(name, way):
+                self._used.append((name, way))
+                return way
+        return ()
+
+    def _taken(self, name: str, way: Sequence[Step]) -> bool:
+        pair = (name, way[0], way[0][0][way[0][1]])
+        return all(_taken(one, self._productions, self._chance) for one in (pair, _last(pair, way[1:])))
+
+    def became(self, made: bytes | None) -> None:
+        """The program with the pairs that were taken since it was begun."""
+        self._made = made
 
 
-def pairs(productions: Productions) -> InputSource:
-    """Programs with many pairs each."""
-    left = WantedPairs(productions)
+def in_turn(every: Iterable[_Any], turn: int) -> list[_Any]:
+    """All in an order of chance that is always the same, from a place on that is far from where the turns
+    before it began: rounds that know nothing of each other go through all together."""
+    order = list(every)
+    Random(len(order)).shuffle(order)
+    at = int(len(order) * (turn * GOLDEN % 1))
+    return order[at:] + order[:at]
+
+
+def pairs(productions: Productions, turn: int = 0) -> InputSource:
+    """Programs of nothing but pairs that were not there yet, as far as their rules have some left."""
+    left, (ways, _) = WantedPairs(productions, turn), contexts(productions)
 
     def paired(corpus: Sequence[bytes], chance: Random) -> bytes | None:
-        deepest = 6 + int(chance.random() ** 2 * 16)
-        made = generate(
-            productions, chance, 0, deepest, size(chance), wanted=lambda name: left.next(name, chance)
+        name = left.begin(chance)
+        if not name:
+            return None
+        path = [*left.next(name)]
+        while name != productions.start:
+            name, step, _ = way_to(ways[name], productions, chance)
+            path.insert(0, step)
+        deepest = len(path) + int(chance.random() ** 2 * DEEPER_PAIRS)
+        longest = round(LONGEST_PAIRED * chance.random() ** 2)
+        made = finished(
+            generate(productions, chance, 0, deepest, longest, path, left.next), productions, chance
         )
-        return finished(made, productions, chance)
+        left.became(made)
+        return made
 
     return paired

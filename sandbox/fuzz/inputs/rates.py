@@ -30,6 +30,7 @@ class AlternativeRates:
         self._rule_accepted: Counter[str] = Counter()
         self._drawn: set[Drawn] = set()
         self._waiting: dict[bytes, set[Drawn]] = {}
+        self._verdicts: dict[bytes, bool] = {}
 
     def begin(self) -> None:
         """A program is begun."""
@@ -50,11 +51,18 @@ class AlternativeRates:
         drawn = self._waiting.pop(source, None)
         if drawn is None:
             return
+        self._verdicts[source] = accepted
+        if len(self._verdicts) > MOST_WAITING:
+            del self._verdicts[next(iter(self._verdicts))]
         self._tried.update(drawn)
         self._rule_tried.update(rule for rule, _ in drawn)
         if accepted:
             self._accepted.update(drawn)
             self._rule_accepted.update(rule for rule, _ in drawn)
+
+    def accepted(self, source: bytes) -> bool:
+        """Whether one of the last inputs was accepted; not one that was left out, or that showed a defect."""
+        return self._verdicts.get(source, False)
 
     def share(self, rule: str, alternative: Alternative) -> float:
         """How often an alternative is taken where it is drawn; 1 if it is accepted as often as others."""

@@ -16,6 +16,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WIDE = ("é", "ß", "漢", "𝒳", "ü")
 _WIDE_NAMES = frozenset({"typescript", "c", "generic", "json"})
 _MOST_CALLED = 3
+_SAME = 0.15
+"""The part of the names that become one that something else has."""
 
 
 def spelling(taken: str, chance: Random, *, wide: bool = False) -> str:
@@ -43,12 +45,18 @@ def spelling(taken: str, chance: Random, *, wide: bool = False) -> str:
 
 
 def called(source: str, names: Sequence[str], chance: Random) -> str:
-    """The source with up to `_MOST_CALLED` of these names called something else everywhere."""
-    for _ in range(1 + int(chance.random() * _MOST_CALLED)):
-        name = choose(chance, names)
-        new = spelling(source, chance)
-        source = re.sub(rf"(?<![\w\\]){re.escape(name)}\b", new, source)
+    """The source with up to `_MOST_CALLED` of the names that it has called something else everywhere, now and
+    then what another one of them is called."""
+    there = [name for name in names if re.search(_word(name), source)]
+    for _ in range(min(1 + int(chance.random() * _MOST_CALLED), len(there))):
+        name = there.pop(int(chance.random() * len(there)))
+        same = there and chance.random() < _SAME
+        source = re.sub(_word(name), choose(chance, there) if same else spelling(source, chance), source)
     return source
+
+
+def _word(name: str) -> str:
+    return rf"(?<![\w\\]){re.escape(name)}\b"
 
 
 def renamed(parts: list[InputToken], material: Material, chance: Random) -> None:

@@ -39,7 +39,6 @@ TEXT: dict[str, Callable[[str, Table], InputSource | None]] = {
     "pump": lambda family, table: pump(family),
     "typed": lambda family, table: generator(table) if table else None,
     "places": lambda family, table: places(table, family) if table else None,
-    "pairs": lambda family, table: pairs(table) if table else None,
     "nests": lambda family, table: nests(table) if table else None,
 }
 """For a compiler, from its language's family and its table of well-formed programs; None where there is
@@ -54,10 +53,10 @@ BYTES: dict[str, InputSource] = {
 
 
 def strategies(
-    program: Program, part: str, grammar: str, rates: AlternativeRates | None = None
+    program: Program, part: str, grammar: str, rates: AlternativeRates | None = None, turn: int = 0
 ) -> Mapping[str, InputSource]:
     """The sources of inputs by name: a compiler's make UTF-8 text of at most 64 KiB, a loader's bytes.
-    `rates` learn what the compiler accepts of its family's tables. Raises ValueError for a grammar that is
+    `rates` learn what the compiler accepts of its family's tables; `turn` tells rounds apart. Raises ValueError for a grammar that is
     not a table of productions (sandbox/fuzz/inputs/productions.py)."""
     if part == LOADER:
         return BYTES
@@ -67,7 +66,8 @@ def strategies(
         for one in (False, True)
     )
     found = {name: make(family, typed) for name, make in TEXT.items()}
-    found["loose"] = each_place(loose) if loose else None
+    found["pairs"] = pairs(typed, turn) if typed else None
+    found["loose"] = each_place(loose, turn) if loose else None
     found["grammar"] = generator(parse(grammar)) if grammar else None
     found["learned"] = None if grammar else learned(family)
     return {name: source for name, source in found.items() if source is not None}

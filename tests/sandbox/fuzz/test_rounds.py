@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
@@ -14,7 +15,7 @@ from sandbox.fuzz import relate
 from sandbox.fuzz.growth import SURROUNDED, grown
 from sandbox.fuzz.inputs.surroundings import surrounded
 from sandbox.fuzz.loop import SHRINK_SHARE, SURROUNDED_FIRST, SURROUNDED_SHARE
-from sandbox.fuzz.port import Reproducer
+from sandbox.fuzz.port import InputSource, Reproducer
 from sandbox.fuzz.relate import Relation, relations
 from sandbox.runners.port import Execution
 from sandbox.tools.qa_fuzz import DEFECTS_BYTES, SOURCE_BYTES, _fitting
@@ -149,16 +150,26 @@ def test_surroundings_have_a_share_of_all_executions() -> None:
     assert SURROUNDED_FIRST < changed <= most + SURROUNDED
 
 
-def test_each_second_input_is_of_the_loose_table() -> None:
+@pytest.mark.parametrize(
+    ("there", "order"),
+    [
+        ((), ["other"] * 4),
+        (("loose",), ["loose", "other", "loose", "other"]),
+        (("pairs",), ["pairs", "other", "pairs", "other"]),
+        (("loose", "pairs"), ["loose", "pairs", "loose", "other"]),
+    ],
+)
+def test_what_is_systematic_waits_for_no_luck(there: Sequence[str], order: list[str]) -> None:
     numbers = count()
+
+    def source(name: str) -> InputSource:
+        return lambda corpus, chance: b"%s %d" % (name.encode(), next(numbers))
+
     runner = ScriptedRunner(lambda source: ended())
-    found = search(runner, strategy=lambda corpus, chance: b"other %d" % next(numbers), executions=103)
-    found.strategies = {**found.strategies, "loose": lambda corpus, chance: b"loose %d" % next(numbers)}
+    found = search(runner, executions=103)
+    found.strategies = {name: source(name) for name in ("other", *there)}
     found.run([], [])
-    made = [source[:5] for source, _ in runner.limits[3:]]
-    assert len(made) == 100
-    assert made[::2] == [b"loose"] * 50
-    assert 10 < made[1::2].count(b"other") < 50
+    assert [made.decode().split()[0] for made, _ in runner.limits[3:]] == order * 25
 
 
 def test_shrinking_has_a_share_of_a_round_and_goes_on_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
