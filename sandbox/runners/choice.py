@@ -9,15 +9,16 @@ from sandbox.runners.command import CommandLine, command
 from sandbox.runners.native import fork_server
 from sandbox.runners.node import NodeRunner
 from sandbox.runners.port import Runner
-from sandbox.runners.python import PythonRunner, split
+from sandbox.runners.python import split
 from sandbox.runners.served import PROBE_CPU_S, ServedRunner
 from sandbox.runners.server import ServerLost
 from sandbox.runners.spawn import SpawnRunner
+from sandbox.runners.steady import SteadyPythonRunner
 
 _EMPTY_MODULE = b"\0asm\x01\0\0\0"
 _WAYS: Mapping[str, Callable[[CommandLine, str], ServedRunner]] = {
     WarmStart.FORK_SERVER.value: lambda what, _entry: fork_server(what),
-    WarmStart.PYTHON.value: PythonRunner,
+    WarmStart.PYTHON.value: SteadyPythonRunner,
     WarmStart.NODE.value: NodeRunner,
 }
 
@@ -42,7 +43,12 @@ def runner(program: Program, part: str) -> Runner:
         if why := warm.disagreement(source):
             warm.close()
             return SpawnRunner(what, f"{program.warm}: {why}")
+    _begin_with(warm, sample, program)
     return warm
+
+
+def _begin_with(served: ServedRunner, sample: bytes, program: Program) -> None:
+    served.first = sample if program.warm == WarmStart.PYTHON.value else b""
 
 
 def another_start(program: Program, first: Runner) -> Runner | None:
@@ -57,6 +63,7 @@ def another_start(program: Program, first: Runner) -> Runner | None:
         return None
     sample = program.sample.encode()
     if first.run(sample, PROBE_CPU_S).stdout == second.run(sample, PROBE_CPU_S).stdout:
+        _begin_with(second, sample, program)
         return second
     second.close()
     return None

@@ -28,6 +28,9 @@ class ServedRunner:
 
     def __init__(self, what: CommandLine, launch: Launch, name: str) -> None:
         self.name = name
+        self.first = b""
+        """What a server that is started again executes in process before all else: what that imports, its
+        forks need not import each. Empty where there is no such way."""
         self._what, self._launch = what, launch
         with contextlib.ExitStack() as stack:
             self.box = Box(what)
@@ -62,8 +65,8 @@ class ServedRunner:
     def tried(self, order: bytes, source: bytes, cpu_s: float) -> tuple[Execution, int]:
         """One execution, and in process a number for its way of ending, 0 for one that is never usual;
         ServerLost when nothing is known of it."""
-        server = self._server or self._start()
         try:
+            server = self._server or self._start()
             self._streams.fill(self.put(source))
             ended = server.run(order, wall_s(cpu_s), cpu_s)
             way = ended.numbers.pop(0) if order in IN_PROCESS and ended.numbers else 0
@@ -99,6 +102,9 @@ class ServedRunner:
             self._server = self._launch(self.box, self._streams)
         except ServerLost as lost:
             raise Failure("cannot_start", f"{self._what.argv[0]} no longer starts: {lost}") from None
+        if self.first:
+            self._streams.fill(self.put(self.first))
+            self._server.run(IN_PROCESS[:1], wall_s(PROBE_CPU_S), PROBE_CPU_S)
         return self._server
 
     def restart(self) -> None:

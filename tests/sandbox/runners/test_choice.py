@@ -20,7 +20,7 @@ from sandbox.programs.program import Program, WarmStart
 from sandbox.runners import native as native_way
 from sandbox.runners.choice import another_start, runner
 from sandbox.runners.python import PythonRunner
-from sandbox.runners.served import ServedRunner
+from sandbox.runners.served import FORK, ServedRunner
 from tests.sandbox.runners.programs import PYTHON, native, node
 
 
@@ -242,7 +242,7 @@ def test_what_follows_an_input_that_took_all_memory_took_little(tmp_path: Path) 
         "from sandbox.runners.choice import runner\n"
         "command = ('{python}', sys.argv[1])\n"
         "program = Program(command=command, warm='python', warm_entry='hogs:main', sample='a')\n"
-        "found = runner(program, 'compiler')\nassert type(found).__name__ == 'PythonRunner'\n"
+        "found = runner(program, 'compiler')\nassert found.name == 'python'\n"
         "for source in (b'a', b'b', b'c'):\n    found.run(source, 5)\nfound.restart()\n"
         "print(*(found.run(source, 5).peak >> 20 for source in (b'much', b'd', b'e', b'f')))\nfound.close()\n"
     )
@@ -254,3 +254,65 @@ def test_what_follows_an_input_that_took_all_memory_took_little(tmp_path: Path) 
     peaks = [int(one) for one in said.stdout.split()]
     assert peaks[0] >= 200
     assert max(peaks[1:]) < 150
+
+
+FAILING = """import sys
+
+COUNT = [0]
+
+def main():
+    word = sys.stdin.read()
+    COUNT[0] += 1
+    if word == "fail":
+        print(f"panicked at {COUNT[0]}:{COUNT[0]}", file=sys.stderr)
+        sys.exit(101)
+    print(word)
+"""
+
+
+def test_a_failure_is_no_proof_that_inputs_disturb_each_other(tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING + "\nif __name__ == '__main__':\n    main()\n")
+    program = Program(
+        command=("{python}", str(tmp_path / "failing.py")),
+        warm="python",
+        warm_entry="failing:main",
+        sample="one",
+    )
+    found = runner(program, "compiler")
+    try:
+        said = {found.run(b"fail", 5).stderr for _ in range(8)}
+        assert said == {b"panicked at 1:1\n"}  # a fork's word
+        assert found.name == "python"
+        assert found.run(b"two", 5).stdout == b"two\n"
+    finally:
+        found.close()
+
+
+IMPORTING = """import sys
+
+def main():
+    fresh = "colorsys" not in sys.modules
+    import colorsys
+    print("imported" if fresh and sys.stdin.read() == "two" else "there")
+
+if __name__ == '__main__':
+    main()
+"""
+
+
+def test_a_server_that_starts_again_learns_its_imports_before_it_forks(tmp_path: Path) -> None:
+    (tmp_path / "importing.py").write_text(IMPORTING)
+    program = Program(
+        command=("{python}", str(tmp_path / "importing.py")),
+        warm="python",
+        warm_entry="importing:main",
+        sample="sample",
+    )
+    found = runner(program, "compiler")
+    assert isinstance(found, ServedRunner)
+    try:
+        assert found.first == b"sample"
+        found.restart()
+        assert found.ordered(FORK[:1], b"two", 5).stdout == b"there\n"
+    finally:
+        found.close()
