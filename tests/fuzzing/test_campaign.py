@@ -237,3 +237,11 @@ def test_a_small_input_that_hangs_is_not_sent_again() -> None:
     assert campaign.begin_round("compiler", seed=1, seconds=20)["known"] == []
     campaign = merged(answered(defect("hang a", "a" * 64, kind="hang", minimal=False)))
     assert campaign.begin_round("compiler", seed=1, seconds=20)["known"] == ["hang a"]
+
+
+def test_a_shrink_that_takes_long_goes_on_in_each_third_round() -> None:
+    campaign = merged(answered(defect("hang a", "a" * 65, kind="hang", minimal=False)))
+    asked = [campaign.begin_round("compiler", seed=1, seconds=20)["known"] for _ in range(6)]
+    assert asked == [[], ["hang a"], ["hang a"]] * 2
+    quick = merged(answered(defect("panic a", "a" * 65, minimal=False)))
+    assert [quick.begin_round("compiler", seed=1, seconds=20)["known"] for _ in range(3)] == [[]] * 3

@@ -86,6 +86,13 @@ def test_only_functions_without_data_are_reordered(source: str, reordered: str) 
     assert by_relation(source).get("reordered items", "") == reordered
 
 
+def test_a_function_that_nothing_calls_calls_every_other_one() -> None:
+    source = "fn g(a: i32, p: bool,) -> i32 { a }\nfn u() { }\nfn v(e: E) -> E { e }"
+    calls = f"{source}\nfn zq7() {{ let _ = g(1, true); u(); }}\n"
+    assert related(source, calls) == related(calls, source) == "dead code"
+    assert not any("zq7" in one.source for one in variants("fn v(e: E) -> E { e }"))
+
+
 def test_a_function_that_nothing_calls_is_dead_code() -> None:
     source = '(module (func (export "f") (result i32) (i32.const 3)))'
     dead = by_relation(source)["dead code"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sandbox.fuzz.bandit import Bandit
 from sandbox.fuzz.loop import HUNG, KNOWN, SLOW_EXECUTIONS
-from sandbox.fuzz.trials import HURRY_CPU_S, LEAST_CPU_S, LEAST_SURE_S, PATIENCE
+from sandbox.fuzz.trials import HURRY_CPU_S, LEAST_CPU_S, LEAST_SURE_S, PATIENCE, SLOW
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
@@ -47,6 +47,16 @@ def test_what_is_merely_slow_is_repeated_with_patience_and_raises_the_limit_of_i
     assert (found.defects, found.unstable, slow in found.corpus.valuable(999, 9)) == ({}, 0, True)
     assert found.trials.limit_s(64) > SLOW_CPU_S
     assert found.trials.limit_s(9) == LEAST_CPU_S
+
+
+def test_one_execution_that_took_long_raises_no_limit() -> None:
+    took = iter([0.001] * 3 + [0.05, 0.001, 0.05, 0.05])
+    found = search(ScriptedRunner(lambda source: ended(next(took))))
+    for source in (b"b" * 9, b"c" * 9, b"d" * 9):
+        found.trials.run(source)
+        assert found.trials.limit_s(9) == LEAST_CPU_S
+    found.trials.run(b"e" * 9)  # two in a row
+    assert found.trials.limit_s(9) == SLOW * 0.05
 
 
 def test_inputs_that_hang_where_others_do_are_cut_at_the_low_limit() -> None:

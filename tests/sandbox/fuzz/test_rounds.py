@@ -93,6 +93,41 @@ def test_a_program_that_must_behave_alike_and_does_not_is_a_defect_with_its_pair
         assert b"zq" not in one.source
 
 
+def test_a_variant_that_fails_by_itself_is_a_defect_without_a_pair() -> None:
+    def does(source: bytes) -> Execution:
+        return ended(code=101, err=b"panicked at name") if b"_zq" in source else ended(out=constant(1))
+
+    found = search(ScriptedRunner(does), relations=always(None), program=WASM)
+    found.run([], [SAMPLE + b" "])
+    (one,) = found.defects.values()
+    assert (one.verdict.kind, one.variant, b"_zq" in one.source) == ("panic", b"", True)
+
+
+def test_a_form_of_variants_that_ends_at_a_limit_is_made_no_more() -> None:
+    runner = ScriptedRunner(
+        lambda source: endless("a.py:f") if b"_zqoo" in source else ended(out=constant(1))
+    )
+    found = search(runner, relations=always(None), known=["hang a.py:f"], program=WASM)
+    found.run([], [SAMPLE + b" " * one for one in range(1, 6)])
+    made = [source for source, _ in runner.limits]
+    assert sum(b"_zqoo" in one for one in made) == 1
+    assert sum(b"Zqa" in one for one in made) == 5
+
+
+def test_inputs_that_the_caller_knows_are_not_compared_as_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relate, "AGAIN_RATE", 0.1)  # ten times as often: always
+    inputs = [b"x" * 2**one for one in range(1, 13)]  # each output has a new size
+
+    def again(given: Sequence[bytes], seeds: Sequence[bytes]) -> int:
+        runner = ScriptedRunner(lambda source: ended(out=source))
+        search(runner, relations=relations(PROGRAM, "compiler")).run(given, seeds)
+        made = [source for source, _ in runner.limits]
+        return sum(made.count(one) > 1 for one in inputs)
+
+    assert again(inputs, []) < 5
+    assert again([], inputs) == 12
+
+
 def test_variants_with_the_same_output_are_not_executed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
 

@@ -9,7 +9,7 @@ from random import Random
 from sandbox.fuzz.inputs import spelling, tokens
 from sandbox.fuzz.inputs.material import Edit, Material
 from sandbox.fuzz.inputs.mutation import mutation
-from sandbox.fuzz.inputs.places import constructs, contexts, each_place, places
+from sandbox.fuzz.inputs.places import constructs, contexts, each_place, in_turn, pairs, places
 from sandbox.fuzz.inputs.productions import read
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.tokens import text
@@ -67,6 +67,43 @@ def test_what_is_always_refused_is_seldom_made() -> None:
     assert min(made_then.count(b"f a"), made_then.count(b"f c")) > 40
 
 
+SMALL = "start: f <e>\n    | g <e>\ne: a\n    | b\n    | c\n    | d\n"
+
+
+def test_programs_of_pairs_have_each_once_before_any_comes_again() -> None:
+    source, chance = pairs(read(SMALL)), Random(1)
+    first, again = ({(source((), chance) or b"").decode() for _ in range(8)} for _ in range(2))
+    assert first == again == {f"{outer} {inner}" for outer in "fg" for inner in "abcd"}
+
+
+def test_a_program_has_many_pairs_while_there_are_some_left() -> None:
+    source, chance = pairs(TABLE), Random(2)
+    made = [(source((), chance) or b"").decode() for _ in range(12)]
+    assert max(map(len, made)) > 40
+    plain = {re.sub(r"[()]", "", one) for one in made}
+    assert any("- a" in one for one in plain)
+    assert {"+", "*"} <= set("".join(plain))
+
+
+def test_pairs_of_a_program_that_was_not_accepted_come_once_more() -> None:
+    rates = AlternativeRates()
+    source, chance = pairs(replace(read(SMALL), rates=rates)), Random(1)
+    made = []
+    for _ in range(9):
+        made.append(source((), chance) or b"")
+        if made[-1] != b"f b":
+            rates.judged(made[-1], accepted=True)
+    assert sorted(made) == sorted([b"f b", *(f"{outer} {inner}".encode() for outer in "fg" for inner in "abcd")])
+
+
+def test_turns_begin_far_from_each_other() -> None:
+    order = in_turn(range(1000), 0)
+    assert sorted(order) == list(range(1000))
+    assert in_turn(range(1000), 3)[0] == order[int(1000 * (3 * 0.618034 % 1))]
+    part = {one for turn in range(7, 15) for one in in_turn(range(1000), turn)[:200]}
+    assert len(part) == 1000  # eight rounds of a fifth each
+
+
 def test_a_table_without_a_pair_makes_nothing() -> None:
     assert each_place(read("start: a\n    | b\n"))((), Random(1)) is None
 
@@ -100,6 +137,13 @@ def test_a_name_is_another_one_everywhere() -> None:
         not name.isascii() for name in (one.split()[1] for one in after(spelling.renamed, "let a", "c"))
     )
     assert all("($" in one for one in after(spelling.renamed, "($abc)", "wat"))
+
+
+def test_names_that_are_there_are_called_something_else_or_what_another_one_is() -> None:
+    made = {spelling.called("let i = k;", ("i", "k", "x"), Random(seed)) for seed in range(300)}
+    assert "let i = k;" not in made
+    assert {"let i = i;", "let k = k;"} <= made
+    assert any(re.fullmatch(r"let _[a-z]\w* = k;", one) for one in made)
 
 
 def test_numbers_strings_and_blanks_take_their_forms() -> None:
