@@ -65,8 +65,8 @@ class SourceToken:
 
 
 def variants(source: str, forms: Collection[int] | None = None) -> tuple[SourceVariant, ...]:
-    """Each certain relation's variants of the source, in a fixed order; the same for the same source. `forms`:
-    of these rows of the table only."""
+    """Each certain relation's variants of the source, in a fixed order; the same for the same source. With
+    `forms`, of these rows of the table only."""
     if len(source) > MAX_SOURCE or _FRESH in source.lower():
         return ()
     return tuple(

@@ -8,9 +8,9 @@ from sandbox.runners.python import PythonRunner
 
 
 class SteadyPythonRunner(PythonRunner):
-    """A fork that fails itself is no proof that an input before disturbed the worker: where a recursion ends, and
-    what is said of it, depends on how deep the stack was before it. Without this a compiler that recurses too
-    deeply on three inputs costs a fork for each input from then on, ten times as much."""
+    """A fork that fails itself does not prove that an earlier input disturbed the worker: where a recursion
+    ends, and what is said of it, depends on how deep the stack was before it. Without this a compiler that
+    recurses too deeply on three inputs costs a fork for each input from then on."""
 
     def ordered(self, order: bytes, source: bytes, cpu_s: float) -> Execution:
         self._forked = super().ordered(order, source, cpu_s)

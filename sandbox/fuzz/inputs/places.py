@@ -31,8 +31,8 @@ from sandbox.fuzz.inputs.tokens import parsed, text
 from sandbox.fuzz.port import InputSource
 
 DEEPER_PAIRS, LONGEST_PAIRED = 8, 1000
-"""Steps that a program of pairs goes on below the first of them, and its characters, at most: one known defect
-in a program hides all of its pairs."""
+"""Steps that a program of pairs goes on below the first of them, and its characters, at most: one known
+defect in a program hides all of its pairs."""
 SOON = 64
 """Pairs of a rule after which those of a program that was not accepted come again."""
 GOLDEN = (5**0.5 - 1) / 2

@@ -56,8 +56,8 @@ def strategies(
     program: Program, part: str, grammar: str, rates: AlternativeRates | None = None, turn: int = 0
 ) -> Mapping[str, InputSource]:
     """The sources of inputs by name: a compiler's make UTF-8 text of at most 64 KiB, a loader's bytes.
-    `rates` learn what the compiler accepts of its family's tables; `turn` tells rounds apart. Raises ValueError for a grammar that is
-    not a table of productions (sandbox/fuzz/inputs/productions.py)."""
+    `rates` learn what the compiler accepts of its family's tables; `turn` tells rounds apart. Raises
+    ValueError for a grammar that is not a table of productions (sandbox/fuzz/inputs/productions.py)."""
     if part == LOADER:
         return BYTES
     family = program.family

@@ -93,7 +93,9 @@ def test_pairs_of_a_program_that_was_not_accepted_come_once_more() -> None:
         made.append(source((), chance) or b"")
         if made[-1] != b"f b":
             rates.judged(made[-1], accepted=True)
-    assert sorted(made) == sorted([b"f b", *(f"{outer} {inner}".encode() for outer in "fg" for inner in "abcd")])
+    assert sorted(made) == sorted(
+        [b"f b", *(f"{outer} {inner}".encode() for outer in "fg" for inner in "abcd")]
+    )
 
 
 def test_turns_begin_far_from_each_other() -> None:
