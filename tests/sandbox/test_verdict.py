@@ -49,6 +49,9 @@ def test_a_sound_compiler_is_never_accused(path: Path) -> None:
         (PYTHON, ended(1, "AssertionError\n"), "internal-error", ""),
         (PYTHON, ended(1, "vyper.exceptions.CompilerPanic: unhandled exception\n"), "internal-error", ""),
         (PYTHON, ended(1, "vyper.exceptions.TypeMismatch: dislike types\n"), "clean_error", ""),
+        (PYTHON, ended(1, "This is a compiler bug. Please report.\n"), "internal-error", ""),
+        (PYTHON, ended(1, "error: this cannot happen, please report it\n"), "internal-error", ""),
+        (PYTHON, ended(1, "error: found bug, expected report\n"), "clean_error", ""),
         (PYTHON, ended(1, "MemoryError\n"), "memory", ""),
         (JAVASCRIPT, ended(1, "TypeError: Type string is not implicitly convertible"), "clean_error", ""),
         (
