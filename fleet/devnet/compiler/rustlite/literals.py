@@ -64,7 +64,7 @@ def _unescape(token: Token) -> str:
 
 def _escape(text: str, at: int, token: Token) -> tuple[str, int]:
     """The character after a backslash at `at - 1`, and where the text goes on."""
-    kind = text[at]
+    kind = text[at : at + 1]
     if kind in ESCAPES:
         return ESCAPES[kind], at + 1
     if kind == "x":
