@@ -36,10 +36,8 @@ from sandbox.programs.program import Program
 from sandbox.spec import Context
 from sandbox.tools import TOOLS
 
-ROUND_S = 40.0
+ROUND_S = 50.0
 SHORTEST_S = 3.0
-FEWEST_ROUNDS = 2
-"""Rounds of each part that a short search makes: what one finds is known to the next."""
 LOADER = 0.25
 """A round of the loader, in rounds of the compiler: fewer defects are to be found there."""
 CALL_S = 45.0
@@ -158,17 +156,20 @@ class FuzzSearch:
     async def _work(self, seconds: float, old: frozenset[tuple[str, str]]) -> None:
         await self._confirm(old)
         whole = seconds / (1 + LOADER * (len(self.parts) - 1))
-        each = min(ROUND_S, max(SHORTEST_S, whole / FEWEST_ROUNDS))
-        left = seconds
-        while left >= SHORTEST_S / 2 or self._turn < len(self.parts):  # each part has a round at least
+        each = min(ROUND_S, max(SHORTEST_S, whole / max(len(self.parts), 1)))
+        left, start_s = seconds, 0.0
+        while left - start_s >= SHORTEST_S / 2 or self._turn < len(self.parts):  # each part has one at least
             if not self.parts:
                 raise Unreachable(f"{BROKEN} rounds in a row did not work: {self.trouble}")
             started = self.clock.monotonic()
-            await self._round(max(min(each, left), SHORTEST_S / 2))
-            left -= self.clock.monotonic() - started
+            searched_s = await self._round(max(min(each, left - start_s), SHORTEST_S / 2))
+            spent_s = self.clock.monotonic() - started
+            left -= spent_s
+            start_s = max(spent_s - searched_s, 0.0) if searched_s else start_s  # what a round costs besides
             await self._confirm(old)
 
-    async def _round(self, seconds: float) -> None:
+    async def _round(self, seconds: float) -> float:
+        """The seconds that it searched; 0 when it did not work."""
         part = self.campaign.due(self.parts)
         self._turn += 1
         seconds *= LOADER if part == "loader" and len(self.parts) > 1 else 1.0
@@ -180,7 +181,7 @@ class FuzzSearch:
             self._fails[part] = self._fails.get(part, 0) + 1
             self.trouble = f"{part}: {line(str(result.get('error')), 300)}"
             self.told()
-            return
+            return 0.0
         self._fails[part] = 0
         claim = self.campaign.merge(asked, result)
         self.rounds += 1
@@ -190,6 +191,7 @@ class FuzzSearch:
         self.seconds += claim.seconds
         self.ways.add(f"{part}: {claim.runner}")
         self.told()
+        return claim.seconds
 
     async def _confirm(self, old: frozenset[tuple[str, str]]) -> None:
         """Look at every suspect that waits and that no other jail is at."""

@@ -23,9 +23,14 @@ from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 
-SYSTEMATIC = ("loose", "pairs")
-"""Strategies that go through all that there is, nothing twice: each second input is of the first that there
-is, each fourth of the next. They wait for no luck, and so need no bandit."""
+LOOSE = "loose"
+"""The strategy that has half of the processor time, shrinking left out, where there is one: its executions are
+short, and of all that it has no two are alike."""
+PAIRS = "pairs"
+"""The strategy that each second of the other inputs is of: it goes through all pairs of a table, nothing twice.
+Both wait for no luck, and so need no bandit."""
+BRIEF_S = 1e-3
+"""The least that an input counts of that time."""
 AGAIN = 2
 """Executions that must show an anomaly once more before it is a defect."""
 DRY = 20_000
@@ -89,6 +94,7 @@ class Search:
     _tried: set[bytes] = field(default_factory=set)
     _shaky: dict[str, int] = field(default_factory=dict)
     _news_at: int = 0
+    _spent_s: float = 0.0
     _cost: float = 1.0
     _surrounded: int = 0
 
@@ -112,33 +118,39 @@ class Search:
 
     def _explore(self, seeds: deque[bytes], turns: int) -> str:
         systematic = [name for name in SYSTEMATIC if name in self.strategies]
-        bandit, idle = Bandit(sorted(self.strategies.keys() - {*systematic})), 0
+        bandit, idle = Bandit(sorted(self.strategies.keys() - {LOOSE, PAIRS})), 0
         pool = InputPool([])
-        made = drawn = 0
+        made, others, ahead_s = 0, 0, 0.0
         while len(self.defects) < MOST_DEFECTS:
             if self._hanging and self.trials.left_s < HANG_SHARE * self.trials.seconds:
                 return "time"
             made += 1
-            if seeds and made % turns == 0:
+            loose, self._spent_s = LOOSE in self.strategies and ahead_s <= 0.0, 0.0
+            if seeds and not loose and made % turns == 0:
                 self._seed(seeds.popleft())
-                continue
-            if not pool or made % REFRESH == 0:
-                pool = self.corpus.pool(self.chance)
-            drawn += 1
-            due = [name for at, name in enumerate(systematic) if drawn % 2 ** (at + 1) == 2**at]
-            name = due[0] if due else bandit.choose(self.chance)
-            source = self.strategies[name](pool, self.chance)
-            parents = pool.parents()
-            if source is not None and self._avoids(source):
-                continue
-            found = self._look(source, name) if source is not None else None
-            if not due:
-                bandit.reward(name, found or 0.0, len(source or b""), self._cost if found is not None else 1)
-            credit(parents, found or 0.0, found is not None and found > NOVEL)
-            idle = idle + 1 if found is None else 0
+            else:
+                if not pool or made % REFRESH == 0:
+                    pool = self.corpus.pool(self.chance)
+                others += not loose
+                paired = PAIRS in self.strategies and others % 2 == 1
+                name = LOOSE if loose else PAIRS if paired else bandit.choose(self.chance)
+                idle = 0 if self._made(name, pool, bandit) else idle + 1
+            ahead_s += max(self._spent_s, BRIEF_S) * (1 if loose else -1)
             if idle >= IDLE or self.trials.executions - self._news_at >= DRY:
                 return "dry"
         return "full"
+
+    def _made(self, name: str, pool: InputPool, bandit: Bandit) -> bool:
+        """An input of a strategy; False when there was none, or it had been tried."""
+        source = self.strategies[name](pool, self.chance)
+        parents = pool.parents()
+        if source is not None and name != LOOSE and self._avoids(source):
+            return True
+        found = self._look(source, name) if source is not None else None
+        if name not in (LOOSE, PAIRS):
+            bandit.reward(name, found or 0.0, len(source or b""), self._cost if found is not None else 1)
+        credit(parents, found or 0.0, found is not None and found > NOVEL)
+        return found is not None
 
     def _avoids(self, source: bytes) -> bool:
         """Whether an input is left out, since it would most likely show only what is known."""
@@ -170,16 +182,18 @@ class Search:
             if verdict.kind == "accepted":
                 novel = self.novelty.add(source) if self.novelty else 0
                 more = 1 if given else FRESH_RATE if fresh else NOVEL_RATE if novel else 1
-                self._relate(source, done, origin, more)
-                if self.chance.random() < GROWTH_RATE * more / max(self.trials.cost(done.cpu_s), 1.0):
+                often = more / max(self.trials.cost(done.cpu_s), 1.0)
+                self._relate(source, done, origin, often)
+                if self.chance.random() < GROWTH_RATE * often:
                     for longer, what, how in grown(self.trials, source):
                         self._anomaly(longer, what, how, "growth")
             elif fresh and not given:
                 self._surround(source)
         else:
             self._anomaly(source, verdict, done, origin)
+        self._spent_s = self.trials.cpu_s - before_s
         # what hangs has a price of its own
-        self._cost = self.trials.cost(self.trials.cpu_s - before_s) if verdict.sound else 1.0
+        self._cost = self.trials.cost(self._spent_s) if verdict.sound else 1.0
         self._settle()
         self._shrink_in_turn()
         found = float(bool(fresh)) + DEFECT * (len(self.defects) + len(self._hanging) - before)
@@ -207,11 +221,11 @@ class Search:
         while self._waiting:
             self._anomaly(*self._waiting.pop(next(iter(self._waiting))))
 
-    def _relate(self, source: bytes, done: Execution, origin: str, more: int) -> None:
+    def _relate(self, source: bytes, done: Execution, origin: str, often: float) -> None:
         for relation in self.relations:
             if relation.only in self.known or relation.only in self.defects:
                 continue
-            if self.chance.random() < relation.rate * more:
+            if self.chance.random() < relation.rate * often:
                 for verdict, variant, alone in relation.look(self.trials, source, done):
                     if alone is not None:
                         self._anomaly(variant, verdict, alone, origin)

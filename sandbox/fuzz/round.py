@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from functools import partial
 from random import Random
@@ -27,6 +28,7 @@ def searched(
     program: Program,
     part: str,
     seconds: float,
+    within_s: float,
     executions: int,
     *,
     seed: int,
@@ -37,10 +39,10 @@ def searched(
 ) -> tuple[Search, str, str]:
     """The search when its round is over, why it is over (ROUND_ENDS), and the name of its runner.
 
-    The round ends after `seconds` or `executions`; `given` is the corpus to start from, `known` are the
+    The round ends after `seconds` or `executions`, and `within_s` of now, starts included; `given` is the corpus to start from, `known` are the
     signatures to leave aside, `seeds_done` counts the suspicious programs of earlier rounds.
     """
-    text = part == "compiler"
+    text, began = part == "compiler", time.monotonic()
     with contextlib.ExitStack() as stack:
         runs = stack.enter_context(contextlib.closing(runner(program, part)))
         beside = {
@@ -50,7 +52,8 @@ def searched(
         }
         if text and (second := another_start(program, runs)) is not None:
             beside["second"] = stack.enter_context(contextlib.closing(second))
-        trials = Trials(program, part, runs, judge, Bounds(seconds, executions))
+        left_s = max(within_s - (time.monotonic() - began), 1.0)
+        trials = Trials(program, part, runs, judge, Bounds(min(seconds, left_s), executions))
         trials.calibrate(program.sample.encode() if text else EMPTY_MODULE)
         rates = AlternativeRates()
         search = Search(

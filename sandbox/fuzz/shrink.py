@@ -30,7 +30,22 @@ def shrinker(part: str) -> Shrink:
 
 
 def _text(source: bytes, still: Keeps) -> bytes:
-    return shrink_runs.widened(_repeated(_TEXT, source, still), still)
+    """What is text stays text: half a letter would show how the program reads a file."""
+
+    def whole(candidate: bytes) -> bool:
+        return is_text(candidate) and still(candidate)
+
+    keeps = whole if is_text(source) else still
+    return shrink_runs.widened(_repeated(_TEXT, source, keeps), keeps)
+
+
+def is_text(source: bytes) -> bool:
+    """Whether it is UTF-8."""
+    try:
+        source.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _bytes(source: bytes, still: Keeps) -> bytes:

@@ -9,16 +9,15 @@ from sandbox.runners.command import CommandLine, command
 from sandbox.runners.native import fork_server
 from sandbox.runners.node import NodeRunner
 from sandbox.runners.port import Runner
-from sandbox.runners.python import split
+from sandbox.runners.python import PythonRunner, split
 from sandbox.runners.served import PROBE_CPU_S, ServedRunner
 from sandbox.runners.server import ServerLost
 from sandbox.runners.spawn import SpawnRunner
-from sandbox.runners.steady import SteadyPythonRunner
 
 _EMPTY_MODULE = b"\0asm\x01\0\0\0"
 _WAYS: Mapping[str, Callable[[CommandLine, str], ServedRunner]] = {
     WarmStart.FORK_SERVER.value: lambda what, _entry: fork_server(what),
-    WarmStart.PYTHON.value: SteadyPythonRunner,
+    WarmStart.PYTHON.value: PythonRunner,
     WarmStart.NODE.value: NodeRunner,
 }
 
@@ -39,7 +38,7 @@ def runner(program: Program, part: str) -> Runner:
     except ServerLost as lost:
         return SpawnRunner(what, f"{program.warm}: {lost}")
     sample = _EMPTY_MODULE if part in ("loader", "printer") else program.sample.encode()
-    for source in dict.fromkeys((sample, sample[: len(sample) // 2], b"")):
+    for source in dict.fromkeys((sample, sample[: len(sample) // 2])):
         if why := warm.disagreement(source):
             warm.close()
             return SpawnRunner(what, f"{program.warm}: {why}")

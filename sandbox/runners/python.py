@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sandbox.programs.process import Ending
 from sandbox.programs.program import WarmStart
@@ -24,14 +23,17 @@ from sandbox.runners.server import ServerLost, ServerProcess, StandardStreams, c
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_warm.py")
 COMPARED_EVERY = 500
 """Executions of a worker between two that a fork repeats."""
-COVERED_EVERY = 1 if sys.version_info >= (3, 12) else 8
+COVERED_EVERY = 1 if sys.version_info >= (3, 12) else 16
 """Of executions, one in this many says which places it passed: before Python 3.12 every call is traced, and
 it takes three times as long; later ones report each place once (sys.monitoring)."""
 MOST_DISTURBED = 3
 """Workers that may turn out to be disturbed before none is used any more."""
+SOUND = (Ending.ACCEPTED, Ending.CLEAN_ERROR)
+"""Endings that tell whether an earlier input disturbed a worker. A failure does not: where a recursion ends, and
+what is said of it, depends on how deep the stack was before it."""
 
+_TRACE = b"Traceback (most recent call last):\n"
 _WITH_VALUE = ("-W", "-X")
-_FORK_COVERED = FORK[1:]
 
 
 class PythonProcess(ServerProcess):
@@ -67,8 +69,9 @@ class PythonRunner(ServedRunner):
     def run(self, source: bytes, cpu_s: float) -> Execution:
         self._since += 1
         covers = self._since % COVERED_EVERY == 0
+        fork = FORK[covers : covers + 1]
         if self._disturbed >= MOST_DISTURBED:
-            return self.ordered(FORK[covers : covers + 1], source, cpu_s)
+            return self.ordered(fork, source, cpu_s)
         way = 0
         with contextlib.suppress(ServerLost):
             done, way = self.tried(IN_PROCESS[covers : covers + 1], source, cpu_s)
@@ -77,10 +80,10 @@ class PythonRunner(ServedRunner):
         compares = self._since >= COMPARED_EVERY
         if way in self._trusted and not compares:
             return done
-        fresh = self.ordered(_FORK_COVERED, source, cpu_s)
+        fresh = self.ordered(fork, source, cpu_s)
         if way and _same(done, fresh):
             self._trusted.add(way)
-        elif way and _same(self.ordered(_FORK_COVERED, source, cpu_s), fresh):
+        elif way and fresh.ending in SOUND and _same(self.ordered(fork, source, cpu_s), fresh):
             self._disturb()
         if compares:
             self._since = 0
@@ -111,5 +114,12 @@ def split(argv: Sequence[str]) -> tuple[list[str], Sequence[str]]:
 
 
 def _same(one: Execution, other: Execution) -> bool:
-    plain = (replace(done, cpu_s=0.0, peak=0, covered=frozenset()) for done in (one, other))
-    return next(plain) == next(plain)
+    """Whether two ended alike, with the same output and the same last trace, or else the same last line: what
+    a program says once in a process, such as a warning, stands before."""
+    first, second = ((done.ending, done.code, done.stdout, _told(done.stderr)) for done in (one, other))
+    return first == second
+
+
+def _told(stderr: bytes) -> bytes:
+    _, traced, said = stderr.rpartition(_TRACE)
+    return said if traced else said.rstrip().rpartition(b"\n")[2]

@@ -57,7 +57,7 @@ class Server:
         self._news = os.pipe2(os.O_NONBLOCK)
         self._worker = 0
         self._order = self._answer = -1
-        self._served = self._base = 0
+        self._served = self._base = self._used_us = 0
 
     def serve(self) -> NoReturn:
         os.write(STATUS, _RECORD.pack(0, 0, 0, 0))
@@ -137,6 +137,7 @@ class Server:
                 raise EOFError
             status, count, cpu_us, peak = _RECORD.unpack(_read(self._answer, _RECORD.size))
             numbers = _read(self._answer, 4 * min(count, 1 << 20))
+            self._used_us += cpu_us
         except (EOFError, BrokenPipeError):
             return self._worker_ended()
         stray = _children(self._worker)
@@ -178,14 +179,13 @@ class Server:
         os.close(self._order)
         os.close(self._answer)
         self._order = self._answer = -1
-        return _RECORD.pack(status, 0, cpu_us, peak)
+        return _RECORD.pack(status, 0, max(cpu_us - self._used_us, 0), peak)
 
     def _start_worker(self) -> None:
         (order_r, self._order), (self._answer, answer_w) = os.pipe(), os.pipe()
-        self._served = 0
-        self._base = (
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-        )  # what its first input adds is growth
+        self._served = self._used_us = 0
+        # what its first input adds is growth
+        self._base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         self._worker = os.fork()
         if self._worker == 0:
             self._become_child()

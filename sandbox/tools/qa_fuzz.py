@@ -85,7 +85,8 @@ def run(args: Args, ctx: Context) -> Result:
     search, stopped, name = searched(
         ctx.program,
         part,
-        min(args.seconds, max(ctx.deadline_s - FINISH_S, 1.0)),
+        args.seconds,
+        ctx.deadline_s - FINISH_S,
         args.executions,
         seed=args.seed,
         known=frozenset(args.known),

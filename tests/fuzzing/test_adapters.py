@@ -23,13 +23,18 @@ VYPER = """
 import sys
 from vyper.exceptions import VyperException
 
-def _parse_args(arguments):
-    sys.tracebacklimit = 0
-    source = open(arguments[-1]).read()
+def compile_files(paths, formats):
+    [path] = paths
+    source = open(path).read()
     if source == "wrong":
         raise VyperException("no such name")
     if source == "deep":
         fold(0)
+    return {path: {formats: source}}
+
+def _cli_helper(file, formats, compiled):
+    for outputs in compiled.values():
+        print(outputs[formats], file=file)
 
 def fold(depth):
     return term(depth)
@@ -126,7 +131,7 @@ def vyper(source: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
 
 def test_vyper_tells_a_users_mistake_and_a_whole_recursion(tmp_path: Path) -> None:
     done = vyper("right", tmp_path / "right")
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"right\n", b"")
     done = vyper("wrong", tmp_path / "wrong")
     assert (done.returncode, done.stderr) == (1, b"Error: VyperException: no such name\n")
     done = vyper("deep", tmp_path / "deep")

@@ -1,14 +1,16 @@
 """Vyper as a search needs it: its own words for a user's mistake, a whole traceback for a fault of its own.
 
-The command line of vyper cuts every traceback to nothing, so that two internal errors look alike.
+The command line of vyper cuts every traceback to nothing, so that two internal errors look alike, and reads its
+options anew for each input, which takes as long as refusing one.
 """
 
 import sys
 import traceback
 
-from vyper.cli.vyper_compile import _parse_args
+from vyper.cli.vyper_compile import _cli_helper, compile_files
 from vyper.exceptions import VyperException
 
+FORMATS = ("bytecode",)
 FIRST, LAST = 8_000, 40_000
 """Characters of a traceback that is longer: a whole recursion is more than a reader takes, and its last line
 says what it was."""
@@ -23,15 +25,13 @@ def show(kind, error, trace):
 
 
 def main(argv):
-    """The arguments of `vyper`; its exit status."""
+    """The bytecode of the file that `argv` names; its exit status."""
     sys.excepthook = show
     try:
-        _parse_args(list(argv))
+        _cli_helper(sys.stdout, FORMATS, compile_files(argv, FORMATS))
     except VyperException as error:
         print(f"Error: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
-    finally:
-        sys.__dict__.pop("tracebacklimit", None)  # _parse_args has set it to 0
     return 0
 
 
