@@ -24,11 +24,11 @@ from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 
 LOOSE = "loose"
-"""The strategy that has half of the processor time, shrinking left out, where there is one: its executions are
-short, and of all that it has no two are alike."""
+"""The strategy that has half of the processor time, shrinking left out, where there is one: its executions
+are short, and of all that it has no two are alike."""
 PAIRS = "pairs"
-"""The strategy that each second of the other inputs is of: it goes through all pairs of a table, nothing twice.
-Both wait for no luck, and so need no bandit."""
+"""The strategy that each second of the other inputs is of: it goes through all pairs of a table, nothing
+twice. Both wait for no luck, and so need no bandit."""
 BRIEF_S = 1e-3
 """The least that an input counts of that time."""
 AGAIN = 2
@@ -117,8 +117,7 @@ class Search:
         return why
 
     def _explore(self, seeds: deque[bytes], turns: int) -> str:
-        systematic = [name for name in SYSTEMATIC if name in self.strategies]
-        bandit, idle = Bandit(sorted(self.strategies.keys() - {LOOSE, PAIRS})), 0
+        bandit, idle = Bandit(sorted(self.strategies.keys() - {LOOSE, PAIRS} or self.strategies)), 0
         pool = InputPool([])
         made, others, ahead_s = 0, 0, 0.0
         while len(self.defects) < MOST_DEFECTS:

@@ -39,8 +39,9 @@ def searched(
 ) -> tuple[Search, str, str]:
     """The search when its round is over, why it is over (ROUND_ENDS), and the name of its runner.
 
-    The round ends after `seconds` or `executions`, and `within_s` of now, starts included; `given` is the corpus to start from, `known` are the
-    signatures to leave aside, `seeds_done` counts the suspicious programs of earlier rounds.
+    The round ends after `seconds` or `executions`, and `within_s` of now, starts included; `given` is the
+    corpus to start from, `known` are the signatures to leave aside, `seeds_done` counts the suspicious
+    programs of earlier rounds.
     """
     text, began = part == "compiler", time.monotonic()
     with contextlib.ExitStack() as stack:

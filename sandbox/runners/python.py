@@ -29,8 +29,8 @@ it takes three times as long; later ones report each place once (sys.monitoring)
 MOST_DISTURBED = 3
 """Workers that may turn out to be disturbed before none is used any more."""
 SOUND = (Ending.ACCEPTED, Ending.CLEAN_ERROR)
-"""Endings that tell whether an earlier input disturbed a worker. A failure does not: where a recursion ends, and
-what is said of it, depends on how deep the stack was before it."""
+"""Endings that tell whether an earlier input disturbed a worker. A failure does not: where a recursion ends,
+and what is said of it, depends on how deep the stack was before it."""
 
 _TRACE = b"Traceback (most recent call last):\n"
 _WITH_VALUE = ("-W", "-X")

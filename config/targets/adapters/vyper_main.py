@@ -1,7 +1,7 @@
 """Vyper as a search needs it: its own words for a user's mistake, a whole traceback for a fault of its own.
 
-The command line of vyper cuts every traceback to nothing, so that two internal errors look alike, and reads its
-options anew for each input, which takes as long as refusing one.
+The command line of vyper cuts every traceback to nothing, so that two internal errors look alike, and reads
+its options anew for each input, which takes as long as refusing one.
 """
 
 import sys

@@ -17,6 +17,7 @@ from sandbox.fuzz.inputs.surroundings import surrounded
 from sandbox.fuzz.loop import SHRINK_SHARE, SURROUNDED_FIRST, SURROUNDED_SHARE
 from sandbox.fuzz.port import InputSource, Reproducer
 from sandbox.fuzz.relate import Relation, relations
+from sandbox.fuzz.trials import Trials
 from sandbox.runners.port import Execution
 from sandbox.tools.qa_fuzz import DEFECTS_BYTES, SOURCE_BYTES, _fitting
 from tests.sandbox.fuzz.scripted import PROGRAM, ScriptedRunner, ended, endless, search
@@ -205,6 +206,47 @@ def test_what_is_systematic_waits_for_no_luck(there: Sequence[str], order: list[
     found.strategies = {name: source(name) for name in ("other", *there)}
     found.run([], [])
     assert [made.decode().split()[0] for made, _ in runner.limits[3:]] == order * 25
+
+
+@pytest.mark.parametrize(("dear", "each"), [(1, 2), (4, 5)])
+def test_the_loose_table_has_half_of_the_processor_time(dear: int, each: int) -> None:
+    numbers = count()
+    runner = ScriptedRunner(lambda source: ended(2**-8 * (dear if source.startswith(b"other") else 1)))
+    found = search(runner, strategy=lambda corpus, chance: b"other %d" % next(numbers), executions=103)
+    found.strategies = {**found.strategies, "loose": lambda corpus, chance: b"loose %d" % next(numbers)}
+    found.run([], [])
+    made = [source[:5] for source, _ in runner.limits[3:]]
+    assert len(made) == 100
+    assert made.count(b"loose") >= 100 - 100 // each
+    assert 100 // each // 5 < made.count(b"other") <= 100 // each
+
+
+def test_a_seed_is_not_before_the_loose_table() -> None:
+    runner = ScriptedRunner(lambda source: ended(2**-8))
+    found = search(runner, executions=9)
+    found.strategies = {"loose": lambda corpus, chance: b"loose %d" % len(runner.limits)}
+    found.run([], [b"one", b"two", b"three"])
+    made = [source for source, _ in runner.limits[3:]]
+    assert made == [b"loose 3", b"one", b"loose 5", b"two", b"loose 7", b"three"]
+
+
+def compared(times: float) -> int:
+    """How many of 400 programs are compared that take so many times as long as the sample."""
+    numbers, asked = count(), list[bytes]()
+
+    def look(trials: Trials, source: bytes, done: Execution) -> tuple[()]:
+        asked.append(source)
+        return ()
+
+    runner = ScriptedRunner(lambda source: ended(0.04 * (1 if source == b"a" else times)))
+    found = search(runner, strategy=lambda corpus, chance: b"x%d" % next(numbers), executions=403)
+    found.relations = [Relation("again", 0.8, look)]
+    found.run([], [])
+    return len(asked)
+
+
+def test_dear_programs_are_compared_less_often() -> None:
+    assert compared(1.0) > 4 * compared(8.0) > 0
 
 
 def test_shrinking_has_a_share_of_a_round_and_goes_on_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

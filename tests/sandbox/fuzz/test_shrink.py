@@ -125,3 +125,14 @@ def test_a_module_loses_sections_and_contents_with_its_lengths_right() -> None:
 def test_bytes_become_zero() -> None:
     smallest, _ = shrunk(b"\xff" * 40, lambda data: len(data) >= 4 and data[-1] > 9, "loader")
     assert smallest == b"\0\0\0\x0a"
+
+
+def test_what_is_text_stays_text() -> None:
+    asked: list[bytes] = []
+
+    def still(candidate: bytes) -> bool:
+        asked.append(candidate)
+        return b"\xc3" in candidate
+
+    assert shrinker("compiler")('x = "\u00e9"'.encode(), still) == b"\xc3\xa9"
+    assert all(one.decode() is not None for one in asked)

@@ -134,7 +134,7 @@ def test_depth_and_length_have_a_bound() -> None:
         assert len(made) < 60
 
 
-@pytest.mark.parametrize("family", ["solidity", "typescript", "wat"])
+@pytest.mark.parametrize("family", ["solidity", "typescript", "vyper", "wat"])
 def test_most_programs_of_a_loose_table_are_small_and_no_two_alike(family: str) -> None:
     source, chance = strategies(Program(family=family), "compiler", "")["loose"], Random(5)
     made = [(source((), chance) or b"").decode() for _ in range(300)]
@@ -144,7 +144,7 @@ def test_most_programs_of_a_loose_table_are_small_and_no_two_alike(family: str) 
 
 TABLES = [
     *((family, False) for family in ("rust", "solidity", "vyper", "typescript", "wat")),
-    *((family, True) for family in ("solidity", "typescript", "wat")),
+    *((family, True) for family in ("solidity", "typescript", "vyper", "wat")),
 ]
 
 

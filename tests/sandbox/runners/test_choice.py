@@ -171,6 +171,31 @@ def test_inputs_in_one_process_that_disturb_each_other_are_forked(tmp_path: Path
         found.close()
 
 
+def test_what_a_program_says_once_in_a_process_does_not_disturb(tmp_path: Path) -> None:
+    (tmp_path / "warns.py").write_text(
+        "import sys\nwarned = []\n\ndef main():\n"
+        "    warned or print('warning', file=sys.stderr)\n    warned.append(1)\n"
+        "    if sys.stdin.read() == 'x':\n        raise KeyError\n"
+        "    print('Error: no', file=sys.stderr)\n    return 1\n\n"
+        "if __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    program = Program(
+        command=("{python}", "-B", str(tmp_path / "warns.py")),
+        warm="python",
+        warm_entry="warns:main",
+        environment={"PYTHONPATH": str(tmp_path)},
+    )
+    found = runner(program, "compiler")
+    try:
+        assert isinstance(found, PythonRunner)
+        for word in (b"x", b"y") * 5:
+            found._since = 10**9  # is compared with a fork
+            assert found.run(word, 5).stderr.startswith(b"warning\n")
+        assert found.name == "python"
+    finally:
+        found.close()
+
+
 def test_places_are_the_same_numbers_in_a_fork_and_in_process() -> None:
     found = runner(PYTHON, "compiler")
     try:

@@ -57,6 +57,15 @@ def lazy(tmp_path: Path) -> Program:
     )
 
 
+def test_a_hang_does_not_count_the_inputs_that_its_process_served_before(lazy: Program) -> None:
+    runs = runner(lazy, "compiler")
+    try:
+        before = sum(runs.run(b"work", 5).cpu_s for _ in range(9))
+        assert runs.run(b"loop", 0.05).cpu_s < before / 2
+    finally:
+        runs.close()
+
+
 def test_a_hang_has_a_place_and_the_next_execution_imports_nothing(lazy: Program, tmp_path: Path) -> None:
     runs = runner(lazy, "compiler")
     try:

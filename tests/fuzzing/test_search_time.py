@@ -1,0 +1,57 @@
+"""How `fleet fuzz` spends the time that it was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from fleet.clock import SystemClock
+from fleet.fuzzing.campaign import Campaign
+from fleet.jail.local import LocalJail
+from fleet.jail.model import Image
+from fleet.runs.fuzz import FuzzSearch
+from sandbox.programs.program import Program
+
+
+class RoundClock(SystemClock):
+    """Time that only rounds take."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class SlowStarts(FuzzSearch):
+    """A program whose start takes five seconds of each call; `lengths` are those that rounds were asked for."""
+
+    lengths: list[float]
+
+    async def call(self, tool: str, args: Any) -> dict[str, Any]:
+        assert tool == "qa_fuzz"
+        assert isinstance(self.clock, RoundClock)
+        self.lengths.append(args["seconds"])
+        self.clock.seconds += 5.0 + args["seconds"]
+        return {"ok": True, "executions": 1, "seconds": args["seconds"]}
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds", "lengths"),
+    [
+        (Program(command=("cc",)), 60.0, [50.0]),
+        (Program(command=("cc",)), 120.0, [50.0, 50.0, 5.0]),
+        (Program(command=("cc",), loader=("ld",)), 62.5, [25.0, 6.2, 16.3]),
+    ],
+)
+def test_no_round_begins_that_its_start_leaves_no_time(
+    program: Program, seconds: float, lengths: list[float]
+) -> None:
+    search = SlowStarts(
+        program=program, jail=LocalJail(Image()), campaign=Campaign(), seed=1, clock=RoundClock()
+    )
+    search.lengths = []
+    anyio.run(search.run, seconds, 1)
+    assert search.lengths == lengths
