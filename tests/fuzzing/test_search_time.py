@@ -26,7 +26,7 @@ class RoundClock(SystemClock):
 
 
 class SlowStarts(FuzzSearch):
-    """A program whose start takes five seconds of each call; `lengths` are those that rounds were asked for."""
+    """A program whose start takes five seconds; `lengths` are those that rounds were asked for."""
 
     lengths: list[float]
 
