@@ -54,6 +54,23 @@ async def test_a_question_is_judged_minimised_proven_and_learned(tmp_path: Path)
         assert learned.probe.steps == (fetch("bad"),)
 
 
+async def test_a_title_has_the_url_that_was_cut(tmp_path: Path) -> None:
+    async def sorts(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return await well(tool, args) | ({"status": 500} if "_sort=x" in args["url"] else {})
+
+    question = Question((fetch("dogs?_size=max&_sort=x&page=2"),))
+    async with seated(tmp_path, persona(), hand=ANY, answer=sorts) as table:
+        async with table.desk.turn() as turn:
+            await turn.pose([question])
+        await table.drive.exercise.prove_raised()
+        (row,) = await table.world.journal.findings(RUN)
+        (learned,) = table.world.learned.all()
+    assert row.title == learned.title == learned.probe.finding == "GET {site}/dogs?_sort=x answers 500"
+    assert row.repro == 'qa_fetch(url="{site}/dogs?_sort=x")'
+    assert f"\n{row.title}\n" in row.envelope
+    assert row.data["minimised_from"] == 'qa_fetch(url="{site}/dogs?_size=max&_sort=x&page=2")'
+
+
 async def test_what_the_title_says_is_not_cut_away(tmp_path: Path) -> None:
     question = Question((fetch("a"), fetch("bad", origin="http://x", canary="qaword")))
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:

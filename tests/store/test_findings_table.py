@@ -86,7 +86,7 @@ async def test_mistakes_are_named(journal: Journal, queue: Queue) -> None:
     with pytest.raises(UsageError, match="no finding feed in run r1"):
         await journal.set_finding("r1", "feed", tries=1)
     await journal.add_finding(_finding())
-    with pytest.raises(ValueError, match="not a field that changes: probe, title"):
-        await journal.set_finding("r1", FP, probe="x", title="y")
+    with pytest.raises(ValueError, match="not a field that changes: probe, surface"):
+        await journal.set_finding("r1", FP, probe="x", surface="y")
     with pytest.raises(UsageError, match="no such run"):
         await journal.add_finding(_finding("nope"))

@@ -92,6 +92,21 @@ def _smaller(args: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 yield {**args, name: value[:at] + value[at + quarter :]}
 
 
+def retold(title: str, before: Probe, after: Probe) -> str:
+    """The title of a question as it is after cuts: with the URLs that it has now."""
+    urls = {
+        str(step.args["url"]).partition("?")[0]: str(step.args["url"])
+        for step in after.steps
+        if "url" in step.args
+    }
+    for step in before.steps:
+        url = str(step.args.get("url", ""))
+        base, asks, _ = url.partition("?")
+        if asks and base in urls:
+            title = title.replace(url, urls[base])
+    return title
+
+
 def _fewer_parameters(text: str) -> Iterator[str]:
     """A page's URL with one parameter of its query left out; nothing for another text."""
     base, asks, query = text.partition("?")

@@ -31,7 +31,7 @@ from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.item_figures import PROVEN, count_shown
-from fleet.runs.proof.minimise import FEW, MOST, minimise
+from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
 from fleet.store.rows import FindingRow, SampleRow
@@ -159,16 +159,20 @@ class Exercise:
             spare = (await self.session.calls_left() - needed) // (len(new) - at)
             most = FEW if row.data.get("minimal") else MOST
             found = await minimise(
-                before, partial(self._shows, row), most=min(most, spare // len(before.steps))
+                before, partial(self._shows, row, before), most=min(most, spare // len(before.steps))
             )
             if found.probe is not before:
-                repro = write_repro(ReproCall(step.tool, dict(step.args)) for step in found.probe.steps)
-                data = {**row.data, "probe": found.probe.model_dump(mode="json"), "minimised_from": row.repro}
-                await self.world.journal.set_finding(self.run, row.fingerprint, repro=repro, data=data)
-                proof.row, proof.probe = replace(row, repro=repro, data=data), found.probe
+                title = retold(row.title, before, found.probe)
+                probe = found.probe.model_copy(update={"finding": title[:300].ljust(8, ".")})
+                repro = write_repro(ReproCall(step.tool, dict(step.args)) for step in probe.steps)
+                data = {**row.data, "probe": probe.model_dump(mode="json"), "minimised_from": row.repro}
+                changed: dict[str, Any] = {"title": title, "repro": repro, "data": data}
+                await self.world.journal.set_finding(self.run, row.fingerprint, **changed)
+                proof.row, proof.probe = replace(row, **changed), probe
 
-    async def _shows(self, row: FindingRow, probes: Sequence[Probe]) -> list[bool]:
-        """Whether one execution of each question shows this finding in the words of its title."""
+    async def _shows(self, row: FindingRow, before: Probe, probes: Sequence[Probe]) -> list[bool]:
+        """Whether one execution of each question shows this finding in the words of its title, except for the
+        query of a URL that was cut."""
         bound = [
             self.session.bindings(fresh_name=wants_name([one.args for one in probe.steps]))
             for probe in probes
@@ -179,18 +183,20 @@ class Exercise:
         ]
         posed = await QuestionRound(self.session, asked)()
         return [
-            self._said(row, probe, names, answers)
+            self._said(row, retold(row.title, before, probe), probe, names, answers)
             for probe, names, answers in zip(probes, bound, posed, strict=True)
         ]
 
-    def _said(self, row: FindingRow, probe: Probe, names: Bindings, answers: Sequence[Answer]) -> bool:
+    def _said(
+        self, row: FindingRow, title: str, probe: Probe, names: Bindings, answers: Sequence[Answer]
+    ) -> bool:
         if len(answers) < len(probe.steps) or any(one.denied or one.lost for one in answers):
             return False
         asked = tuple({"tool": one.tool, "args": names.pointed(dict(one.args))} for one in probe.steps)
         results = tuple(one.result for one in answers)
         seen = Attempt(state="healthy", asked=asked, results=results)
         shown = showing(row, probe, seen, self.facts)
-        return shown is not None and self.world.redactor.text(shown.sighting.title) == row.title
+        return shown is not None and self.world.redactor.text(shown.sighting.title) == title
 
     def _learn(self, row: FindingRow) -> None:
         """Remember the question that shows a confirmed finding, if no persona asks it."""

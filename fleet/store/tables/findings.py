@@ -15,7 +15,19 @@ from fleet.store.sql.schema import FINDINGS
 from fleet.store.tables.base import TableGroup, pack, plain, unpack
 
 _SETTABLE = frozenset(
-    {"state", "confirmed", "tries", "envelope", "evidence", "tx", "index", "repro", "severity", "data"}
+    {
+        "state",
+        "confirmed",
+        "tries",
+        "envelope",
+        "evidence",
+        "tx",
+        "index",
+        "title",
+        "repro",
+        "severity",
+        "data",
+    }
 )
 
 
