@@ -25,7 +25,7 @@ MOST_ROUGH = 3
 SLOW, SMALL = frozenset({"hang", "memory"}), 64
 """Kinds of defects of which each step of a shrink takes long, and bytes from which on no round takes more."""
 SLOW_TURN = 3
-"""Of so many rounds of a part, one goes on with slow ones: they take a quarter of it."""
+"""One in this many rounds of a part goes on with slow ones: they take a quarter of it."""
 MOST_DRY = 3
 """Dry rounds in a row that count against a part's turn."""
 REPLAY = 0.25

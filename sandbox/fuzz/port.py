@@ -15,7 +15,7 @@ from sandbox.spec import OneOf
 ROUND_ENDS = ("time", "executions", "dry", "full", "broken")
 """Why a round ends."""
 MOST_DEFECTS = 16
-"""Of one round; one with so many is full."""
+"""Of one round, which is full then."""
 WORDS = 300
 """Characters of a signature, message or place."""
 

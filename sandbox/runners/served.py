@@ -30,7 +30,7 @@ class ServedRunner:
         self.name = name
         self.first = b""
         """What a server that is started again executes in process before all else: what that imports, its
-        forks need not import each. Empty where there is no such way."""
+        forks need not import each. Empty for programs that are not started so."""
         self._what, self._launch = what, launch
         with contextlib.ExitStack() as stack:
             self.box = Box(what)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.personas.model import Probe, Step
-from fleet.runs.proof.minimise import cuts, minimise
+from fleet.runs.proof.minimise import cuts, minimise, retold
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +49,14 @@ async def test_parameters_of_a_query_that_do_not_matter_are_left_out() -> None:
     assert found.probe.steps == (fetch("dogs.csv?_sort=x"),)
     alone = await minimise(probe(fetch("dogs?page=2")), showing(lambda s: "dogs" in s[0].args["url"], []))
     assert alone.probe.steps == (fetch("dogs"),)
+
+
+def test_a_title_keeps_the_urls_that_are_still_asked() -> None:
+    title = "GET {site}/a?q=1&r=2 answers 500, GET {site}/a?q=9 does not"
+    before = probe(fetch("a?q=9"), fetch("a?q=1&r=2"))
+    assert retold(title, before, before) == title
+    assert retold(title, before, probe(fetch("a?q=9"), fetch("a?q=1"))) == title.replace("&r=2", "")
+    assert retold("GET {site}/b answers 500", before, probe(fetch("a"))) == "GET {site}/b answers 500"
 
 
 async def test_parts_of_a_long_text_are_left_out() -> None:

@@ -93,17 +93,14 @@ def _smaller(args: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def retold(title: str, before: Probe, after: Probe) -> str:
-    """The title of a question as it is after cuts: with the URLs that it has now."""
-    urls = {
-        str(step.args["url"]).partition("?")[0]: str(step.args["url"])
-        for step in after.steps
-        if "url" in step.args
-    }
+    """The title of a question after cuts: a URL that is no longer asked is the one that its page has now."""
+    now = [str(step.args.get("url", "")) for step in after.steps]
+    pages = {url.partition("?")[0]: url for url in now}
     for step in before.steps:
         url = str(step.args.get("url", ""))
-        base, asks, _ = url.partition("?")
-        if asks and base in urls:
-            title = title.replace(url, urls[base])
+        page, asks, _ = url.partition("?")
+        if asks and url not in now and page in pages:
+            title = title.replace(url, pages[page])
     return title
 
 

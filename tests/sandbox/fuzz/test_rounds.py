@@ -231,7 +231,7 @@ def test_a_seed_is_not_before_the_loose_table() -> None:
 
 
 def compared(times: float) -> int:
-    """How many of 400 programs are compared that take so many times as long as the sample."""
+    """How many of 400 programs are compared that take this many times as long as the sample."""
     numbers, asked = count(), list[bytes]()
 
     def look(trials: Trials, source: bytes, done: Execution) -> tuple[()]:
