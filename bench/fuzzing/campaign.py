@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from fleet.config import ROOT
 from fleet.findings.repro import ReproError, parse_repro
+from fleet.runs.fuzz import LEAST_COUNTED
 
 SAMPLE = "fn frame(t: i32) -> i32 { t + 1 }"
 SPARE_S = 600
@@ -97,6 +98,7 @@ def search(
     """`fleet fuzz` on a target's file in `jobs` jails, behind the words of `pin`."""
     argv = [*pin, sys.executable, "-m", "fleet.cli", "fuzz", str(target), "--jobs", str(jobs)]
     argv += ["--minutes", str(minutes), "--seed", str(seed), "--state", str(folder / "state"), "--json"]
+    argv += ["--by-clock"] if pin else []  # as peers on one processor do
     outcome = CampaignOutcome()
     began = time.monotonic()
     with (folder / "stdout").open("w+") as out, (folder / "stderr").open("w") as log:
@@ -105,7 +107,7 @@ def search(
         reader = threading.Thread(target=_watch, args=(child.stderr, log, outcome, began))
         reader.start()
         try:
-            child.wait(minutes * 60 + SPARE_S)
+            child.wait(minutes * 60 / LEAST_COUNTED + SPARE_S)
         except subprocess.TimeoutExpired:
             child.terminate()
             child.wait(30)

@@ -39,7 +39,7 @@ class DefectClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundClaim:
-    """One round; `runner` and `stopped` in its own words."""
+    """One round; `runner` and `stopped` in its own words, `cpu_s` is its processor time."""
 
     executions: int
     accepted: int
@@ -47,6 +47,7 @@ class RoundClaim:
     behaviours: int
     defects: tuple[DefectClaim, ...]
     corpus: tuple[str, ...]
+    cpu_s: float = 0.0
     runner: str = ""
     stopped: str = ""
     seeds_done: int = 0
@@ -64,6 +65,7 @@ def round_claim(result: Mapping[str, Any], part: str) -> RoundClaim:
         behaviours=_count(result.get("behaviours"), executions),
         defects=tuple(one for one in claimed if one is not None),
         corpus=tuple(dict.fromkeys(corpus)),
+        cpu_s=_seconds(result.get("cpu_s")),
         runner=line(str(result.get("runner", "")), 100),
         stopped=line(str(result.get("stopped", "")), 40),
         seeds_done=_count(result.get("seeds_done"), MOST_SEEDS),

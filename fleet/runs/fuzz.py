@@ -21,7 +21,7 @@ from fleet.drivers.session import OUR_FAILURES, cause_of
 from fleet.errors import ConfigError, JailError, Unreachable
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.fuzzing.campaign import Campaign
-from fleet.fuzzing.claims import PARTS
+from fleet.fuzzing.claims import PARTS, RoundClaim
 from fleet.fuzzing.grammar import examples, productions
 from fleet.fuzzing.inputs import SearchStart
 from fleet.fuzzing.suspects import LOOKS, Suspect
@@ -44,6 +44,9 @@ CALL_S = 45.0
 """Seconds of a single call: enough for a hang on a machine that this search keeps busy itself."""
 SPOILED = 6
 """Looks that may fail for reasons of ours before fewer than LOOKS count."""
+FREE, LEAST_COUNTED = 0.7, 1 / 3
+"""Processor time in a second of a round that need not wait for a processor, measured; a round with less of it
+counts as that much shorter, down to this share of its length."""
 MARGIN_S = 2.0
 BROKEN = 3
 """Rounds in a row without an answer, after which the search gives up."""
@@ -117,6 +120,8 @@ class FuzzSearch:
     seed: int
     grammar: str = ""
     told: Callable[[], None] = lambda: None
+    by_clock: bool = False
+    """Whether rounds count in full on a busy machine too."""
     clock: Clock = field(default_factory=SystemClock)
     executions: int = 0
     accepted: int = 0
@@ -146,7 +151,11 @@ class FuzzSearch:
         return tuple(sorted(self._proven.values(), key=lambda one: (one.size, one.signature)))
 
     async def run(self, seconds: float, jobs: int) -> None:
-        """Search for this long in each of several jails at once; suspects take their time besides."""
+        """Search for this long in each of several jails at once; suspects take their time besides.
+
+        A round that waited for a processor counts as a shorter one, unless `by_clock`: what is found does not
+        hang on what else the machine does, and the search takes up to 1 / LEAST_COUNTED times as long.
+        """
         old = [(one.part, one.signature) for one in self.campaign.suspects]
         self.campaign.ask_again()
         async with anyio.create_task_group() as group:
@@ -157,19 +166,21 @@ class FuzzSearch:
         await self._confirm(old)
         whole = seconds / (1 + LOADER * (len(self.parts) - 1))
         each = min(ROUND_S, max(SHORTEST_S, whole / max(len(self.parts), 1)))
-        left, start_s = seconds, 0.0
-        while left - start_s >= SHORTEST_S / 2 or self._turn < len(self.parts):  # each part has one at least
+        left, start_s, counts = seconds, 0.0, 1.0
+        # each part has one round at least
+        while left / counts - start_s >= SHORTEST_S / 2 or self._turn < len(self.parts):
             if not self.parts:
                 raise Unreachable(f"{BROKEN} rounds in a row did not work: {self.trouble}")
             started = self.clock.monotonic()
-            searched_s = await self._round(max(min(each, left - start_s), SHORTEST_S / 2))
+            claim = await self._round(max(min(each, left / counts - start_s), SHORTEST_S / 2))
             spent_s = self.clock.monotonic() - started
-            left -= spent_s
-            start_s = max(spent_s - searched_s, 0.0) if searched_s else start_s  # what a round costs besides
+            counts = 1.0 if self.by_clock or claim is None else _counted(claim)
+            left -= spent_s * counts
+            start_s = max(spent_s - claim.seconds, 0.0) if claim else start_s  # what a round costs besides
             await self._confirm(old)
 
-    async def _round(self, seconds: float) -> float:
-        """The seconds that it searched; 0 when it did not work."""
+    async def _round(self, seconds: float) -> RoundClaim | None:
+        """What it says; None when it did not work."""
         part = self.campaign.due(self.parts)
         self._turn += 1
         seconds *= LOADER if part == "loader" and len(self.parts) > 1 else 1.0
@@ -181,7 +192,7 @@ class FuzzSearch:
             self._fails[part] = self._fails.get(part, 0) + 1
             self.trouble = f"{part}: {line(str(result.get('error')), 300)}"
             self.told()
-            return 0.0
+            return None
         self._fails[part] = 0
         claim = self.campaign.merge(asked, result)
         self.rounds += 1
@@ -191,7 +202,7 @@ class FuzzSearch:
         self.seconds += claim.seconds
         self.ways.add(f"{part}: {claim.runner}")
         self.told()
-        return claim.seconds
+        return claim
 
     async def _confirm(self, old: frozenset[tuple[str, str]]) -> None:
         """Look at every suspect that waits and that no other jail is at."""
@@ -257,6 +268,12 @@ class FuzzSearch:
             return answer(spec, outcome)
         except JailError as error:
             return {"ok": False, "error": str(error), "error_class": "internal"}
+
+
+def _counted(claim: RoundClaim) -> float:
+    """The share of a round's time that counts."""
+    free_s = FREE * claim.seconds
+    return min(max(claim.cpu_s / free_s, LEAST_COUNTED), 1.0) if free_s else 1.0
 
 
 def read_start(section: CompilerSection, file: Path) -> SearchStart:

@@ -1,4 +1,4 @@
-"""The search of one round: seeds first, then strategies by their yield, and what was wrong made minimal."""
+"""The search of one round: seeds first, then strategies by their yield; what is wrong goes to `anomalies`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from random import Random
 
 from sandbox.errors import Failure
+from sandbox.fuzz.anomalies import Anomalies
 from sandbox.fuzz.bandit import DEFECT, Bandit
 from sandbox.fuzz.corpus import LARGEST, Corpus, InputPool, behaviours, credit
 from sandbox.fuzz.found import Found
 from sandbox.fuzz.growth import elsewhere, grown
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.novelty import SURE, TextNovelty
-from sandbox.fuzz.port import MOST_DEFECTS, Enough, InputSource, Shrink
+from sandbox.fuzz.port import MOST_DEFECTS, InputSource
 from sandbox.fuzz.relate import Relation
-from sandbox.fuzz.trials import HANG_SHARE, SLOW, RoundOver, Trials
-from sandbox.judging.port import ExecutionVerdict
+from sandbox.fuzz.trials import HANG_SHARE, RoundOver, Trials
 from sandbox.programs.process import Ending
 from sandbox.runners.port import Execution
 
@@ -31,32 +31,16 @@ PAIRS = "pairs"
 twice. Both wait for no luck, and so need no bandit."""
 BRIEF_S = 1e-3
 """The least that an input counts of that time."""
-AGAIN = 2
-"""Executions that must show an anomaly once more before it is a defect."""
 DRY = 20_000
 """Executions without new behaviour after which a round is over."""
 IDLE = 500
 """Inputs in a row that could not be made, or had been tried before, after which it is over too."""
-SHRINK_EXECUTIONS = 2_000
-SLOW_EXECUTIONS = 60
-"""Of those, executions that end at a limit while a hang, or too much memory, is shrunk."""
-SHRINK_SHARE, LEAST_SHRINK_S = 0.15, 0.25
-"""Of a round's time, for shrinking: half of what is left of it for each defect, as long as that is so many
-seconds. What finds no room waits for the round's end, or for the next round."""
-FINISH_SHARE = 0.8
-"""The same after the round's end, over all that are left."""
-GRACE_S = 5.0
-"""After the round's end, for shrinking what was found last; as much again for what hangs."""
-MOST_HANGS = 6
-"""Places in which inputs may hang, that one round looks at."""
 KNOWN, HUNG = -2.0, -20.0
 """What an input gives that shows what is known, and one that ends at a limit."""
 TRUSTED = 0.1
 """The share of inputs that are executed although they look like those that show what is known."""
 NOVEL = 0.25
 """What an accepted input gives that does nothing new, of a text with something new in it."""
-SHAKY = 3
-"""Anomalies of one signature that may fail to repeat before no other is executed again."""
 MOST_TRIED = 300_000
 """Inputs that are remembered, so that none is executed twice."""
 GROWTH_RATE = 1 / 20
@@ -71,37 +55,33 @@ REFRESH = 128
 
 @dataclass(slots=True)
 class Search:
-    """One round. `around` puts a refused input into other surroundings. `unstable` counts anomalies that did
-    not repeat, `seeds_done` seeds that were executed."""
+    """One round. `around` puts a refused input into other surroundings; `seeds_done` counts seeds that
+    were executed."""
 
     trials: Trials
+    anomalies: Anomalies
     strategies: Mapping[str, InputSource]
     relations: Sequence[Relation]
-    shrink: Shrink
     chance: Random
-    known: frozenset[str] = frozenset()
     rates: AlternativeRates = field(default_factory=AlternativeRates)
     novelty: TextNovelty | None = None
     around: Callable[[bytes, Random], bytes | None] | None = None
     corpus: Corpus = field(default_factory=Corpus)
-    defects: dict[str, Found] = field(default_factory=dict)
-    shrinking: int = 0
-    shrinking_s: float = 0.0
-    unstable: int = 0
     seeds_done: int = 0
-    _hanging: dict[str, Found] = field(default_factory=dict)
-    _waiting: dict[str, tuple[bytes, ExecutionVerdict, Execution, str]] = field(default_factory=dict)
     _tried: set[bytes] = field(default_factory=set)
-    _shaky: dict[str, int] = field(default_factory=dict)
     _news_at: int = 0
     _spent_s: float = 0.0
     _cost: float = 1.0
     _surrounded: int = 0
 
+    @property
+    def defects(self) -> dict[str, Found]:
+        """By signature."""
+        return self.anomalies.defects
+
     def run(self, given: Sequence[bytes], seeds: Sequence[bytes]) -> str:
         """Search to a bound; why it ended. `given` are known to the caller, and are not its news; with them,
         each second input is a seed until all have had their turn, else the first ones are."""
-        self.trials.hangs |= self.known
         try:
             for source in given:
                 self._look(source, "corpus", given=True)
@@ -113,7 +93,7 @@ class Search:
                 raise
             why = "broken"
         with contextlib.suppress(Failure, RoundOver):
-            self._finish()
+            self.anomalies.finish()
         return why
 
     def _explore(self, seeds: deque[bytes], turns: int) -> str:
@@ -121,7 +101,7 @@ class Search:
         pool = InputPool([])
         made, others, ahead_s = 0, 0, 0.0
         while len(self.defects) < MOST_DEFECTS:
-            if self._hanging and self.trials.left_s < HANG_SHARE * self.trials.seconds:
+            if self.anomalies.hanging and self.trials.left_s < HANG_SHARE * self.trials.seconds:
                 return "time"
             made += 1
             loose, self._spent_s = LOOSE in self.strategies and ahead_s <= 0.0, 0.0
@@ -174,7 +154,7 @@ class Search:
             self._tried.add(mark)
         before_s = self.trials.cpu_s
         verdict, done = self.trials.run(source)
-        before, fresh, novel = len(self.defects) + len(self._hanging), 0, 0
+        before, fresh, novel = len(self.anomalies), 0, 0
         if verdict.sound:
             self.rates.judged(source, accepted=verdict.kind == "accepted")
             fresh = self.corpus.add(source, behaviours(verdict, done), given=given)
@@ -185,17 +165,17 @@ class Search:
                 self._relate(source, done, origin, often)
                 if self.chance.random() < GROWTH_RATE * often:
                     for longer, what, how in grown(self.trials, source):
-                        self._anomaly(longer, what, how, "growth")
+                        self.anomalies.meet(longer, what, how, "growth")
             elif fresh and not given:
                 self._surround(source)
         else:
-            self._anomaly(source, verdict, done, origin)
+            self.anomalies.meet(source, verdict, done, origin)
         self._spent_s = self.trials.cpu_s - before_s
         # what hangs has a price of its own
         self._cost = self.trials.cost(self._spent_s) if verdict.sound else 1.0
-        self._settle()
-        self._shrink_in_turn()
-        found = float(bool(fresh)) + DEFECT * (len(self.defects) + len(self._hanging) - before)
+        self.anomalies.settle()
+        self.anomalies.shrink_in_turn()
+        found = float(bool(fresh)) + DEFECT * (len(self.anomalies) - before)
         if found:
             self._news_at = self.trials.executions
         elif not verdict.sound:
@@ -212,125 +192,16 @@ class Search:
         if self.around is None or self._surrounded > SURROUNDED_SHARE * begun + SURROUNDED_FIRST:
             return
         for other, what, how in elsewhere(self.trials, source, self.around, self.chance):
-            self._anomaly(other, what, how, "surroundings")
+            self.anomalies.meet(other, what, how, "surroundings")
         self._surrounded += self.trials.executions - begun
-
-    def _settle(self) -> None:
-        """Look at what came to light while something else was looked at."""
-        while self._waiting:
-            self._anomaly(*self._waiting.pop(next(iter(self._waiting))))
 
     def _relate(self, source: bytes, done: Execution, origin: str, often: float) -> None:
         for relation in self.relations:
-            if relation.only in self.known or relation.only in self.defects:
+            if relation.only in self.anomalies.known or relation.only in self.defects:
                 continue
             if self.chance.random() < relation.rate * often:
                 for verdict, variant, alone in relation.look(self.trials, source, done):
                     if alone is not None:
-                        self._anomaly(variant, verdict, alone, origin)
+                        self.anomalies.meet(variant, verdict, alone, origin)
                     else:
-                        self._anomaly(source, verdict, done, origin, relation)
-
-    def _anomaly(
-        self,
-        source: bytes,
-        verdict: ExecutionVerdict,
-        done: Execution,
-        origin: str,
-        relation: Relation | None = None,
-    ) -> None:
-        """Count it, or make it a defect if it repeats; a hang waits for the end of the round."""
-        signature = verdict.signature
-        if signature in self.defects:
-            self.defects[signature].seen += 1
-            return
-        if not _wrong(verdict) or signature in self.known or len(self.defects) >= MOST_DEFECTS:
-            return
-        found = Found(verdict, source, origin, relation, source=source, cpu_s=done.cpu_s)
-        if found.hangs:
-            self._hangs(signature, found)
-            return
-        shaky = self._shaky.get(signature, 0)
-        if shaky >= SHAKY or not all(self._shows(source, found) for _ in range(AGAIN)):
-            self._shaky[signature] = shaky + 1
-            self.unstable += 1
-            return
-        self.defects[signature] = found
-        self.trials.hangs |= {signature} if found.slow else set()
-
-    def _hangs(self, signature: str, found: Found) -> None:
-        """Keep the smallest for the end of the round; inputs that hang there are from now on cut early."""
-        self.trials.hangs.add(signature)
-        before = self._hanging.get(signature)
-        if before is None and len(self._hanging) < MOST_HANGS:
-            self._hanging[signature] = found
-        elif before is not None:
-            smaller = found if len(found.first) < len(before.first) else before
-            smaller.seen = before.seen + 1
-            self._hanging[signature] = smaller
-
-    def _shows(self, source: bytes, found: Found, cpu_s: float = 0.0) -> bool:
-        """Whether an input shows this defect; another one that comes to light is looked at later."""
-        signature = found.verdict.signature
-        if found.relation is not None:
-            for verdict, variant, _ in found.relation.broken(self.trials, source):
-                if verdict.signature == signature:
-                    found.variant = variant
-                    return True
-            return False
-        verdict, done = self.trials.run(source, cpu_s)
-        cut = cpu_s and done.ending is Ending.HANG
-        if _wrong(verdict) and not cut and verdict.signature not in (signature, *self.defects, *self.known):
-            self._waiting[verdict.signature] = (source, verdict, done, "shrinking")
-        return verdict.signature == signature
-
-    def _shrink_in_turn(self) -> None:
-        """Shrink what waits for it, as far as the round's share for it reaches."""
-        for found in [one for one in self.defects.values() if not (one.minimal or one.slow)]:
-            room = SHRINK_SHARE * (self.trials.seconds + self.trials.left_s) - self.shrinking_s
-            if room / 2 >= LEAST_SHRINK_S and found.spent < SHRINK_EXECUTIONS:
-                self._shrink(found, room / 2)
-
-    def _shrink(self, found: Found, seconds: float) -> None:
-        """Go on with the smallest input so far, for this long at most."""
-        trials, slow = self.trials, 0
-        began, began_s = trials.executions - found.spent, trials.seconds
-        needed = 0.0 if found.hangs else SLOW * found.cpu_s  # a smaller input needs no more
-
-        def still(candidate: bytes) -> bool:
-            nonlocal slow
-            found.minimal = False  # unless this is not the last question
-            spent = trials.executions - began >= SHRINK_EXECUTIONS or slow >= SLOW_EXECUTIONS
-            if spent or trials.seconds - began_s >= seconds:
-                raise Enough
-            shown = self._shows(candidate, found, max(trials.short_s(len(candidate)), needed))
-            slow += shown and found.slow
-            found.minimal = True
-            return shown
-
-        found.minimal = True
-        found.source = self.shrink(found.source, still)
-        self.shrinking += trials.executions - began - found.spent
-        self.shrinking_s += trials.seconds - began_s
-        found.spent = trials.executions - began
-
-    def _finish(self) -> None:
-        """Make sure of what seems to hang, then shrink what the round's end left as it was found."""
-        self.trials.grant(GRACE_S * (2 if self._hanging else 1) + max(self.trials.left_s, 0.0))
-        for signature, found in self._hanging.items():
-            if self._sure(found.first, found):
-                self.defects[signature] = found
-        self._settle()
-        left = [found for found in self.defects.values() if not found.minimal]
-        for at, found in enumerate(sorted(left, key=lambda one: one.slow)):
-            self._shrink(found, FINISH_SHARE * max(self.trials.left_s, 0.0) / (len(left) - at))
-            if found.hangs and not self._sure(found.source, found):
-                found.source = found.first  # cut to what is slow in a search, and not in a single call
-
-    def _sure(self, source: bytes, found: Found) -> bool:
-        return self._shows(source, found, self.trials.sure_s(len(source)))
-
-
-def _wrong(verdict: ExecutionVerdict) -> bool:
-    """A verdict `unknown` says nothing: the machine was busy."""
-    return not verdict.sound and verdict.kind != Ending.UNKNOWN.value
+                        self.anomalies.meet(source, verdict, done, origin, relation)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
+from sandbox.fuzz.anomalies import Anomalies
 from sandbox.fuzz.found import Found
 from sandbox.fuzz.inputs.rates import AlternativeRates
 from sandbox.fuzz.inputs.surroundings import surrounded
@@ -59,11 +60,10 @@ def searched(
         rates = AlternativeRates()
         search = Search(
             trials=trials,
+            anomalies=Anomalies(trials, shrinker(part), known),
             strategies=strategies(program, part, grammar, rates, seed),
             relations=relations(program, part, **beside),
-            shrink=shrinker(part),
             chance=Random(seed),
-            known=known,
             rates=rates,
             novelty=TextNovelty(program.family) if text else None,
             around=partial(surrounded, family=program.family) if text else None,

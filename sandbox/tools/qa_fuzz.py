@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -71,7 +72,7 @@ class Result(ToolAnswer):
     seconds: float = 0.0
     """[s] Length of the round."""
     cpu_s: float = 0.0
-    """[s] Processor time."""
+    """[s] Processor time of executions and of the search."""
     defects: tuple[Reproducer, ...] = ()
     """What was found, each with a minimal input."""
     corpus: tuple[str, ...] = ()
@@ -101,12 +102,12 @@ def run(args: Args, ctx: Context) -> Result:
         stopped=stopped,
         executions=search.trials.executions,
         accepted=search.trials.accepted,
-        shrinking=search.shrinking,
+        shrinking=search.anomalies.shrinking,
         behaviours=search.corpus.new,
-        unstable=search.unstable,
+        unstable=search.anomalies.unstable,
         seeds_done=args.seeds_done + search.seeds_done,
         seconds=round(search.trials.seconds, 3),
-        cpu_s=round(search.trials.cpu_s, 3),
+        cpu_s=round(search.trials.cpu_s + time.process_time(), 3),
         defects=_fitting([reproducer(part, found) for found in search.defects.values()]),
         corpus=tuple(written(part, one) for one in search.corpus.valuable(most, CORPUS_INPUTS)),
     )

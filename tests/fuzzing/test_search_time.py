@@ -29,13 +29,35 @@ class SlowStarts(FuzzSearch):
     """A program whose start takes five seconds; `lengths` are those that rounds were asked for."""
 
     lengths: list[float]
+    share: float = 1.0
 
     async def call(self, tool: str, args: Any) -> dict[str, Any]:
         assert tool == "qa_fuzz"
         assert isinstance(self.clock, RoundClock)
         self.lengths.append(args["seconds"])
         self.clock.seconds += 5.0 + args["seconds"]
-        return {"ok": True, "executions": 1, "seconds": args["seconds"]}
+        return {
+            "ok": True,
+            "executions": 1,
+            "seconds": args["seconds"],
+            "cpu_s": self.share * args["seconds"],
+        }
+
+
+def lengths_of(
+    program: Program, seconds: float, share: float = 1.0, *, by_clock: bool = False
+) -> list[float]:
+    search = SlowStarts(
+        program=program,
+        jail=LocalJail(Image()),
+        campaign=Campaign(),
+        seed=1,
+        by_clock=by_clock,
+        clock=RoundClock(),
+    )
+    search.lengths, search.share = [], share
+    anyio.run(search.run, seconds, 1)
+    return search.lengths
 
 
 @pytest.mark.parametrize(
@@ -49,9 +71,23 @@ class SlowStarts(FuzzSearch):
 def test_no_round_begins_that_its_start_leaves_no_time(
     program: Program, seconds: float, lengths: list[float]
 ) -> None:
-    search = SlowStarts(
-        program=program, jail=LocalJail(Image()), campaign=Campaign(), seed=1, clock=RoundClock()
-    )
-    search.lengths = []
-    anyio.run(search.run, seconds, 1)
-    assert search.lengths == lengths
+    assert lengths_of(program, seconds) == lengths
+
+
+@pytest.mark.parametrize(
+    ("share", "lengths"),
+    [
+        (0.7, [50.0, 50.0, 5.0]),
+        (0.35, [50.0, 50.0, 50.0, 50.0, 15.0]),
+        (0.1, [50.0] * 6 + [25.0]),
+        (0.0, [50.0] * 6 + [25.0]),
+    ],
+)
+def test_a_round_that_waited_for_a_processor_counts_as_a_shorter_one(
+    share: float, lengths: list[float]
+) -> None:
+    assert lengths_of(Program(command=("cc",)), 120.0, share) == lengths
+
+
+def test_by_the_clock_a_round_counts_in_full() -> None:
+    assert lengths_of(Program(command=("cc",)), 120.0, 0.1, by_clock=True) == [50.0, 50.0, 5.0]

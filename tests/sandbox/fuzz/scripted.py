@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
+from sandbox.fuzz.anomalies import Anomalies
 from sandbox.fuzz.loop import Search
 from sandbox.fuzz.port import InputSource
 from sandbox.fuzz.relate import Relation
@@ -63,10 +64,9 @@ def search(
     trials.calibrate(program.sample.encode())
     return Search(
         trials=trials,
+        anomalies=Anomalies(trials, shrinker("compiler"), frozenset(known)),
         strategies={"one": strategy},
         relations=relations,
-        shrink=shrinker("compiler"),
         chance=Random(1),
-        known=frozenset(known),
         around=around,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sandbox.fuzz.anomalies import SLOW_EXECUTIONS
 from sandbox.fuzz.bandit import Bandit
-from sandbox.fuzz.loop import HUNG, KNOWN, SLOW_EXECUTIONS
+from sandbox.fuzz.loop import HUNG, KNOWN
 from sandbox.fuzz.trials import HURRY_CPU_S, LEAST_CPU_S, LEAST_SURE_S, PATIENCE, SLOW
 from sandbox.judging.port import ExecutionVerdict
 from sandbox.programs.process import Ending
@@ -44,7 +45,7 @@ def test_what_is_merely_slow_is_repeated_with_patience_and_raises_the_limit_of_i
     slow = b"~" * 64
     found.run([], [slow])
     assert at_a_limit(runner, b"~")[:2] == [LEAST_CPU_S, PATIENCE * LEAST_CPU_S]
-    assert (found.defects, found.unstable, slow in found.corpus.valuable(999, 9)) == ({}, 0, True)
+    assert (found.defects, found.anomalies.unstable, slow in found.corpus.valuable(999, 9)) == ({}, 0, True)
     assert found.trials.limit_s(64) > SLOW_CPU_S
     assert found.trials.limit_s(9) == LEAST_CPU_S
 
