@@ -6,13 +6,14 @@ READY  := $(VENV)/.ready
 LLM    := .venv-llm
 PEERS  := .venv-peers
 RELEASED := .venv-released
+KNOWN := .known
 # Workers of the suite, for two cores: its longest tests mostly wait. Four take longer.
 JOBS   ?= 3
 
 # Version of the two images: the package's.
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms pythons model check format bench bench-findings bench-released bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
+.PHONY: setup jail-check image image-test targets demo test systemd docker safety-table soak crash race arc e2e fix night year platforms pythons model check format bench bench-findings bench-released bench-known bench-fuzzing bench-fuzzing-peers fuzz-own bench-shrink lock clean
 
 HELPER := sandbox/_build/forkserver.so
 
@@ -160,6 +161,11 @@ bench-findings: setup $(PEERS)/.ready
 bench-released: setup $(RELEASED)/.ready
 	@$(BIN)/python -m bench.released $(ARGS)
 
+# What the fleet finds of known defects in released servers, each shown by hand first. Minutes for each.
+# ARGS="--only st,mcstatic --keep DIR"; `--help` names the others.
+bench-known: setup $(KNOWN)/.ready
+	@$(BIN)/python -m bench.known $(ARGS)
+
 # What `fleet fuzz` finds in compilers with generated defects: five minutes for each seed.
 # ARGS="--seeds 1-3 --minutes 5 --clean 4 --burn 2 --write"; `--help` names the others.
 bench-fuzzing: setup
@@ -179,6 +185,13 @@ $(PEERS)/.ready: .ci/peers.txt
 	  echo "make: a peer could not be installed; the bench says which, and leaves it out" >&2
 	@touch $@
 
+$(KNOWN)/.ready: .ci/known/package.json .ci/known/package-lock.json .ci/known/python.txt
+	@mkdir -p $(KNOWN) && cp .ci/known/package.json .ci/known/package-lock.json $(KNOWN)
+	@cd $(KNOWN) && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@test -x $(KNOWN)/venv/bin/python || $(PYTHON) -m venv $(KNOWN)/venv
+	@$(KNOWN)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r .ci/known/python.txt
+	@touch $@
+
 $(RELEASED)/.ready: .ci/released.txt
 	@test -x $(RELEASED)/bin/python || $(PYTHON) -m venv $(RELEASED)
 	@$(RELEASED)/bin/python -m pip install --quiet --disable-pip-version-check -r .ci/released.txt
@@ -193,6 +206,6 @@ lock:
 
 # What was installed or built. What a fleet wrote stays: it may hold keys, and what was never posted.
 clean:
-	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(LLM) $(PEERS) $(RELEASED) node_modules
+	rm -rf $(VENV) $(VENV)-3.* sandbox/_build $(LLM) $(PEERS) $(RELEASED) $(KNOWN) node_modules
 	@left() { test ! -e "$$1" || echo "clean: left $$1 ($$2); rm -r $$1 removes it" >&2; }; \
 	  left "$${STATE_DIRECTORY:-.qa-fleet}" "a fleet's state, with its keys"; left .targets "fetched compilers"

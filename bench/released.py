@@ -40,6 +40,8 @@ option "operating_currency" "USD"
 """
 Words = Callable[[Path, int], list[str]]
 """The command line of an application, from a folder with content and its port."""
+Fill = Callable[[Path], Path]
+"""Writes content into a folder, which it returns."""
 
 
 def content(folder: Path) -> Path:
@@ -86,23 +88,34 @@ APPLICATIONS: Mapping[str, Words] = {
 
 
 @asynccontextmanager
-async def running(name: str, folder: Path) -> AsyncIterator[Stand]:
-    """The application, a chain with a log, and their profile."""
-    own = content(folder / "content")
+async def running(program: Words, folder: Path, fill: Fill = content) -> AsyncIterator[Stand]:
+    """The program, a chain with a log, and their profile."""
+    own = fill(folder / "content")
     async with Anvil(folder / "chain.json") as chain, Rpc(chain.url) as rpc:
         diamond, port = await create_diamond(rpc, FACETS, left_out=LEFT_OUT), free_port()
-        words = APPLICATIONS[name](own, port)
-        async with Served((str(PROGRAMS / words[0]), *words[1:]), port, folder / "site.log") as web:
+        async with Served(program(own, port), port, folder / "site.log") as web:
             profile = folder / f"{NAME}.toml"
             profile.write_text(written(describe(chain.url, diamond, web.url)), "utf-8")
             yield Stand(NAME, profile, chain, rpc, diamond, web, {})
 
 
-async def looked_at(name: str, folder: Path, personas: tuple[str, ...]) -> FinderOutcome:
-    """One look of each persona at one application."""
+def installed(name: str) -> Words:
+    """An application, with the path of its command."""
+
+    def words(at: Path, port: int) -> list[str]:
+        command, *rest = APPLICATIONS[name](at, port)
+        return [str(PROGRAMS / command), *rest]
+
+    return words
+
+
+async def looked_at(
+    name: str, program: Words, folder: Path, personas: tuple[str, ...], fill: Fill = content
+) -> FinderOutcome:
+    """One look of each persona at one program."""
     outcome = FinderOutcome()
     try:
-        async with running(name, folder / "platform") as stand:
+        async with running(program, folder / "platform", fill) as stand:
             outcome = await FleetRounds(1, personas=personas).observe(folder / "fleet", stand)
     except Exception as error:  # one that does not start must not lose the others' results
         outcome.troubles.append(f"{type(error).__name__}: {error}")
@@ -125,10 +138,10 @@ def versions() -> dict[str, str]:
 
 async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
     """Looks at each in turn; prints the items as JSON."""
-    said, installed = {}, versions()
+    said, found = {}, versions()
     for name in names:
-        outcome = await looked_at(name, folder / name, personas)
-        said[f"{name} {installed.get(name, '?')}"] = {
+        outcome = await looked_at(name, installed(name), folder / name, personas)
+        said[f"{name} {found.get(name, '?')}"] = {
             "items": [
                 {"title": one.title, "calls": [call.args for call in one.calls]} for one in outcome.items
             ],

