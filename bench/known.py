@@ -1,12 +1,12 @@
-"""What the fleet finds in released servers of which somebody else found the defects.
+"""What the fleet finds in released servers of which defects are known, each by one plain request.
 
     make bench-known [ARGS="--only st,mcstatic --personas qa-security --keep DIR"]
 
-Each server (.ci/known) is started as its manual says, on a folder with a little content. A defect counts as
-known when one plain request shows it here, before the fleet looks: SERVERS has the request and what its answer
-must have. The shipped personas then look once, in a fresh state directory, with a bare profile. Items that are
-none of the known defects are listed for a person to judge. docs/bench/known.md has the results. Exit status 1
-when a server could not be looked at, or a known defect did not show.
+Each server (.ci/known) is started as its manual says, on a folder with a little content. A defect is known
+when one plain request shows it here, before the fleet looks: SERVERS has the request and what its answer
+must have. The shipped personas then look once, in a fresh state directory, with a bare profile. Items that
+are none of the known defects are listed for a person to judge. docs/bench/known.md has the results. Exit
+status 1 when a server could not be looked at, or a known defect did not show.
 """
 
 from __future__ import annotations
@@ -59,15 +59,18 @@ def goes_elsewhere(path: str) -> KnownDefect:
 
 UP = "/../../../../../../../../../.."
 ENCODED = UP.replace("..", "%2e%2e")
-ELSEWHERE = "//evil.example/%2e%2e"
+ELSEWHERE = "//evil.example/%2f.."
 
 
 def node(name: str, words: str) -> Words:
-    """A command of an npm package, run in the folder with the files."""
+    """A command of an npm package, run in the folder with the files, and started again when it ends, as a
+    service is: some end at the first odd request."""
 
     def started(at: Path, port: int) -> list[str]:
-        line = words.format(port=port)
-        return ["/bin/sh", "-c", f"cd {shlex.quote(str(at / 'files'))} && exec {BIN / name} {line}"]
+        line = words.format(port=port, place=PLACE / "node_modules")
+        program = "node" if name == "node" else BIN / name
+        again = f"trap 'kill $!; exit' TERM; while :; do {program} {line} & wait $!; sleep 0.1; done"
+        return ["/bin/sh", "-c", f"cd {shlex.quote(str(at / 'files'))} && {again}"]
 
     return started
 
@@ -87,10 +90,13 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         ],
     ),
     "crud-file-server": (node("crud-file-server", "-f . -p {port}"), [climbs(f"{ENCODED}/etc/passwd")]),
-    "file-static-server": (node("file-static-server", "-P {port} ."), [climbs(f"{UP}/etc/passwd")]),
+    "file-static-server": (
+        node("node", "{place}/file-static-server/server.js {port} ."),
+        [climbs(f"{UP}/etc/passwd")],
+    ),
     "hekto": (
         node("hekto", "serve --port {port}"),
-        [climbs(f"{UP}/etc/passwd"), goes_elsewhere("//evil.example/..")],
+        [climbs(f"{UP}/etc/passwd")],
     ),
     "http-server": (node("http-server", "-p {port} ."), [goes_elsewhere(ELSEWHERE)]),
     "localhost-now": (node("localhost", "{port}"), [climbs("/" + "....//" * 10 + "etc/passwd")]),

@@ -12,7 +12,7 @@ from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.pages import ELSEWHERE
 from fleet.oracles.passages import parsed
 from fleet.oracles.scripts import runs
-from fleet.oracles.variations import Variation, neutral, varied, where
+from fleet.oracles.variations import Variation, below, neutral, varied, where
 from fleet.text import line
 
 _PRODUCT = re.compile(r"(\d{3,6})\s{0,2}\*\s{0,2}(\d{3,6})")
@@ -98,7 +98,7 @@ def _expression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
 
 
 def _climb(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    found = _read(seen)
+    found = _read(seen) or below(seen)
     if found is None or not (_SPELLING.search(found.values[-1]) or found.values[-1].startswith("/")):
         return
     for name, content in _KNOWN_FILES:

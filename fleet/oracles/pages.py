@@ -10,7 +10,7 @@ from fleet.oracles import traces
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.passages import Passage, is_html, passages
 from fleet.oracles.spoken import family, gave, gave_key, host
-from fleet.oracles.variations import varied, where
+from fleet.oracles.variations import below, varied, where
 from fleet.personas.model import Severity
 from fleet.personas.needs import strings
 from fleet.text import line
@@ -35,7 +35,8 @@ def _server_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     if not isinstance(status, int) or status < 500 or status in ELSEWHERE:
         return
     title = f"{last.asked} answers {status}"
-    found = varied((seen[0], last)) if len(seen) > 1 else None
+    both = (seen[0], last)
+    found = (varied(both) or below(both)) if len(seen) > 1 else None
     place = f"{where(last, found.place)} {found.key}" if found else ""
     sighting = Sighting(title, f"server-error {family(last.args)} {status}", whole=True, place=place)
     yield Observation(sighting, frozenset({"status"}))
@@ -73,6 +74,8 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     broke = traces.place(text) if found.table == "stacks" and where not in ("call", "any") else ""
     said = "" if found.table == "databases" else template(found.words)  # its words are those that were sent
     key = f"trace {where} {found.kind} {said}"
+    if found.kind in traces.OF_SERVER and where not in ("call", "any"):
+        key = f"trace {host(last.args)} {found.kind} {said}"
     if broke:  # one place of its code, whatever page shows it
         key = f"trace {host(last.args)} {found.kind} at {broke}"
     fields = frozenset({"text", "error", "reply"})

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
-from fleet.oracles.variations import varied, where
+from fleet.oracles.variations import below, varied, where
 
 
 def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     """The foreign host that the value names is where the answer leads; without the value it does not."""
-    found = varied(seen) if len(seen) > 1 else None
+    found = (varied(seen) or below(seen)) if len(seen) > 1 else None
     asked = _foreign_host(facts.actual(found.values[-1])) if found else ""
     own = {urlsplit(url).hostname for url in (facts.site, facts.proxy) if url}
     if found is None or not asked or asked in own:

@@ -20,6 +20,8 @@ LOOKED_AT = 8_000
 HEADING = "Traceback (most recent call last):"
 """A document about errors has it too; what follows it in a real one is a frame."""
 MILD = frozenset({"an operating-system error", "an internal path", "an internal address"})
+OF_SERVER = frozenset({"an operating-system error"})
+"""What one handler says of every file that is not there: it is one defect, whatever page shows it."""
 
 
 @dataclass(frozen=True, slots=True)

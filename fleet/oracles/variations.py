@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,10 +11,13 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 from fleet.oracles.model import Exchange
-from fleet.oracles.spoken import family
+from fleet.oracles.spoken import family, host
 
 _UNSENT = frozenset({"canary", "repeat", "control"})
 """Arguments that no platform sees."""
+
+_CLIMBS = re.compile(r"(?i)//|\.\.|%(?:25)?(?:2e|2f|5c)")
+"""What the path of a link does not have: an empty segment, dots that go up, separators that are encoded."""
 
 Place = tuple[str, str]
 
@@ -29,7 +33,8 @@ class Variation:
     def named(self) -> str:
         """The input in a few words."""
         kind, name = self.place
-        return f"segment {name} of the path" if kind == "path" else f"{kind} {name}".strip()
+        words = {"path": f"segment {name} of the path", "tail": "the rest of the path"}
+        return words.get(kind, f"{kind} {name}".strip())
 
     @property
     def key(self) -> str:
@@ -49,9 +54,28 @@ def varied(calls: Sequence[Exchange]) -> Variation | None:
     return Variation(other[0], tuple(one.get(other[0], "") for one in inputs))
 
 
+def below(calls: Sequence[Exchange]) -> Variation | None:
+    """What stands below one folder in these calls of qa_fetch, if the last one has there what no link has."""
+    urls = [urlsplit(str(call.args.get("url", ""))) for call in calls]
+    others = [{name: value for name, value in call.args.items() if name != "url"} for call in calls]
+    if any(call.tool != "qa_fetch" for call in calls) or any(one != others[0] for one in others):
+        return None
+    if any(one._replace(path="") != urls[0]._replace(path="") for one in urls):
+        return None
+    paths = [one.path.split("/") for one in urls]
+    at = next((at for at, parts in enumerate(zip(*paths, strict=False)) if len(set(parts)) > 1), 0)
+    tails = ["/" + "/".join(path[at:]) for path in paths]
+    if not _CLIMBS.search(tails[-1]) or _CLIMBS.search(tails[0]):
+        return None
+    return Variation(("tail", ""), tuple(map(unquote, tails)))
+
+
 def where(call: Exchange, place: Place) -> str:
-    """The method and the page of a call, without the input that varies."""
+    """The method and the page of a call, without the input that varies; of a tail the host: a server reads
+    paths in one way."""
     method = str(call.args.get("method", "GET"))
+    if place[0] == "tail":
+        return f"{method} {host(call.args)}/{{value}}"
     if place[0] != "path":
         return f"{method} {family(call.args)}"
     scheme, netloc, path, _, _ = urlsplit(str(call.args.get("url", "")))

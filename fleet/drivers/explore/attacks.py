@@ -18,6 +18,8 @@ from fleet.personas.model import Step
 FOREIGN = "evil.test"
 """A host that belongs to no platform (RFC 6761): where an attacker's page would be."""
 READ = frozenset({"GET", "HEAD"})
+UP = 12
+"""Folders that a path climbs out of; more than there are is no more than all."""
 
 Attack = Callable[[Point, Random], Iterator[Question]]
 
@@ -30,6 +32,27 @@ def questions(point: Point, chance: Random) -> Iterator[Question]:
     """
     for attack in ATTACKS:
         yield from attack(point, chance)
+
+
+def below(folder: Point, chance: Random, *, root: bool) -> Iterator[Question]:
+    """The attacks on what stands below a folder, in spellings that no link has: out of the folder to a file
+    that everybody may read, and, from the root, to a foreign host, as a browser can send it."""
+    up, file = "../" * UP, "etc/passwd"
+    ways = (
+        up + file,
+        up.replace("..", "%2e%2e") + file,
+        (up + file).replace("/", "%2f"),
+        "....//" * UP + file,
+        f"/{file}",
+        f"/{file}".replace("/", "%2f"),
+        (up + file).replace("..", "%252e%252e").replace("/", "%252f"),
+        (up + file).replace("/", "%5c"),
+        "..;/" * UP + file,
+    )
+    yield _beside(folder, *ways)
+    if root:
+        host = f"{_word(chance)}.{FOREIGN}"
+        yield _beside(folder, f"/{host}/", f"/{host}/%2f..", f"/{host}/..%2f", f"%5c{host}/%2f..")
 
 
 def origins(url: str, own: Sequence[str], chance: Random) -> Iterator[Question]:

@@ -8,15 +8,17 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from fleet.personas.model import Step
 
-Kind = Literal["query", "path", "header", "field"]
+Kind = Literal["query", "path", "tail", "header", "field"]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One input: a query parameter, a path segment, a header, or a field of a JSON body.
+    """One input: a query parameter, a path segment, what stands below a folder (a tail), a header, or a field
+    of a JSON body.
 
     `url` is spelled with placeholders as in a repro (`{site}/search?q=moss`); `name` is the parameter, the
-    header or the field, for a path the number of the segment; `value` is what a benign caller sends there.
+    header or the field, for a path the number of the segment; `value` is what a benign caller sends there. A
+    tail is sent as it is written.
     """
 
     url: str
@@ -38,6 +40,8 @@ class Point:
 
     def _filled(self, value: str) -> str:
         """The URL with the value in its place, percent-encoded; every other byte as it was."""
+        if self.kind == "tail":
+            return self.url + value
         if self.kind not in ("query", "path"):
             return self.url
         scheme, netloc, path, query, fragment = urlsplit(self.url)

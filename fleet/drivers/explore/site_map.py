@@ -104,6 +104,7 @@ class SiteMap:
             self._form(form, url)
         if page.status < 400 and not self._is_missing(page):
             self.inputs.page(url, self.path(url))
+            self._below(_root(url))
 
     def _is_missing(self, page: Page) -> bool:
         """Whether a site answers the same for a page that is not there."""
@@ -137,7 +138,12 @@ class SiteMap:
             return
         self.folders.add(folder)
         self.frontier.found(f"{folder}/")
+        self._below(f"{folder}/")
         self.points(url, (("path", "-1", file),), good=True)
+
+    def _below(self, folder: str) -> None:
+        """What stands below a folder is an input."""
+        self.inputs.point(Point(folder, "tail", "", "etc/passwd"), self.path(folder))
 
     def _form(self, form: object, page: str) -> None:
         """Learn of a form that reads: its page with the values that stand there, each field an input; and of
@@ -227,6 +233,11 @@ class SiteMap:
             one = DocumentedRoute(str(method), str(target), str(document))
             self.routes[one.key] = one
         self.asked = {str(key): int(times) for key, times in data["asked"].items()}
+
+
+def _root(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.partition('/')[0]}/" if mark else f"{url.partition('/')[0]}/"
 
 
 def _quoted(text: str) -> str:
