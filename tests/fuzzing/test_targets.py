@@ -139,17 +139,24 @@ def test_make_targets_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "clean"),
+    ("name", "said", "clean"),
     [
-        ("FileNotFoundError:  Cannot locate interface '../a{.vy,.json}'", True),
-        ("FileNotFoundError: source.vy - Cannot perform relative import outside of base folder", True),
-        ("Error: invalid syntax: line 1", False),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'a'", False),
-        ("IndexError: list index out of range", False),
+        ("vyper-0.3.8", "FileNotFoundError:  Cannot locate interface '../a{.vy,.json}'", True),
+        (
+            "vyper-0.3.8",
+            "FileNotFoundError: source.vy - Cannot perform relative import outside of base folder",
+            True,
+        ),
+        ("vyper-0.3.8", "Error: invalid syntax: line 1", False),
+        ("vyper-0.3.8", "FileNotFoundError: [Errno 2] No such file or directory: 'a'", False),
+        ("vyper-0.3.8", "IndexError: list index out of range", False),
+        ("wat2wasm", "-:3:7: error: unexpected token", True),
+        ("wat2wasm", "0:0: error: type mismatch at elem expression. got funcref, expected externref", True),
+        ("wat2wasm", "error: 0:0", False),
     ],
 )
-def test_what_an_old_vyper_tells_its_user_by_an_exception_is_a_clean_error(
-    said: str, clean: bool, tmp_path: Path
+def test_what_a_compiler_tells_its_user_in_an_odd_form_is_a_clean_error(
+    name: str, said: str, clean: bool, tmp_path: Path
 ) -> None:
-    target, _ = load_target("vyper-0.3.8", tmp_path)
+    target, _ = load_target(name, tmp_path)
     assert bool(re.search(target.compiler.clean_error, said)) == clean
