@@ -74,7 +74,7 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     broke = traces.place(text) if found.table == "stacks" and where not in ("call", "any") else ""
     said = "" if found.table == "databases" else template(found.words)  # its words are those that were sent
     key = f"trace {where} {found.kind} {said}"
-    if found.kind in traces.OF_SERVER and where not in ("call", "any"):
+    if traces.of_server(found) and where not in ("call", "any"):
         key = f"trace {host(last.args)} {found.kind} {said}"
     if broke:  # one place of its code, whatever page shows it
         key = f"trace {host(last.args)} {found.kind} at {broke}"

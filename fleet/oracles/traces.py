@@ -20,8 +20,7 @@ LOOKED_AT = 8_000
 HEADING = "Traceback (most recent call last):"
 """A document about errors has it too; what follows it in a real one is a frame."""
 MILD = frozenset({"an operating-system error", "an internal path", "an internal address"})
-OF_SERVER = frozenset({"an operating-system error"})
-"""What one handler says of every file that is not there: it is one defect, whatever page shows it."""
+_UNBOUND = re.compile(r"^ReferenceError: .{1,80} is not defined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,12 @@ def find(text: str, *, paths: bool = True, heading: bool = True) -> Trace | None
         if (paths or table != "paths") and (found := pattern.search(text)):
             return Trace(kind, found.group(0).strip(), table)
     return None
+
+
+def of_server(found: Trace) -> bool:
+    """Whether it is one defect of a server, whatever page shows it: what a handler says of every file that is
+    not there, or a name that its code does not have."""
+    return found.kind == "an operating-system error" or _UNBOUND.search(found.words) is not None
 
 
 def place(text: str) -> str:

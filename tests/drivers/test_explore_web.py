@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from random import Random
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.drivers.desk import Question
-from fleet.drivers.explore.frontier import FIRST, MAX_PAGES, SAMPLES
+from fleet.drivers.explore.frontier import FIRST, MAX_PAGES, SAMPLES, Frontier
 from fleet.drivers.explore.page_questions import Comparison, DeadLink, PageVisit, RouteCheck
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.site_map import SiteMap
@@ -192,6 +193,13 @@ def test_the_inputs_of_a_page_that_changed_are_asked_again_at_once() -> None:
     again = Rookery(changed)
     again.explore(Rookery(changed).explore(site.explore(state, calls=20_000).state()).state())
     assert len(again.asked) <= QUIET + REVISITS
+
+
+@pytest.mark.parametrize("url", ["{site}/more//deep.txt", "https://moss.test/more////deep.txt"])
+def test_a_page_is_of_one_kind_however_many_slashes_lead_to_it(url: str) -> None:
+    plain = re.sub("(?<!:)/{2,}", "/", url)
+    assert plain != url
+    assert Frontier().template(url) == Frontier().template(plain) != Frontier().template(plain + "/x")
 
 
 TRAPS: Mapping[str, Any] = {

@@ -30,6 +30,7 @@ LIVELY = 2
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HASH = re.compile(r"\b(?:0x)?[0-9a-fA-F]{8,}\b|\b[0-9a-f]{8}-[0-9a-f-]{20,}\b")
+_SLASHES = re.compile(r"/{2,}")
 _TOKEN = re.compile(r"(?=[^/]*[0-9])[A-Za-z0-9_-]{16,}")
 _ASSET = re.compile(r"\.(?:png|jpe?g|gif|ico|svg|webp|css|woff2?|ttf|mp4|wasm|pdf|zip)$", re.I)
 
@@ -81,7 +82,8 @@ class Frontier:
     def template(self, url: str) -> str:
         """The URL with what varies between pages of one kind folded."""
         path, _, query = url.partition("?")
-        parts = [self._segment(part) for part in path.split("/")]
+        scheme, mark, rest = path.rpartition("://")
+        parts = [self._segment(part) for part in (scheme + mark + _SLASHES.sub("/", rest)).split("/")]
         names = sorted({pair.partition("=")[0] for pair in query.split("&") if pair})
         return "/".join(parts) + ("?" + "&".join(names) if names else "")
 

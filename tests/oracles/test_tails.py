@@ -1,0 +1,110 @@
+"""What stands below a folder of a site, asked in spellings that no link has: file servers in memory."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from fleet.drivers.explore.attacks import below
+from fleet.drivers.explore.points import Point
+from fleet.oracles import table
+from fleet.oracles.model import Exchange, Facts
+
+FACTS = Facts(site="https://moss.example.org")
+FILES = {
+    "/srv/site/index.html": "moss",
+    "/srv/site/more/deep.txt": "deep",
+    "/etc/passwd": "root:x:0:0:root:/root:",
+}
+Answer = dict[str, Any]
+Server = Callable[[str], Answer]
+
+
+def file(path: str) -> Answer:
+    text = FILES.get(posixpath.normpath(path).replace("//", "/"))
+    return {"status": 404, "text": "not found"} if text is None else {"status": 200, "text": text}
+
+
+def careful(path: str) -> Answer:
+    """Every spelling is read once, and nothing leaves the folder."""
+    wanted = posixpath.normpath("/srv/site/" + unquote(path))
+    return file(wanted) if wanted.startswith("/srv/site/") else {"status": 403, "text": "forbidden"}
+
+
+def at_home(path: str) -> Answer:
+    """It sends folders on to their slash, on its own host."""
+    return careful(path) | ({"status": 301, "location": "/more/"} if unquote(path) == "/more" else {})
+
+
+def an_example(path: str) -> Answer:
+    """It has a page that shows such a file, and takes two slashes for one."""
+    plain = re.sub("/{2,}", "/", path)
+    return {"status": 200, "text": FILES["/etc/passwd"]} if plain == "/etc/passwd" else careful(path)
+
+
+def as_written(path: str) -> Answer:
+    return file("/srv/site" + path)
+
+
+def decoded(path: str) -> Answer:
+    return {"status": 400, "text": ""} if ".." in path else file("/srv/site" + unquote(path))
+
+
+def decoded_twice(path: str) -> Answer:
+    once = unquote(path)
+    return {"status": 400, "text": ""} if ".." in once else file("/srv/site" + unquote(once))
+
+
+def stripped(path: str) -> Answer:
+    return file("/srv/site" + path.replace("../", ""))
+
+
+def joined(path: str) -> Answer:
+    below_root = path.removeprefix("/")
+    return file(below_root if below_root.startswith("/") else f"/srv/site/{posixpath.normpath(below_root)}")
+
+
+def sends_on(path: str) -> Answer:
+    """What ends in a folder goes on to its slash, by the path as it was sent."""
+    folder = posixpath.normpath(re.sub("/{2,}", "/", unquote(path))) in ("/", "/more")
+    return {"status": 301, "location": path + "/", "text": ""} if folder else careful(path)
+
+
+def titles(server: Server, folder: str = "{site}/") -> set[str]:
+    found = set()
+    for question in below(Point(folder, "tail", "", "etc/passwd"), Random(1), root=folder == "{site}/"):
+        seen: list[Exchange] = []
+        for step in question.steps:
+            answer = server(step.args["url"].removeprefix("{site}"))
+            seen.append(Exchange(step.tool, step.args, {"content_type": "text/plain", **answer}))
+            found |= {one.sighting.title for one in table.judge(seen, FACTS)}
+    return {re.sub("qa[0-9a-f]+", "QA", one) for one in found}
+
+
+CLIMBED = "GET {site}/{value}: a climbed path reads /etc/passwd in the rest of the path"
+LED = "GET {site}/{value} redirects to the foreign host QA.evil.test that the rest of the path names"
+
+
+@pytest.mark.parametrize("server", [careful, at_home, an_example])
+@pytest.mark.parametrize("folder", ["{site}/", "{site}/more/"])
+def test_a_careful_server_gives_nothing(server: Server, folder: str) -> None:
+    assert titles(server, folder) == set()
+
+
+@pytest.mark.parametrize("server", [as_written, decoded, decoded_twice, stripped, joined])
+def test_each_way_out_of_a_folder_is_found(server: Server) -> None:
+    assert titles(server) == {CLIMBED}
+
+
+def test_one_server_is_one_defect_whichever_folder_shows_it() -> None:
+    assert titles(as_written, "{site}/more/") == {CLIMBED}
+
+
+def test_a_path_that_names_a_foreign_host_is_where_it_leads() -> None:
+    assert titles(sends_on) == {LED}
