@@ -33,7 +33,7 @@ def _read(seen: Sequence[Exchange]) -> Variation | None:
 
 def _observed(seen: Sequence[Exchange], found: Variation, what: str, key: str, *fields: str) -> Observation:
     title = f"{where(seen[-1], found.place)}: {what} in {found.named}"
-    place = f"{where(seen[-1], found.place)} {found.key}"
+    place = found.spot(seen[-1])
     sighting = Sighting(title, f"{key} {place}", whole=True, place=place)
     return Observation(sighting, frozenset(fields), led=(0,))
 
@@ -98,7 +98,7 @@ def _expression(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
 
 
 def _climb(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
-    found = _read(seen) or below(seen)
+    found = below(seen) or _read(seen)
     if found is None or not (_SPELLING.search(found.values[-1]) or found.values[-1].startswith("/")):
         return
     for name, content in _KNOWN_FILES:

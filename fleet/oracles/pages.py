@@ -10,7 +10,7 @@ from fleet.oracles import traces
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.passages import Passage, is_html, passages
 from fleet.oracles.spoken import family, gave, gave_key, host
-from fleet.oracles.variations import below, varied, where
+from fleet.oracles.variations import below, varied
 from fleet.personas.model import Severity
 from fleet.personas.needs import strings
 from fleet.text import line
@@ -37,7 +37,7 @@ def _server_error(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observatio
     title = f"{last.asked} answers {status}"
     both = (seen[0], last)
     found = (varied(both) or below(both)) if len(seen) > 1 else None
-    place = f"{where(last, found.place)} {found.key}" if found else ""
+    place = found.spot(last) if found else ""
     sighting = Sighting(title, f"server-error {family(last.args)} {status}", whole=True, place=place)
     yield Observation(sighting, frozenset({"status"}))
 

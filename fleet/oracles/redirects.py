@@ -23,7 +23,7 @@ def _redirect(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         page = where(seen[-1], found.place)
         sighting = Sighting(
             f"{page} redirects to the foreign host {asked} that {found.named} names",
-            f"redirect {page} {found.key}",
+            f"redirect {found.spot(seen[-1])}",
             whole=True,
         )
         yield Observation(sighting, frozenset({"location"}), led=(0,))

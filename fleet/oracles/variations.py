@@ -36,10 +36,11 @@ class Variation:
         words = {"path": f"segment {name} of the path", "tail": "the rest of the path"}
         return words.get(kind, f"{kind} {name}".strip())
 
-    @property
-    def key(self) -> str:
-        """The input as a part of a signature."""
-        return " ".join(self.place)
+    def spot(self, call: Exchange) -> str:
+        """The page and the input as a part of a signature; of a tail the host: it reads paths in one way."""
+        if self.place[0] == "tail":
+            return f"{call.args.get('method', 'GET')} {host(call.args)} tail"
+        return f"{where(call, self.place)} {' '.join(self.place)}"
 
 
 def varied(calls: Sequence[Exchange]) -> Variation | None:
@@ -67,15 +68,15 @@ def below(calls: Sequence[Exchange]) -> Variation | None:
     tails = ["/" + "/".join(path[at:]) for path in paths]
     if not _CLIMBS.search(tails[-1]) or _CLIMBS.search(tails[0]):
         return None
-    return Variation(("tail", ""), tuple(map(unquote, tails)))
+    folder = family({"url": urls[0]._replace(path="/".join(paths[0][:at])).geturl()})
+    return Variation(("tail", folder), tuple(map(unquote, tails)))
 
 
 def where(call: Exchange, place: Place) -> str:
-    """The method and the page of a call, without the input that varies; of a tail the host: a server reads
-    paths in one way."""
+    """The method and the page of a call, without the input that varies."""
     method = str(call.args.get("method", "GET"))
     if place[0] == "tail":
-        return f"{method} {host(call.args)}/{{value}}"
+        return f"{method} {place[1]}/{{value}}"
     if place[0] != "path":
         return f"{method} {family(call.args)}"
     scheme, netloc, path, _, _ = urlsplit(str(call.args.get("url", "")))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
-from fleet.drivers.explore.attacks import below
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.attacks import below, questions
 from fleet.drivers.explore.points import Point
+from fleet.findings.sighting import Sighting
 from fleet.oracles import table
 from fleet.oracles.model import Exchange, Facts
 
@@ -56,6 +58,10 @@ def decoded(path: str) -> Answer:
     return {"status": 400, "text": ""} if ".." in path else file("/srv/site" + unquote(path))
 
 
+def decoded_late(path: str) -> Answer:
+    return {"status": 404, "text": ""} if "/../" in path else file("/srv/site" + unquote(path))
+
+
 def decoded_twice(path: str) -> Answer:
     once = unquote(path)
     return {"status": 400, "text": ""} if ".." in once else file("/srv/site" + unquote(once))
@@ -76,15 +82,23 @@ def sends_on(path: str) -> Answer:
     return {"status": 301, "location": path + "/", "text": ""} if folder else careful(path)
 
 
-def titles(server: Server, folder: str = "{site}/") -> set[str]:
-    found = set()
-    for question in below(Point(folder, "tail", "", "etc/passwd"), Random(1), root=folder == "{site}/"):
-        seen: list[Exchange] = []
+def seen(server: Server, asked: Iterable[Question]) -> list[Sighting]:
+    found = []
+    for question in asked:
+        calls: list[Exchange] = []
         for step in question.steps:
             answer = server(step.args["url"].removeprefix("{site}"))
-            seen.append(Exchange(step.tool, step.args, {"content_type": "text/plain", **answer}))
-            found |= {one.sighting.title for one in table.judge(seen, FACTS)}
-    return {re.sub("qa[0-9a-f]+", "QA", one) for one in found}
+            calls.append(Exchange(step.tool, step.args, {"content_type": "text/plain", **answer}))
+            found += [one.sighting for one in table.judge(calls, FACTS)]
+    return found
+
+
+def tails(folder: str) -> Iterator[Question]:
+    return below(Point(folder, "tail", "", "etc/passwd"), Random(1), root=folder == "{site}/")
+
+
+def titles(server: Server, folder: str = "{site}/") -> set[str]:
+    return {re.sub("qa[0-9a-f]+", "QA", one.title) for one in seen(server, tails(folder))}
 
 
 CLIMBED = "GET {site}/{value}: a climbed path reads /etc/passwd in the rest of the path"
@@ -102,8 +116,15 @@ def test_each_way_out_of_a_folder_is_found(server: Server) -> None:
     assert titles(server) == {CLIMBED}
 
 
-def test_one_server_is_one_defect_whichever_folder_shows_it() -> None:
-    assert titles(as_written, "{site}/more/") == {CLIMBED}
+def test_one_server_is_one_defect_whichever_folder_and_input_shows_it() -> None:
+    file_name = Point("{site}/more/deep.txt", "path", "2", "deep.txt")
+    shown = [
+        *seen(decoded_late, tails("{site}/")),
+        *seen(decoded_late, tails("{site}/more/")),
+        *seen(decoded_late, questions(file_name, Random(1))),
+    ]
+    assert {one.signature for one in shown} == {"climb GET {site} tail"}
+    assert {one.title.partition(":")[0] for one in shown} == {"GET {site}/{value}", "GET {site}/more/{value}"}
 
 
 def test_a_path_that_names_a_foreign_host_is_where_it_leads() -> None:
