@@ -65,6 +65,25 @@ async def test_candidates_are_proven_in_rounds_the_gravest_first(tmp_path: Path)
         assert asked == ["a", "b", "b", "a", "b", "a", "b", "a"]
 
 
+@pytest.mark.parametrize(
+    ("front", "state", "why"),
+    [
+        (429, "unverified", "the platform refuses every page now: HTTP 429 at http://site/"),
+        (403, "unverified", "the platform refuses every page now: HTTP 403 at http://site/"),
+        (200, "dropped", ""),
+    ],
+)
+async def test_a_platform_that_locks_the_fleet_out_refutes_nothing(
+    front: int, state: str, why: str, tmp_path: Path
+) -> None:
+    answer = saying(
+        lambda page, count: {"status": front if page == "" else 404 if count == 1 else 403, "text": ""}
+    )
+    async with seated(tmp_path, persona(look("a", "result.status != 404")), hand=ANY, answer=answer) as table:
+        (row,) = await proven(table, "a")
+        assert (row.state, row.data.get("why", "")) == (state, why)
+
+
 async def test_what_shows_something_else_proves_nothing(tmp_path: Path) -> None:
     answer = saying(lambda page, count: {"status": 404 if count % 2 else 403})
     async with seated(tmp_path, persona(look("a")), hand=ANY, answer=answer) as table:
