@@ -101,15 +101,7 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
     ),
     "http-server": (node("http-server", "-p {port} ."), [goes_elsewhere(ELSEWHERE)]),
     "localhost-now": (node("localhost", "{port}"), [climbs("/" + "....//" * 10 + "etc/passwd")]),
-    "mcstatic": (
-        node("mcstatic", "-p {port} ."),
-        [
-            climbs(f"{ENCODED}/etc/passwd"),
-            KnownDefect(
-                "writes a path as HTML", "/%3Csvg%20onload=qa()%3E", r"<svg onload=qa\(\)>", "program"
-            ),
-        ],
-    ),
+    "mcstatic": (node("mcstatic", "-p {port} ."), [climbs(f"{ENCODED}/etc/passwd")]),
     "public": (node("public", ". {port}"), [climbs(f"{UP}/etc/passwd")]),
     "st": (node("st", "-p {port} -d ."), [climbs(f"{ENCODED}/etc/passwd"), goes_elsewhere(ELSEWHERE)]),
     "static-resource-server": (
