@@ -91,7 +91,7 @@ def _listing(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     text = str(last.result.get("text", ""))
     if last.result.get("status") == 200 and _LISTING.search(text) and "<a " in text.lower():
-        yield _one(f"{last.asked} lists a folder of the server", f"listing {family(last.args)}", "text")
+        yield _one(f"{last.asked} lists a folder of the server", f"listing {host(last.args)}", "text")
 
 
 def _version(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

@@ -103,6 +103,8 @@ def test_listings() -> None:
     listed = '<html><title>Index of /files</title><h1>Index of /files</h1><a href="a.txt">a.txt</a>'
     assert said(got(content_type="text/html", text=listed)) == ["directory-listing"]
     assert said(got(content_type="text/html", text="<title>Index of agents</title><a href='/a'>a</a>")) == []
+    shown = [table.judge((got(path, content_type="text/html", text=listed),), SITE)[0] for path in ("", "a/")]
+    assert {one.sighting.signature for one in shown} == {"listing {site}"}  # one setting of its server
 
 
 GUIDE = """# Moss
