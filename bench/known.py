@@ -11,15 +11,12 @@ status 1 when a server could not be looked at, or a known defect did not show.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shlex
 import socket
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,7 @@ from typing import Any
 import anyio
 
 from bench.findings.fleet_rounds import FinderOutcome
-from bench.released import Words, content, looked_at
+from bench.released import Words, chosen, content, looked_at
 from fleet.config import ROOT
 from tests.platforms.served import Served, free_port
 
@@ -174,21 +171,5 @@ async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
     return 1 if any(one["troubles"] for one in said.values()) else 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default=",".join(SERVERS), help=f"of {', '.join(SERVERS)}")
-    parser.add_argument("--personas", default="qa-security,qa-ux")
-    parser.add_argument("--keep", type=Path, help="a folder for the servers' files and the runs' records")
-    options = parser.parse_args()
-    if wrong := sorted(set(options.only.split(",")) - set(SERVERS)):
-        parser.error(f"--only: {', '.join(wrong)} is not one of {', '.join(SERVERS)}")
-    with ExitStack() as stack:
-        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-known-"))
-        personas = tuple(options.personas.split(","))
-        return anyio.run(run, options.only.split(","), personas, Path(folder))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(chosen(__doc__, SERVERS, "qa-security,qa-ux", run))

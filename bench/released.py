@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -40,6 +40,7 @@ option "operating_currency" "USD"
 """
 Words = Callable[[Path, int], list[str]]
 """The command line of an application, from a folder with content and its port."""
+Run = Callable[[list[str], tuple[str, ...], Path], Awaitable[int]]
 Fill = Callable[[Path], Path]
 """Writes content into a folder, which it returns."""
 
@@ -153,23 +154,19 @@ async def run(names: list[str], personas: tuple[str, ...], folder: Path) -> int:
     return 1 if any(one["troubles"] for one in said.values()) else 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default=",".join(APPLICATIONS), help=f"of {', '.join(APPLICATIONS)}")
-    parser.add_argument("--personas", default="qa-security,qa-ux,qa-perf")
-    parser.add_argument(
-        "--keep", type=Path, help="a folder for the applications' files and the runs' records"
-    )
+def chosen(says: str | None, names: Collection[str], personas: str, run: Run) -> int:
+    """The command line of a bench on servers: which of `names`, by which personas, with their files where."""
+    parser = argparse.ArgumentParser(description=says, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(names), help=f"of {', '.join(names)}")
+    parser.add_argument("--personas", default=personas)
+    parser.add_argument("--keep", type=Path, help="a folder for the servers' files and the runs' records")
     options = parser.parse_args()
-    if wrong := sorted(set(options.only.split(",")) - set(APPLICATIONS)):
-        parser.error(f"--only: {', '.join(wrong)} is not one of {', '.join(APPLICATIONS)}")
+    if wrong := sorted(set(options.only.split(",")) - set(names)):
+        parser.error(f"--only: {', '.join(wrong)} is not one of {', '.join(names)}")
     with ExitStack() as stack:
-        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-released-"))
-        personas = tuple(options.personas.split(","))
-        return anyio.run(run, options.only.split(","), personas, Path(folder))
+        folder = options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-servers-"))
+        return anyio.run(run, options.only.split(","), tuple(options.personas.split(",")), Path(folder))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(chosen(__doc__, APPLICATIONS, "qa-security,qa-ux,qa-perf", run))
