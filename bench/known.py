@@ -45,12 +45,15 @@ class KnownDefect:
 
 
 def climbs(path: str) -> KnownDefect:
-    return KnownDefect("reads any file", path, r"(?m)^root:x:0:0", "/etc/passwd|climb|outside")
+    return KnownDefect("reads any file", path, r"(?m)^root:x:0:0", "reads /etc/passwd")
 
 
 def goes_elsewhere(path: str) -> KnownDefect:
     return KnownDefect(
-        "sends a browser elsewhere", path, r"(?mi)^location: *//evil\.example", "redirect|leads to|elsewhere"
+        "sends a browser elsewhere",
+        path,
+        r"(?mi)^location: *//evil\.example",
+        "redirects to the foreign host",
     )
 
 
@@ -84,7 +87,9 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         copyparty,
         [
             climbs("/.cpr/%2Fetc%2Fpasswd"),
-            KnownDefect("lets a caller add headers", "/?k304=y%0d%0aqa-in:1", "(?mi)^qa-in: ?1", "header"),
+            KnownDefect(
+                "lets a caller add headers", "/?k304=y%0d%0aqa-in:1", "(?mi)^qa-in: ?1", "becomes a header"
+            ),
         ],
     ),
     "crud-file-server": (node("crud-file-server", "-f . -p {port}"), [climbs(f"{ENCODED}/etc/passwd")]),

@@ -40,7 +40,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.runs.checks import checks_of, why_not_started
 from fleet.runs.context import ChainSide, FleetContext, way_out
 from fleet.runs.driver_choice import configured_model
-from fleet.runs.fuzz import read_start
+from fleet.runs.fuzz_start import read_start
 from fleet.runs.signals import Signals
 from fleet.store.dispatch.source import Embedded, Owner, Source
 from fleet.store.journal import Journal

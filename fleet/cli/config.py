@@ -20,7 +20,7 @@ from fleet.errors import ConfigError
 from fleet.gate.dial import DIAL, read_dial
 from fleet.jail.choice import open_jail
 from fleet.jail.toolcheck import try_programs
-from fleet.runs.fuzz import read_start
+from fleet.runs.fuzz_start import read_start
 from fleet.store.location import shown, store_place
 from fleet.text import counted
 from fleet.triggers.webhook import unfired

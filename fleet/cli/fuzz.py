@@ -24,7 +24,8 @@ from fleet.gate.stop import stopped
 from fleet.jail.choice import open_jail, reap
 from fleet.jail.model import Image
 from fleet.jail.selfcheck import require
-from fleet.runs.fuzz import FuzzSearch, read_start, target_image, works
+from fleet.runs.fuzz import FuzzSearch
+from fleet.runs.fuzz_start import read_start, target_image, works
 from fleet.text import clean, counted
 
 app = make_app()

@@ -64,7 +64,9 @@ def below(calls: Sequence[Exchange]) -> Variation | None:
     if any(one._replace(path="") != urls[0]._replace(path="") for one in urls):
         return None
     paths = [one.path.split("/") for one in urls]
-    at = next((at for at, parts in enumerate(zip(*paths, strict=False)) if len(set(parts)) > 1), 0)
+    at = next(
+        (at for at, parts in enumerate(zip(*paths, strict=False)) if len(set(parts)) > 1), len(paths[0])
+    )
     tails = ["/" + "/".join(path[at:]) for path in paths]
     if not _CLIMBS.search(tails[-1]) or _CLIMBS.search(tails[0]):
         return None

@@ -18,8 +18,8 @@ SHRINK_EXECUTIONS = 2_000
 SLOW_EXECUTIONS = 60
 """Of those, executions that end at a limit while a hang, or too much memory, is shrunk."""
 SHRINK_SHARE, LEAST_SHRINK_S = 0.15, 0.25
-"""Of a round's time, for shrinking: half of what is left of it for each defect, as long as that is so many
-seconds. What finds no room waits for the round's end, or for the next round."""
+"""Of a round's time, for shrinking: half of what is left of it for each defect, if that is at least
+LEAST_SHRINK_S. What finds no room waits for the round's end, or for the next round."""
 FINISH_SHARE = 0.8
 """The same after the round's end, over all that are left."""
 GRACE_S = 5.0

@@ -22,7 +22,7 @@ from fleet.drivers.explore.programs import DRY, ROUNDS, TOOLS, Programs, planned
 from fleet.drivers.explore.table import chosen
 from fleet.events.model import CheckFailed
 from fleet.fuzzing.inputs import SearchStart
-from fleet.runs.fuzz import read_start
+from fleet.runs.fuzz_start import read_start
 from fleet.runs.proof.minimise import FEW
 from tests.fuzzing.campaign_samples import answered, defect
 from tests.runs.table import PLATFORM as PAPER

@@ -79,6 +79,32 @@ async def test_the_verdict(tmp_path: Path, answers: list[dict[str, Any]], verdic
         assert bool(after.why) == (verdict == "unreached")
 
 
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [
+        ([{"status": 403}] * 4, "unreached"),
+        ([*[{"status": 403}] * 3, {"ok": False, "error_class": "timeout", "error": "late"}], "unreached"),
+        (
+            [*[{"status": 403}] * 3, {"status": 404}, {}],
+            "clean",
+        ),  # the page is forbidden now, the site is open
+    ],
+)
+async def test_an_item_of_a_platform_that_locks_the_fleet_out_is_not_fixed(
+    tmp_path: Path, answers: list[dict[str, Any]], verdict: str
+) -> None:
+    left = list(answers)
+
+    async def answer(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        return await well(tool, args) | left.pop(0)
+
+    async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
+        await filed(table, probe=look("a", "true").model_dump(mode="json"))
+        assert await retest(table.drive.exercise) == {FP: verdict}
+        assert left == []
+        assert bool((await figures(table)).clean_at) == (verdict == "clean")
+
+
 async def test_a_clean_item_another_personas_and_another_platforms_are_left_alone(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), hand=ANY) as table:
         await filed(table, platform="elsewhere")

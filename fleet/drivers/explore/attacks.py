@@ -19,7 +19,7 @@ FOREIGN = "evil.test"
 """A host that belongs to no platform (RFC 6761): where an attacker's page would be."""
 READ = frozenset({"GET", "HEAD"})
 UP = 12
-"""Folders that a path climbs out of; more than there are is no more than all."""
+"""Folders that a path climbs out of: more than there are, since above the last one is only itself."""
 
 Attack = Callable[[Point, Random], Iterator[Question]]
 

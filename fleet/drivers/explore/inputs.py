@@ -136,7 +136,7 @@ class Inputs:
     def _of_point(self, point: Point, chance: Random) -> Iterator[Question]:
         """Without it, attacks on it, and other values that the platform knows, or does not."""
         if point.kind == "tail":
-            yield from attacks.below(point, chance, root=_is_root(point.url))
+            yield from attacks.below(point, chance, root=point.url.count("/") == 1)
             return
         if point.kind == "query":
             yield Question((Step(tool=TOOL, args={"url": _without(point)}),))
@@ -202,10 +202,6 @@ def guess(url: str, names: Iterable[str], chance: Random) -> Guess:
     joined = "&".join(f"{name}={word}" for name, word in words)
     mark = "&" if "?" in url else "?"
     return Guess((Step(tool=TOOL, args={"url": f"{url}{mark}{joined}"}),), url, words)
-
-
-def _is_root(url: str) -> bool:
-    return (url.partition("://")[2] or url).count("/") == 1
 
 
 def _without(point: Point) -> str:

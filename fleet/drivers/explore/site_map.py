@@ -104,7 +104,9 @@ class SiteMap:
             self._form(form, url)
         if page.status < 400 and not self._is_missing(page):
             self.inputs.page(url, self.path(url))
-            self._below(_root(url))
+            for place in self.urls.places:
+                if url.startswith(f"{place}/"):
+                    self._below(f"{place}/")
 
     def _is_missing(self, page: Page) -> bool:
         """Whether a site answers the same for a page that is not there."""
@@ -233,11 +235,6 @@ class SiteMap:
             one = DocumentedRoute(str(method), str(target), str(document))
             self.routes[one.key] = one
         self.asked = {str(key): int(times) for key, times in data["asked"].items()}
-
-
-def _root(url: str) -> str:
-    scheme, mark, rest = url.partition("://")
-    return f"{scheme}{mark}{rest.partition('/')[0]}/" if mark else f"{url.partition('/')[0]}/"
 
 
 def _quoted(text: str) -> str:

@@ -14,13 +14,13 @@ from fleet.personas.model import Probe
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_questions import ItemQuestion
+from fleet.runs.proof.lockout import FETCH, locked_out
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.text import line
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
 RetestVerdict = Literal["shown", "clean", "unreached"]
-FETCH = "qa_fetch"
 CONTROL_S = 10.0
 """Deadline of one control."""
 SPARE = 8
@@ -69,7 +69,7 @@ async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = Fal
     """Ask up to three times, until it shows, or with `every` regardless; RunOver passes through."""
     if why := withheld(exercise, question.probe):
         return Rerun("unreached", why, asked=False)
-    times, found, calls = 0, None, tuple[Mapping[str, Any], ...]()
+    times, found, seen = 0, None, Attempt(state="inconclusive")
     for _ in range(LOOKS):
         try:
             seen = await attempt(exercise.session, question.probe, proof=True)
@@ -83,10 +83,10 @@ async def rerun(exercise: Exercise, question: ItemQuestion, *, every: bool = Fal
                 break
         elif why := unanswered(seen):
             return Rerun("shown" if times else "unreached", why, times, found)
-        calls = seen.calls
     if found is not None:
         return Rerun("shown", "", times, found)
-    if why := question.unsure or await silent_control(exercise, calls):
+    shut = question.unsure or await locked_out(exercise.session, seen, question.probe.id)
+    if why := shut or await silent_control(exercise, seen.calls):
         return Rerun("unreached", why)
     return Rerun("clean")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
@@ -25,15 +24,13 @@ from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import ORDER as SEVERITIES
 from fleet.runs.proof.candidates import shows
 from fleet.runs.proof.grades import needs_review
+from fleet.runs.proof.lockout import locked_out
 from fleet.store.rows import FindingRow
 
 TRIES = 3
 
 EXTRA = 2
 """Extra looks per proof, to replace inconclusive tries."""
-
-LOCKED = frozenset({403, 429})
-"""Statuses of a platform that locks a caller out."""
 
 State = Literal["confirmed", "flaky", "dropped", "unverified"]
 Shown = Literal["shown", "healthy", "could_not"]
@@ -57,8 +54,8 @@ class Proof:
     seen: list[Shown] = field(default_factory=list)
     last: Attempt | None = None
     """The last attempt that showed it."""
-    refused: str = ""
-    """The last page asked for, if the last try had nothing but refusals."""
+    clean: Attempt | None = None
+    """The last attempt that did not."""
     why: str = ""
     """Why the last try could not look."""
 
@@ -82,7 +79,7 @@ class Proof:
             self.seen.append("could_not")
         else:
             self.seen.append("healthy")
-            self.refused = _refused(attempt)
+            self.clean = attempt
 
 
 def repro_of(probe: Probe) -> tuple[ReproCall, ...]:
@@ -124,33 +121,20 @@ async def prove_all(
                 one.give_up(over.detail)
                 lost = over
             if not one.is_open:
-                if judge(one.seen).state == "dropped" and (why := await _locked_out(session, one)):
-                    one.seen.clear()
-                    one.give_up(why)
+                await _unless_locked_out(session, one)
                 await _decided(world, stream, one, persona)
         await anyio.sleep(world.spread_s if any(one.is_open for one in waiting) else 0)
     if lost is not None:
         raise lost
 
 
-def _refused(attempt: Attempt) -> str:
-    """The last page that an attempt asked for, if every page refused it; "" otherwise."""
-    told = [
-        call["tool"] == "qa_fetch" and result.get("status") in LOCKED
-        for call, result in zip(attempt.calls, attempt.results, strict=False)
-    ]
-    return str(attempt.calls[-1]["args"].get("url", "")) if told and all(told) else ""
-
-
-async def _locked_out(session: Session, proof: Proof) -> str:
-    """Why pages that refuse everything now do not speak against what was seen on them; "" if the site's first
-    page is open: an attack may end with the platform's doors closed."""
-    if not proof.refused:
-        return ""
-    front = urlunsplit((*urlsplit(proof.refused)[:2], "/", "", ""))
-    answer = await session.call("qa_fetch", {"url": front}, probe=proof.probe.id, proof=True)
-    status = answer.result.get("status")
-    return f"the platform refuses every page now: HTTP {status} at {front}" if status in LOCKED else ""
+async def _unless_locked_out(session: Session, proof: Proof) -> None:
+    """Take back what speaks against a finding, if the platform refuses every page by now."""
+    if judge(proof.seen).state == "dropped" and proof.clean is not None:
+        why = await locked_out(session, proof.clean, proof.probe.id)
+        if why:
+            proof.seen.clear()
+            proof.give_up(why)
 
 
 async def _decided(world: FleetContext, stream: Stream, proof: Proof, persona: LoadedPersona) -> None:
