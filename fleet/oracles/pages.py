@@ -71,13 +71,16 @@ def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"
     anywhere = found.table == "pages" or status in REFUSED_ANYWHERE
     where = "call" if called else "any" if anywhere else family(last.args)
-    broke = traces.place(text) if found.table == "stacks" and where not in ("call", "any") else ""
+    stacks, paged = found.table == "stacks", where not in ("call", "any")
+    broke = traces.place(text) if stacks and paged else ""
     said = "" if found.table == "databases" else template(found.words)  # its words are those that were sent
     key = f"trace {where} {found.kind} {said}"
-    if traces.of_server(found) and where not in ("call", "any"):
+    if paged and traces.of_server(found):
         key = f"trace {host(last.args)} {found.kind} {said}"
     if broke:  # one place of its code, whatever page shows it
         key = f"trace {host(last.args)} {found.kind} at {broke}"
+    elif stacks and paged and 400 <= status < 500 and traces.of_library(text):  # it refused, and shows how
+        key = f"trace {host(last.args)} {found.kind} in refusals"
     fields = frozenset({"text", "error", "reply"})
     yield Observation(Sighting(title, key, whole=True), fields, severity=severity)
 

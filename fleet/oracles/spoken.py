@@ -17,6 +17,8 @@ _FOLDS = (
     (re.compile(r"^(?:0x[0-9a-fA-F]+|[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f-]{27})$"), "{hex}"),
     (re.compile(r"%[0-9a-fA-F]{2}|qa[0-9a-f]{10}|^.{65,}$"), "{value}"),
 )
+_UNDECODED = re.compile(r"%(?![0-9a-fA-F]{2})")
+"""A `%` that stands for no byte (RFC 3986, 2.1)."""
 _KEY = re.compile(r"[0-9a-fA-F]{64}|PRIVATE")
 
 
@@ -37,13 +39,15 @@ def route(args: Mapping[str, Any]) -> str:
 
 
 def family(args: Mapping[str, Any]) -> str:
-    """The route that a page belongs to: without a face's name, numbers, hashes, and values of an attack. The
-    server refuses a null byte behind a name for all its paths, or for none."""
+    """The route that a page belongs to: without a face's name, numbers, hashes, and values of an attack. A
+    server refuses a null byte behind a name, or a `%` without two digits, for all its paths, or for none."""
     folded = _FACE.sub("{face}", route(args))
     parts = folded.split("/")
     words = [next((word for form, word in _FOLDS if form.search(part)), part) for part in parts]
     if any("%00" in part and word == "{value}" for part, word in zip(parts, words, strict=True)):
         return f"{host(args)}/{{nul}}"
+    if _UNDECODED.search(folded):
+        return f"{host(args)}/{{percent}}"
     return "/".join(words)
 
 

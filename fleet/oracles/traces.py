@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -51,19 +52,40 @@ def place(text: str) -> str:
     """Where and how a program broke: its innermost frame in code of its own, and its error; "" if a text does
     not say, or if it speaks of a database, where one place executes many statements."""
     text = text[:LOOKED_AT]
-    if any(table == "databases" and pattern.search(text) for table, _, pattern in dictionary()):
+    words, _ = _places()
+    if (frame := next(_own(text), None)) is None:
         return ""
-    words, orders = _places()
+    error = words["error"].search(text)
+    said = template(error[0]).replace("-{n}", "{n}") if error else ""
+    return " ".join(filter(None, (frame["file"], frame["line"], frame.get("fn"), said)))
+
+
+def of_library(text: str) -> bool:
+    """Whether a stack trace says where it broke, and no place is code of the program's own."""
+    text = text[:LOOKED_AT]
+    return any(True for _ in _frames(text)) and next(_own(text), None) is None
+
+
+def _own(text: str) -> Iterator[dict[str, Any]]:
+    """The frame of each notation that is the innermost one of code of its own."""
+    words, _ = _places()
+    for order, frames in _frames(text):
+        if own := [one for one in frames if not _foreign(one, words)]:
+            yield own[-1] if order == "last" else own[0]
+
+
+def _frames(text: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The frames of each notation that a text has, and which of them is the innermost, `first` or `last`.
+
+    None beside the words of a database.
+    """
+    if any(table == "databases" and pattern.search(text) for table, _, pattern in dictionary()):
+        return
+    _, orders = _places()
     for order, patterns in orders.items():
         for pattern in patterns:
-            frames = [found.groupdict() for found in pattern.finditer(text)]
-            own = [one for one in frames if not _foreign(one, words)]
-            if own:
-                frame = own[-1] if order == "last" else own[0]
-                error = words["error"].search(text)
-                said = template(error[0]).replace("-{n}", "{n}") if error else ""
-                return " ".join(filter(None, (frame["file"], frame["line"], frame.get("fn"), said)))
-    return ""
+            if frames := [found.groupdict() for found in pattern.finditer(text)]:
+                yield order, frames
 
 
 def _foreign(frame: dict[str, Any], words: dict[str, re.Pattern[str]]) -> bool:

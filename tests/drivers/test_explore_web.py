@@ -18,6 +18,7 @@ from fleet.drivers.explore.attacks import UP
 from fleet.drivers.explore.frontier import FIRST, MAX_PAGES, SAMPLES, Frontier
 from fleet.drivers.explore.inputs import DONE
 from fleet.drivers.explore.page_questions import Comparison, DeadLink, PageVisit, RouteCheck
+from fleet.drivers.explore.points import Point
 from fleet.drivers.explore.port import Ground
 from fleet.drivers.explore.site_map import SiteMap
 from fleet.drivers.explore.web import FACTS, QUIET, REVISITS, WebExplorer
@@ -384,6 +385,14 @@ def test_a_body_has_the_fields_that_any_document_names() -> None:
         form = {"method": "POST", "action": "/estimates", "fields": fields, "json": True}
         site.read("{site}/guide", {"status": 200, "text": "", "forms": [form]})
     assert site.body("POST", "{site}/estimates") == {"width": 10, "unit": "cm"}
+
+
+def test_files_may_stand_below_a_site_whose_first_page_is_not_there() -> None:
+    site = SiteMap.of(PLATFORM, "s")
+    site.read("{site}/", {"status": 0, "error": "refused"})
+    assert not site.inputs.all
+    site.read("{site}/", {"status": 404, "text": "no such file"})
+    assert [one.point for one in site.inputs.all.values()] == [Point("{site}/", "tail", "", "etc/passwd")]
 
 
 def test_what_stands_below_a_site_is_asked_as_it_is_written_and_a_face_is_no_folder() -> None:

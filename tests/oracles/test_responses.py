@@ -201,6 +201,12 @@ def test_a_null_byte_behind_a_name_is_one_place_of_a_server(path: str) -> None:
     assert family({"url": f"{{site}}/{path}"}) == "{site}/{nul}"
 
 
+@pytest.mark.parametrize("path", ["%", "a.js%", "dir/x%2/", "a%zz/%27"])
+def test_a_percent_sign_that_stands_for_no_byte_is_one_place_of_a_server(path: str) -> None:
+    assert family({"url": f"{{site}}/{path}"}) == "{site}/{percent}"
+    assert family({"url": f"{{site}}/{path}".replace("%", "%25")}) != "{site}/{percent}"
+
+
 @pytest.mark.parametrize(
     ("servers", "asked", "count"),
     [

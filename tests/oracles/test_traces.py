@@ -194,9 +194,9 @@ PAIRS: dict[str, list[list[str]]] = tomllib.loads(
 )
 
 
-def signature(page: str, text: str) -> str:
+def signature(page: str, text: str, status: int = 500) -> str:
     kind = JSON if text.startswith("{") else "text/plain"
-    result: dict[str, Any] = {"status": 500, "text": text, "content_type": kind}
+    result: dict[str, Any] = {"status": status, "text": text, "content_type": kind}
     exchange = Exchange("qa_fetch", {"url": page}, result)
     (one,) = table.judge((exchange,), Facts(site="http://h.test"))
     return one.sighting.signature
@@ -213,3 +213,15 @@ def test_one_place_of_the_code_is_one_defect_on_any_page_of_a_host(pair: list[st
 def test_what_may_be_two_defects_is_two(pair: list[str]) -> None:
     first, text, second, other = pair
     assert signature(f"{{site}}{first}", text) != signature(f"{{site}}{second}", other)
+
+
+SENT = "    at SendStream.error (/srv/node_modules/send/lib/send.js:142:31)"
+
+
+def test_the_stack_of_a_library_that_refuses_is_one_defect_of_its_host() -> None:
+    piped = SENT.replace("142:31", "371:12")
+    here = [signature("{site}/a/%2e%2e", SENT, 403), signature("{site}/%00", piped, 400)]
+    assert here == ["trace {site} a JavaScript stack trace in refusals"] * 2
+    assert signature("{site}/a/%2e%2e", SENT) != signature("{site}/%00", piped)  # two failures may be two
+    own = "    at show (/srv/app.js:7:3)"
+    assert signature("{site}/a", own, 400) == "trace {site} a JavaScript stack trace at /srv/app.js 7 show"

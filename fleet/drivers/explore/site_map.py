@@ -104,9 +104,9 @@ class SiteMap:
             self._form(form, url)
         if page.status < 400 and not self._is_missing(page):
             self.inputs.page(url, self.path(url))
-            for place in self.urls.places:
-                if url.startswith(f"{place}/"):
-                    self._below(f"{place}/")
+        for place in self.urls.places:  # files may be there though the first page is not
+            if url.startswith(f"{place}/"):
+                self._below(f"{place}/")
 
     def _is_missing(self, page: Page) -> bool:
         """Whether a site answers the same for a page that is not there."""
