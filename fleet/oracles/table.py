@@ -35,6 +35,7 @@ NAMES = (
     "redirects",
     "origins",
     "responses",
+    "endings",
     "documented",
     "described",
     "references",

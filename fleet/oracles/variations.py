@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 from fleet.oracles.model import Exchange
 from fleet.oracles.spoken import family, host
 
-_UNSENT = frozenset({"canary", "repeat", "control"})
+_UNSENT = frozenset({"canary", "repeat", "control", "alive"})
 """Arguments that no platform sees."""
 
 _CLIMBS = re.compile(r"(?i)//|\.\.|%(?:25)?(?:2e|2f|5c)")
@@ -58,7 +58,8 @@ def varied(calls: Sequence[Exchange]) -> Variation | None:
 def below(calls: Sequence[Exchange]) -> Variation | None:
     """What stands below one folder in these calls of qa_fetch, if the last one has there what no link has."""
     urls = [urlsplit(str(call.args.get("url", ""))) for call in calls]
-    others = [{name: value for name, value in call.args.items() if name != "url"} for call in calls]
+    unsent = _UNSENT | {"url"}
+    others = [{name: value for name, value in call.args.items() if name not in unsent} for call in calls]
     if any(call.tool != "qa_fetch" for call in calls) or any(one != others[0] for one in others):
         return None
     if any(one._replace(path="") != urls[0]._replace(path="") for one in urls):

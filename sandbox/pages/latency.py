@@ -107,7 +107,7 @@ def _in_turns(
     pairs: list[tuple[float, float]] = []
     try:
         for _ in range(repeat + (WARM_UPS if control else 0)):
-            reply = _get(page, deadline)
+            reply = get(page, deadline)
             first = first or reply
             beside = _control_ms(control, deadline) if control else 0.0
             pairs += [(reply.latency_ms, beside)] if beside is not None else []
@@ -143,7 +143,7 @@ def _scheduled(
             due = begun + arrival.due
             time.sleep(max(due - time.monotonic(), 0))
             try:
-                reply = _get(control if arrival.beside and control else page, deadline)
+                reply = get(control if arrival.beside and control else page, deadline)
                 good = reply.status < 400 if arrival.beside else reply.status == warm.first.status
             except Failure as failure:
                 if failure.error_class == "refused":
@@ -164,7 +164,7 @@ def _scheduled(
 def _control_ms(control: http.HttpRequest, deadline: Deadline) -> float | None:
     """Latency of the control; None if it failed, as its failure is not the page's."""
     try:
-        reply = _get(control, deadline)
+        reply = get(control, deadline)
     except Failure as failure:
         if failure.error_class == "refused":
             raise
@@ -174,7 +174,8 @@ def _control_ms(control: http.HttpRequest, deadline: Deadline) -> float | None:
     return reply.latency_ms if reply.status < 400 else None
 
 
-def _get(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
+def get(request: http.HttpRequest, deadline: Deadline) -> http.HttpReply:
+    """The platform's answer; Failure for what the broker says in its place."""
     reply = http.send(request, deadline)
     if reply.by_broker:
         raise denial(reply)

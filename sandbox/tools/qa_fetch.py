@@ -1,7 +1,8 @@
 """Requests a page, once or repeatedly: status, body facts, markup faults, secrets by kind, latency.
 
 With `control`, each request is followed by one to another page or host, and the page's latency is measured
-relative to it: a slow machine or network is slow for both.
+relative to it: a slow machine or network is slow for both. With `alive`, it tells whether the request ends
+the server.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Annotated, Any
 
 from sandbox import http
 from sandbox.errors import Deadline, hint
+from sandbox.pages.endings import Ended, watched
 from sandbox.pages.html import RULES, Analysis, read
 from sandbox.pages.latency import Measured, check, measure, percentile
 from sandbox.pages.links import References, find, of_markup
@@ -44,6 +46,8 @@ class Args:
     """Word that is searched for where a browser would run it."""
     control: str = ""
     """Another URL of the platform, asked right after each request."""
+    alive: str = ""
+    """Another URL of its server, asked before, and after a request without an answer, until it is back."""
     rate: float = 0.0
     """[1/s] Requests on a schedule; 0: one after the other."""
     method: str = "GET"
@@ -114,6 +118,10 @@ class Result(ToolAnswer):
     """[ms] Each latency of a schedule, in the order of its slots."""
     control_ms: tuple[float, ...] = ()
     """[ms] The control's latencies, slot by slot."""
+    ended: bool = False
+    """Whether the request had no answer, and `alive` none right after it, but later."""
+    silent_ms: float = 0.0
+    """[ms] How long `alive` had none."""
 
 
 def run(args: Args, ctx: Context) -> Result:
@@ -123,10 +131,21 @@ def run(args: Args, ctx: Context) -> Result:
     if args.origin and not (args.origin.isascii() and args.origin.isprintable()):
         raise Mistake("/args/origin: expected one printable ASCII line")
     page = _page(args)
-    control = http.HttpRequest("GET", http.absolute(args.control, "/args/control")) if args.control else None
+    control, alive = _beside(args.control, "/args/control"), _beside(args.alive, "/args/alive")
+    if alive and (args.repeat > 1 or control or args.rate):
+        raise Mistake("/args/alive: a page that may end its server is asked once, and without a control")
     deadline = Deadline(ctx.deadline_s * 0.9)
-    samples = measure(page, control, args.repeat, deadline, args.rate)
-    return _result(samples, args, page.target)
+    if alive is None:
+        return _result(measure(page, control, args.repeat, deadline, args.rate), args, page.target)
+    seen = watched(page, alive, deadline)
+    if isinstance(seen, Ended):
+        error = "no answer, and none to other requests for a while"
+        return Result(ok=False, error=error, error_class="http", ended=True, silent_ms=seen.silent_ms)
+    return _result(seen, args, page.target)
+
+
+def _beside(url: str, pointer: str) -> http.HttpRequest | None:
+    return http.HttpRequest("GET", http.absolute(url, pointer)) if url else None
 
 
 def _page(args: Args) -> http.HttpRequest:
@@ -232,7 +251,7 @@ SPEC = ToolSpec(
     effect_by=effect_of,
     acts_at="url",
     batches=True,
-    points_at={"url": Points.PAGE, "control": Points.PAGE_OR_NONE},
+    points_at={"url": Points.PAGE, "control": Points.PAGE_OR_NONE, "alive": Points.PAGE_OR_NONE},
     asks=("{method} {url}", " from the origin {origin}"),
     ends_in="status",
     judged_as=("page",),
@@ -244,8 +263,8 @@ SPEC = ToolSpec(
     | {"headers", "method", "fields", "body", "body_type", "longest", "allow_origin", "location"}
     | {"text", "canary_executable", "a11y", "secrets", "links", "paths", "forms", "routes", "unjudged"}
     | {"p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio", "rate"}
-    | {"samples_ms", "control_ms"},
+    | {"samples_ms", "control_ms", "alive", "ended", "silent_ms"},
     volatile=VOLATILE
     | {"headers", "p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"}
-    | {"samples_ms", "control_ms"},
+    | {"samples_ms", "control_ms", "silent_ms"},
 )

@@ -15,10 +15,12 @@ from fleet.config import Platform
 from fleet.drivers.desk import Allowance, Question
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
+from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.session import RunOver
 from fleet.personas.model import Step
+from fleet.unanswered import REFUSED, RESET
 
 pytestmark = pytest.mark.anyio
 PLATFORM = Platform.model_validate(
@@ -125,3 +127,38 @@ def test_a_notebook_that_cannot_be_read_is_an_empty_one(tmp_path: Path) -> None:
     assert [notebook.read(name) for name in "abcd"] == [{}, {}, {}, {}]
     notebook.write("a", {"x": 1})
     assert notebook.read("a") == {"x": 1}
+
+
+CUT = {"ok": False, "error_class": "unreachable", "error": f"127.0.0.1 closed without an answer: {RESET}"}
+
+
+async def test_a_request_that_had_no_answer_is_asked_once_more_beside_the_first_page(tmp_path: Path) -> None:
+    def cutting(tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        return CUT if args["url"].endswith("/4") else {"ok": True}
+
+    desk = MemoryDesk(answers=cutting)
+    assert await explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")(desk)
+    asked = [dict(step.args) for step in desk.posed]
+    assert asked[6] == {"url": "{site}/4", "alive": "{site}/"}
+    assert [one["url"] for one in asked[:6] + asked[7:]] == [f"{{site}}/{at}" for at in range(9)]
+    assert len(desk.turns) == 4
+
+
+def test_what_had_no_answer_is_asked_a_few_times_only() -> None:
+    endings = Endings()
+
+    def saw(result: Mapping[str, Any], **args: Any) -> list[Question]:
+        first = Step(tool="qa_fetch", args={"url": "https://a.test:8/b?q=1"})
+        asked = Step(tool="qa_fetch", args={"url": "https://a.test:8/b?q=%"} | args)
+        endings.saw(Question((first, asked)), [{"status": 200}, result])
+        return endings.due()
+
+    for other in ({"status": 400}, {"error_class": "unreachable", "error": f"does not answer: {REFUSED}"}):
+        assert saw(other) == []
+    assert saw(CUT, alive="https://a.test:8/") == saw(CUT, repeat=3) == []
+    ((one,), *others) = saw({"status": 502, "error_class": "http"}), saw(CUT), saw(CUT), saw(CUT)
+    assert [dict(step.args) for step in one.steps] == [
+        {"url": "https://a.test:8/b?q=1"},
+        {"url": "https://a.test:8/b?q=%", "alive": "https://a.test:8/"},
+    ]
+    assert [len(more) for more in others] == [1, 1, 0]

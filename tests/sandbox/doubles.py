@@ -72,19 +72,27 @@ class Server:
 
     def __init__(self, answer: Callable[[Got], bytes] | None = None, raw: Raw | None = None) -> None:
         self.got: list[Got] = []
-        self.dials = 0
+        self.dials = self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.answer = answer or (lambda _: http_answer(200, b"ok"))
         self._raw = raw
 
     async def __aenter__(self) -> Server:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        await self.listen()
         self.url = f"http://127.0.0.1:{self.port}"
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def listen(self) -> None:
+        """Take connections; again after `leave`, on the same port."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def leave(self) -> None:
+        """Refuse every new connection."""
         self._server.close()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks)

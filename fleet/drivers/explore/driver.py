@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 
 import anyio.to_thread
 
 from fleet.drivers.desk import Desk, Driver, Question
+from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.notebook import Notebook
-from fleet.drivers.explore.port import Discoverer, Explorer, Ground, MakeExplorer
+from fleet.drivers.explore.port import Discoverer, Ground, MakeExplorer, Results
 
 BATCH = 48
 """Calls of one turn at most."""
@@ -36,7 +37,7 @@ def explorer(
         known = {
             name: make(ground, Random(f"{seed}/{name}"), notebook.read(name)) for name, make in makers.items()
         }
-        waiting, asked, why = list(known), 0, ""
+        waiting, asked, why, endings = list(known), 0, "", Endings()
         while waiting:
             room = await desk.room()
             if room.calls <= 0:
@@ -49,7 +50,12 @@ def explorer(
             if not questions:
                 continue
             waiting.append(name)
-            asked += await _turn(desk, known[name], questions)
+            for question, results in await _turn(desk, questions):
+                known[name].tell(question, results)
+                endings.saw(question, results)
+            asked += len(questions)
+            if unanswered := endings.due():
+                asked += len(await _turn(desk, unanswered))
             notebook.write(name, known[name].state())
         if any(isinstance(one, Discoverer) and one.discovered for one in known.values()):
             await discovered()
@@ -66,10 +72,10 @@ def _afforded(questions: Iterable[Question], acts: int) -> Iterator[Question]:
             yield one
 
 
-async def _turn(desk: Desk, asking: Explorer, questions: list[Question]) -> int:
-    """One turn: pose the questions, and tell their explorer what was answered."""
-    with suppress(TimeoutError):  # recorded as such; its findings are kept, its explorer learns nothing
+async def _turn(desk: Desk, questions: Sequence[Question]) -> list[tuple[Question, Results]]:
+    """One turn: pose the questions; each with what was answered. None when the turn took too long: that is
+    recorded, its findings are kept, and nothing is learned from it."""
+    with suppress(TimeoutError):
         async with desk.turn() as turn:
-            for question, results in zip(questions, await turn.pose(questions), strict=True):
-                asking.tell(question, results)
-    return len(questions)
+            return list(zip(questions, await turn.pose(questions), strict=True))
+    return []
