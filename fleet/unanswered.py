@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
+from collections.abc import Mapping
+from typing import Any
 
 REFUSED = "connection refused"
 RESET = "connection reset"
@@ -38,6 +40,11 @@ def unanswered(error: BaseException) -> str:
             return word
         waiting += [*getattr(one, "exceptions", ()), one.__cause__, one.__context__]
     return ""
+
+
+def said(result: Mapping[str, Any], word: str) -> bool:
+    """Whether a tool's result says that its target could not be reached, in this way (one of WORDS)."""
+    return result.get("error_class") == "unreachable" and word in str(result.get("error", ""))
 
 
 def _word(error: BaseException) -> str:

@@ -24,7 +24,9 @@ from fleet.gate.model import Rung
 from fleet.jail.bwrap import BwrapJail
 from fleet.jail.model import Egress, End, Image, Outcome
 from fleet.personas.model import Step
+from fleet.runs.call.tool_session import MAX_RETRIES
 from fleet.runs.context import way_out
+from fleet.unanswered import REFUSED, RESET
 from sandbox.guest import MAX_CALLS
 from sandbox.spec import PROTOCOL
 from tests.runs.table import PLATFORM, RUN, PaperJail, Table, persona, seated
@@ -135,6 +137,62 @@ async def test_a_refused_call_is_not_sent_and_ends_its_question_only(tmp_path: P
     async with seated(tmp_path, persona(), real=jail) as table:
         assert await pose(table, [*questions, *ask("c")]) == [["http://site/a"], [], ["http://site/c"]]
         assert (jail.jails, trail(table)) == ([["a", "c"]], ["1?", "2x", "3?", "1!", "3!"])
+
+
+def gone(word: str) -> dict[str, Any]:
+    error = f"site does not answer: {word}"
+    return {"ok": False, "latency_ms": 1.0, "error": error, "error_class": "unreachable", "hint": ""}
+
+
+class Restarting:
+    """A server that a page ends: that one has no answer, and the next ones find nobody for a few jails."""
+
+    def __init__(self, away: int) -> None:
+        self.left, self._away = 0, away
+
+    def __call__(self, args: list[dict[str, Any]]) -> tuple[list[dict[str, Any] | bytes | None], int]:
+        lines: list[dict[str, Any] | bytes | None] = []
+        refused = self.left > 0
+        self.left -= refused
+        for one in args:
+            lines.append(gone(REFUSED) if refused else page(one))
+            if one["url"].endswith("ends"):
+                lines[-1], refused, self.left = gone(RESET), True, self._away
+        return lines, 0
+
+
+async def test_what_met_no_server_is_asked_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr("fleet.runs.call.tool_session.anyio.sleep", sleep)
+    jail = ScriptedJail(Restarting(2))
+    async with seated(tmp_path, persona(), real=jail, patience_s=15.0) as table:
+        found = await pose(table, ask("a", "ends", "b", "c d", "e"))
+        there = [["http://site/b"], ["http://site/c", "http://site/d"], ["http://site/e"]]
+        assert found == [["http://site/a"], ["unreachable"], *there]
+        assert jail.jails == [["a", "ends", "b", "c", "d", "e"], ["b"], ["b"], ["b"], ["c", "d", "e"]]
+        assert paused == [0.5, 1.0, 2.0]
+
+
+async def test_a_server_that_does_not_come_back_is_awaited_for_a_while_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr("fleet.runs.call.tool_session.anyio.sleep", sleep)
+    jail = ScriptedJail(Restarting(99))
+    async with seated(tmp_path, persona(), real=jail, patience_s=15.0) as table:
+        assert await pose(table, ask("ends", "b", "c", "d")) == [["unreachable"], [], [], []]
+        assert jail.jails == [["ends", "b", "c", "d"], *[["b"]] * MAX_RETRIES]
+        assert len(paused) == MAX_RETRIES
 
 
 async def test_what_follows_a_failed_call_of_a_question_is_recorded_as_not_sent(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Results
 from fleet.personas.model import Step
-from fleet.unanswered import RESET
+from fleet.unanswered import RESET, said
 
 TOOL = "qa_fetch"
 MOST = 3
@@ -44,8 +44,7 @@ class Endings:
 def closed(result: Mapping[str, Any]) -> bool:
     """Whether a connection ended without an answer, before us or behind a gateway; one that was refused met a
     server that was not there."""
-    cut = result.get("error_class") == "unreachable" and RESET in str(result.get("error", ""))
-    return cut or result.get("status") == HTTPStatus.BAD_GATEWAY
+    return said(result, RESET) or result.get("status") == HTTPStatus.BAD_GATEWAY
 
 
 def _first_page(url: str) -> str:

@@ -2,7 +2,7 @@
 
 Each call is judged, charged and recorded on its own, before the jail starts and after it has ended. A hostile
 answer can spoil its own batch only: what a broken jail left unanswered is asked once more, in a jail of its
-own, and an act never.
+own, and an act never. Calls that met no server, as it was starting again, are asked once it is back.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
 from fleet.errors import BudgetExceeded, JailError
 from fleet.runs.call.call_record import AdmittedCall, CallPurpose, JudgedCall
 from fleet.runs.call.tool_session import RunSession
+from fleet.unanswered import REFUSED, said
 from sandbox.guest import MAX_CALLS
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -57,12 +58,15 @@ class QuestionRound:
         )
         self._found: list[dict[int, Answer]] = [{} for _ in questions]
         self._over: set[int] = set()
+        self._waits = 0
+        """Waits in a row for a target that is away."""
 
     async def __call__(self) -> list[list[Answer]]:
         """The answers to each question's calls, up to the first that was refused or could not look."""
         clock = self._session.clock
         end = clock.monotonic() + POSING_S
         while (batch := self._next()) and clock.monotonic() < end:
+            await self._until_back(batch[0])
             before = self._session.requests
             if why := await self._session.reserve_requests(len(batch)):
                 self._withhold(batch, why)
@@ -75,12 +79,20 @@ class QuestionRound:
             await self._session.count_requests(before, len(batch))
         return [_in_order(found) for found in self._found]
 
+    async def _until_back(self, call: QuestionCall) -> None:
+        """Wait a while for a target that does not answer, as long as the run is patient with it."""
+        session, tool, args = self._session, call.tool, call.args
+        if session.breaker.has_withdrawn(tool, args) and not session.contacts.why_not(tool, args):
+            self._waits += await session.wait_for(tool, args, self._waits)
+
     def _next(self) -> list[QuestionCall]:
-        """The next calls for one jail; questions that are over are left out."""
+        """The next calls for one jail, of questions that go on; a single one for a target that is away."""
         batch: list[QuestionCall] = []
         while self._waiting and len(batch) < MAX_CALLS:
             call = self._waiting[0]
             if batch and not (self._batches(call) and call.tool == batch[0].tool):
+                break
+            if batch and self._session.breaker.has_withdrawn(batch[0].tool, batch[0].args):
                 break
             if not call.step and self._lacks_credit(call, len(batch)):
                 break
@@ -125,26 +137,43 @@ class QuestionRound:
             results, whole = await session.in_one_jail(sent[0][1].spec, calls, STARTS_S)
         except JailError:
             results, whole = {}, False
-        elapsed = session.clock.monotonic() - started
-        left: list[QuestionCall] = []
-        with session.recorded_together():
-            for number, (call, asked) in enumerate(sent):
-                result = results.get(number)
-                if result is not None:
-                    session.respond(asked, result, min(max(result["latency_ms"] / 1000, 0.0), elapsed))
-                    self._note(call, session.count(asked, result))
-                    continue
-                session.respond(asked, _unsent("not sent, or its jail ended before its answer"), 0.0)
-                if call.question not in self._over:
-                    left.append(call)
+        left, away = self._take(sent, results, session.clock.monotonic() - started)
         session.check_spent()
         if whole and results:  # it ran out of time or room: what is left was not begun
             self._waiting.extendleft(reversed(left))
-            return []
+            left = []
+        self._waiting.extendleft(reversed(away))
         for call in left:
             if call.acts:
                 self._note(call, Answer(_unsent("its jail ended before its answer"), lost=True))
         return [call for call in left if not call.acts]
+
+    def _take(
+        self,
+        sent: Sequence[tuple[QuestionCall, AdmittedCall]],
+        results: Mapping[int, dict[str, Any]],
+        elapsed: float,
+    ) -> tuple[list[QuestionCall], list[QuestionCall]]:
+        """Record the answers of one jail; the calls without one, and those that met no server."""
+        session, left, away = self._session, list[QuestionCall](), list[QuestionCall]()
+        with session.recorded_together():
+            for number, (call, asked) in enumerate(sent):
+                result = results.get(number)
+                if result is None:
+                    session.respond(asked, _unsent("not sent, or its jail ended before its answer"), 0.0)
+                    if any(one.question == call.question for one in away):
+                        away.append(call)
+                    elif call.question not in self._over:
+                        left.append(call)
+                    continue
+                session.respond(asked, result, min(max(result["latency_ms"] / 1000, 0.0), elapsed))
+                answer = session.count(asked, result)
+                if said(result, REFUSED):
+                    away.append(call)
+                else:
+                    self._waits = 0
+                    self._note(call, answer)
+        return left, away
 
     async def _admitted(self, batch: Sequence[QuestionCall]) -> list[tuple[QuestionCall, AdmittedCall]]:
         """The calls to send: those that the gate permits and whose target is not known to be down."""

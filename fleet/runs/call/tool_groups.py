@@ -74,6 +74,10 @@ class CircuitBreaker:
     def withdrawn(self) -> tuple[str, ...]:
         return tuple(sorted(self._withdrawn))
 
+    def has_withdrawn(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether the target of this call is withdrawn."""
+        return target_of(tool, args) in self._withdrawn
+
     def withdraw(self, targets: Collection[str]) -> None:
         """Withdraw again the targets that the run had withdrawn before its interruption."""
         self._withdrawn |= set(targets)
