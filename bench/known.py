@@ -17,6 +17,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,10 @@ def goes_elsewhere(path: str) -> KnownDefect:
         r"(?mi)^location: *//evil\.example",
         "redirects to the foreign host",
     )
+
+
+def ends(path: str) -> KnownDefect:
+    return KnownDefect("ends at one request", path, r"\A\Z", "ends the server")
 
 
 UP = "/../../../../../../../../../.."
@@ -102,10 +107,16 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         [climbs(f"{UP}/etc/passwd")],
     ),
     "http-server": (node("http-server", "-p {port} ."), [goes_elsewhere(ELSEWHERE)]),
-    "localhost-now": (node("localhost", "{port}"), [climbs("/" + "....//" * 10 + "etc/passwd")]),
+    "localhost-now": (
+        node("localhost", "{port}"),
+        [climbs("/" + "....//" * 10 + "etc/passwd"), ends("/?q=1")],
+    ),
     "mcstatic": (node("mcstatic", "-p {port} ."), [climbs(f"{ENCODED}/etc/passwd")]),
     "public": (node("public", ". {port}"), [climbs(f"{UP}/etc/passwd")]),
-    "st": (node("st", "-p {port} -d ."), [climbs(f"{ENCODED}/etc/passwd"), goes_elsewhere(ELSEWHERE)]),
+    "st": (
+        node("st", "-p {port} -d ."),
+        [climbs(f"{ENCODED}/etc/passwd"), goes_elsewhere(ELSEWHERE), ends("/%00")],
+    ),
     "static-resource-server": (
         node("static-resource-server", "-P {port}"),
         [climbs(f"{UP}/etc/passwd")],
@@ -130,8 +141,9 @@ def answer(port: int, path: str) -> str:
         line.settimeout(LONGEST_S)
         line.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
         got = b""
-        while len(got) < 1 << 20 and (more := line.recv(65_536)):
-            got += more
+        with suppress(ConnectionError):  # what a server that ends leaves behind
+            while len(got) < 1 << 20 and (more := line.recv(65_536)):
+                got += more
     return got.decode("utf-8", "replace").replace("\r", "")
 
 

@@ -6,8 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from fleet.findings.sighting import Sighting
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
-from fleet.oracles.spoken import family
+from fleet.oracles.spoken import host
 from fleet.oracles.variations import below, varied
+
+OF_PAGE = frozenset({"parameter", "path", "field"})
+"""Inputs that one page reads. An odd path, a method, a header, a parameter that no page mentions: what breaks
+there is before all pages, one defect of the host."""
 
 
 def _ended(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -16,7 +20,7 @@ def _ended(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         return
     both = (seen[0], last)
     found = (varied(both) or below(both)) if len(seen) > 1 else None
-    place = found.spot(last) if found else f"{last.args.get('method', 'GET')} {family(last.args)}"
+    place = found.spot(last) if found and found.place[0] in OF_PAGE else host(last.args)
     sighting = Sighting(f"{last.asked} ends the server", f"ends {place}", whole=True)
     yield Observation(sighting, frozenset({"ended"}))
 
