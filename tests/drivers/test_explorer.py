@@ -16,6 +16,7 @@ from fleet.drivers.desk import Allowance, Question
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.endings import Endings
+from fleet.drivers.explore.lockout import WHY
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.session import RunOver
@@ -127,6 +128,50 @@ def test_a_notebook_that_cannot_be_read_is_an_empty_one(tmp_path: Path) -> None:
     assert [notebook.read(name) for name in "abcd"] == [{}, {}, {}, {}]
     notebook.write("a", {"x": 1})
     assert notebook.read("a") == {"x": 1}
+
+
+class Locking:
+    """A platform that shows its pages until a number of requests."""
+
+    def __init__(self, patience: int, front: int = 200) -> None:
+        self.left, self._front = patience, front
+
+    def __call__(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.left -= 1
+        status = 429 if self.left < 0 else self._front if args["url"] == "{site}/" else 200
+        return {"ok": status < 400, "status": status}
+
+
+class Wide(Counting):
+    """The first page, then ten pages a turn."""
+
+    def ask(self, most: int) -> Sequence[Question]:
+        pages = ["", *range(1, 31)][self.at : self.at + 10]
+        self.at += len(pages)
+        return [Question((Step(tool="qa_fetch", args={"url": f"{{site}}/{page}"}),)) for page in pages]
+
+
+async def test_it_stops_at_a_platform_that_locks_it_out_and_learns_nothing_from_it(tmp_path: Path) -> None:
+    desk, notebook = MemoryDesk(answers=Locking(10)), Notebook(tmp_path)
+    said = await explorer({"wide": Wide}, GROUND, notebook, "s")(desk)
+    assert said == f"20 questions asked, {WHY}"
+    assert [step.args["url"] for step in desk.posed][20:] == ["{site}/"]
+    assert notebook.read("wide")["told"] == [[f"{{site}}/{at or ''}", 1] for at in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("platform", "said"),
+    [
+        (Locking(99), "31 questions asked"),
+        (Locking(10, front=403), "31 questions asked"),  # its first page never was shown
+        (Locking(14), f"30 questions asked, {WHY}"),  # the second turn had answers
+    ],
+)
+async def test_a_lockout_refuses_a_whole_turn_and_a_page_that_was_shown(
+    tmp_path: Path, platform: Locking, said: str
+) -> None:
+    desk = MemoryDesk(answers=platform)
+    assert await explorer({"wide": Wide}, GROUND, Notebook(tmp_path), "s")(desk) == said
 
 
 CUT = {"ok": False, "error_class": "unreachable", "error": f"127.0.0.1 closed without an answer: {RESET}"}

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from fleet.drivers.desk import Desk, Driver, Question
 from fleet.drivers.explore.endings import Endings
+from fleet.drivers.explore.lockout import WHY, Lockout
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Discoverer, Ground, MakeExplorer, Results
 
@@ -37,7 +38,8 @@ def explorer(
         known = {
             name: make(ground, Random(f"{seed}/{name}"), notebook.read(name)) for name, make in makers.items()
         }
-        waiting, asked, why, endings = list(known), 0, "", Endings()
+        waiting, asked, why = list(known), 0, ""
+        endings, lockout = Endings(), Lockout()
         while waiting:
             room = await desk.room()
             if room.calls <= 0:
@@ -49,11 +51,15 @@ def explorer(
             questions = list(_afforded(asked_for, room.acts))
             if not questions:
                 continue
+            answered = await _turn(desk, questions)
+            asked += len(questions)
+            if (first := lockout.suspected(answered)) and lockout.confirmed(await _turn(desk, [first])):
+                why = WHY  # nothing is learned from these answers, and it asks no more
+                continue
             waiting.append(name)
-            for question, results in await _turn(desk, questions):
+            for question, results in answered:
                 known[name].tell(question, results)
                 endings.saw(question, results)
-            asked += len(questions)
             if unanswered := endings.due():
                 asked += len(await _turn(desk, unanswered))
             notebook.write(name, known[name].state())

@@ -30,7 +30,7 @@ class Endings:
         step, first = question.steps[len(results) - 1], question.steps[0]
         if step.tool != TOOL or not closed(results[-1]) or set(step.args) & {"control", "alive", "repeat"}:
             return
-        again = Step(tool=TOOL, args={**step.args, "alive": _first_page(str(step.args["url"]))})
+        again = Step(tool=TOOL, args={**step.args, "alive": first_page(str(step.args["url"]))})
         before = (first,) if step is not first and first.tool == TOOL else ()
         self._waiting.append(Question((*before, again), minimal=True))
         self._left -= 1
@@ -47,7 +47,8 @@ def closed(result: Mapping[str, Any]) -> bool:
     return said(result, RESET) or result.get("status") == HTTPStatus.BAD_GATEWAY
 
 
-def _first_page(url: str) -> str:
+def first_page(url: str) -> str:
+    """That of the same server, in a repro's form."""
     scheme, mark, rest = url.partition("://")
     host = (rest if mark else scheme).partition("/")[0].partition("?")[0]
     return f"{scheme}{mark}{host}/" if mark else f"{host}/"

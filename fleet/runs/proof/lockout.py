@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit, urlunsplit
 
+from fleet.drivers.explore.lockout import LOCKED
 from fleet.drivers.session import OUR_FAILURES, Session, cause_of
 from fleet.runs.proof.attempt import Attempt
 
 FETCH = "qa_fetch"
-LOCKED = frozenset({403, 429})
-"""Statuses of a platform that locks a caller out."""
 
 
 async def locked_out(session: Session, seen: Attempt, probe: str) -> str:
