@@ -97,7 +97,9 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
             ),
         ],
     ),
+    "buttle": (node("buttle", "--port {port}"), [goes_elsewhere(ELSEWHERE)]),
     "crud-file-server": (node("crud-file-server", "-f . -p {port}"), [climbs(f"{ENCODED}/etc/passwd")]),
+    "ecstatic": (node("ecstatic", ". --port {port}"), [goes_elsewhere(ELSEWHERE)]),
     "file-static-server": (
         node("node", "{place}/file-static-server/server.js {port} ."),
         [climbs(f"{UP}/etc/passwd")],
@@ -107,6 +109,7 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         [climbs(f"{UP}/etc/passwd")],
     ),
     "http-server": (node("http-server", "-p {port} ."), [goes_elsewhere(ELSEWHERE)]),
+    "lactate": (node("lactate", "-p {port} -r ."), [climbs(f"{UP}/etc/passwd")]),
     "localhost-now": (
         node("localhost", "{port}"),
         [climbs("/" + "....//" * 10 + "etc/passwd"), ends("/?q=1")],
@@ -117,10 +120,14 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         node("st", "-p {port} -d ."),
         [climbs(f"{ENCODED}/etc/passwd"), goes_elsewhere(ELSEWHERE), ends("/%00")],
     ),
+    "startserver": (node("ss", "-p {port}"), []),
+    "static-here": (node("static-here", "{port}"), [climbs(f"{UP}/etc/passwd")]),
     "static-resource-server": (
         node("static-resource-server", "-P {port}"),
         [climbs(f"{UP}/etc/passwd")],
     ),
+    "stattic": (node("node", "{place}/stattic/cli.js --folder . --port {port}"), []),
+    "takeapeek": (node("takeapeek", "-p {port}"), [goes_elsewhere(ELSEWHERE)]),
 }
 
 
