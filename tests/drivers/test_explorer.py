@@ -189,21 +189,40 @@ async def test_a_request_that_had_no_answer_is_asked_once_more_beside_the_first_
     assert len(desk.turns) == 4
 
 
+SEEN = "https://a.test:8/b?q=1"
+
+
+def due(result: Mapping[str, Any], endings: Endings, **args: Any) -> list[list[dict[str, Any]]]:
+    """What is asked after such an answer to the second call of a question."""
+    first = Step(tool="qa_fetch", args={"url": SEEN})
+    asked = Step(tool="qa_fetch", args={"url": "https://a.test:8/b?q=%"} | args)
+    endings.saw(Question((first, asked)), [{"status": 200}, result])
+    return [[dict(step.args) for step in question.steps] for question in endings.due()]
+
+
+def test_a_refusal_is_no_cut_and_the_check_itself_is_not_checked() -> None:
+    endings = Endings()
+    for other in ({"status": 400}, {"error_class": "unreachable", "error": f"does not answer: {REFUSED}"}):
+        assert due(other, endings) == []
+    assert due(CUT, endings, alive="https://a.test:8/") == due(CUT, endings, repeat=3) == []
+
+
 def test_what_had_no_answer_is_asked_a_few_times_only() -> None:
     endings = Endings()
+    odd = {"url": "https://a.test:8/b?q=%", "alive": "https://a.test:8/"}
+    for result in ({"status": 502, "error_class": "http"}, CUT, CUT):
+        assert due(result, endings) == [[{"url": SEEN}, odd]]
+        endings.told([(question, [{"status": 200}]) for question in endings.due()])
+    assert due(CUT, endings) == []
 
-    def saw(result: Mapping[str, Any], **args: Any) -> list[Question]:
-        first = Step(tool="qa_fetch", args={"url": "https://a.test:8/b?q=1"})
-        asked = Step(tool="qa_fetch", args={"url": "https://a.test:8/b?q=%"} | args)
-        endings.saw(Question((first, asked)), [{"status": 200}, result])
-        return endings.due()
 
-    for other in ({"status": 400}, {"error_class": "unreachable", "error": f"does not answer: {REFUSED}"}):
-        assert saw(other) == []
-    assert saw(CUT, alive="https://a.test:8/") == saw(CUT, repeat=3) == []
-    ((one,), *others) = saw({"status": 502, "error_class": "http"}), saw(CUT), saw(CUT), saw(CUT)
-    assert [dict(step.args) for step in one.steps] == [
-        {"url": "https://a.test:8/b?q=1"},
-        {"url": "https://a.test:8/b?q=%", "alive": "https://a.test:8/"},
-    ]
-    assert [len(more) for more in others] == [1, 1, 0]
+@pytest.mark.parametrize(("ended", "then"), [(True, 0), (False, 1)])
+def test_of_many_parameters_one_is_asked_first(ended: bool, then: int) -> None:
+    endings = Endings()
+    many = "https://a.test:8/b?q=1&page=x&id=2"
+    ((_, one),) = due(CUT, endings, url=many)
+    assert one["url"] == "https://a.test:8/b?q=1"
+    endings.told([(question, [{"status": 200}, {"ended": ended}]) for question in endings.due()])
+    assert [question.steps[-1].args["url"] for question in endings.due()] == [many] * then
+    endings.told([(question, [{"status": 200}, {"ended": False}]) for question in endings.due()])
+    assert endings.due() == []

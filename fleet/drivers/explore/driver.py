@@ -60,8 +60,9 @@ def explorer(
             for question, results in answered:
                 known[name].tell(question, results)
                 endings.saw(question, results)
-            if unanswered := endings.due():
-                asked += len(await _turn(desk, unanswered))
+            while unanswered := endings.due():
+                endings.told(await _turn(desk, unanswered))
+                asked += len(unanswered)
             notebook.write(name, known[name].state())
         if any(isinstance(one, Discoverer) and one.discovered for one in known.values()):
             await discovered()

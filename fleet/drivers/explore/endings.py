@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -20,7 +20,8 @@ class Endings:
     """What to ask about the requests of one run that had no answer."""
 
     def __init__(self) -> None:
-        self._waiting: list[Question] = []
+        self._waiting: list[list[Question]] = []
+        """Of each such request, what is asked in turn until it ends the server."""
         self._left = MOST
 
     def saw(self, question: Question, results: Results) -> None:
@@ -30,15 +31,25 @@ class Endings:
         step, first = question.steps[len(results) - 1], question.steps[0]
         if step.tool != TOOL or not closed(results[-1]) or set(step.args) & {"control", "alive", "repeat"}:
             return
-        again = Step(tool=TOOL, args={**step.args, "alive": first_page(str(step.args["url"]))})
         before = (first,) if step is not first and first.tool == TOOL else ()
-        self._waiting.append(Question((*before, again), minimal=True))
+        url = str(step.args["url"])
+        urls = dict.fromkeys((url.partition("&")[0], url))  # a guess has many parameters: one may be enough
+        self._waiting.append([_again(before, {**step.args, "url": one}) for one in urls])
         self._left -= 1
 
     def due(self) -> list[Question]:
-        """What to ask now."""
-        waiting, self._waiting = self._waiting, []
-        return waiting
+        """What to ask now; `told` must follow."""
+        return [waiting[0] for waiting in self._waiting]
+
+    def told(self, answered: Sequence[tuple[Question, Results]]) -> None:
+        """The answers to what was due."""
+        ended = [question for question, results in answered if results and results[-1].get("ended")]
+        self._waiting = [waiting[1:] for waiting in self._waiting if waiting[1:] and waiting[0] not in ended]
+
+
+def _again(before: tuple[Step, ...], args: dict[str, Any]) -> Question:
+    alive = Step(tool=TOOL, args={**args, "alive": first_page(args["url"])})
+    return Question((*before, alive), minimal=True)
 
 
 def closed(result: Mapping[str, Any]) -> bool:
