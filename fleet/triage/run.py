@@ -78,7 +78,7 @@ class TriageResult:
     """The open items, best first, `closed` ones, and whether any of them `changed` since the last pass.
 
     `meta_text` and `over` are what the log lacks, to be posted as they are, once. `unread` counts strangers'
-    entries beyond the bounds.
+    entries beyond the bounds, `posted` the entries that the pass posted.
     """
 
     items: tuple[WorklistItem, ...]
@@ -89,6 +89,7 @@ class TriageResult:
     over: tuple[str, ...] = ()
     closed: tuple[WorklistItem, ...] = ()
     unread: int = 0
+    posted: int = 0
 
 
 def decide(entries: Iterable[LoggedText], trusted: frozenset[str], inputs: PassInputs) -> Decided:
