@@ -80,6 +80,8 @@ def show(
     rows = run(_all)
     names = {item.fingerprint, *item.names} if item else set()
     mine = [row for row in rows if row.fingerprint in names] or ([] if item else [_one(rows, fingerprint)])
+    if item:  # what was merged into it does not give it its name
+        mine.sort(key=lambda row: row.fingerprint == item.fingerprint)
     view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted)) if item else None
     data: dict[str, Any] = {"fingerprint": item.fingerprint} if item else {}
     if mine:

@@ -194,7 +194,7 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
         folder=world.state,
         known=known,
         left=unproven(await world.journal.findings(), decisions, known.now),
-        audit=AuditRate(audited.sampled, audited.overturned),
+        audit=AuditRate(audited.sampled, audited.overturned, tuple(audited.overturned_items)),
         suggester=suggester,
         proposals=await _proposals(world),
     )

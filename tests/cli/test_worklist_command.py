@@ -252,12 +252,14 @@ def test_what_a_person_decided_is_shown_with_what_was_undone(state: Path) -> Non
             await journal.trigger(
                 "run0", persona="qa-ux", key="k", platform="devnet", trigger="t", rung="observe", budget={}
             )
-            await journal.add_finding(FindingRow(run_id="run0", fingerprint="abcdef012345", severity="low"))
+            for name in ("abcdef012345", "00ff00ff00ff"):  # the other one was merged into it
+                found = FindingRow(run_id="run0", fingerprint=name, severity="low", title=f"about {name}")
+                await journal.add_finding(found)
 
     anyio.run(decided)
     said = shown("abcdef")
     assert said.exit_code == 0, said.output
-    assert said.stdout.startswith("critical  "), "as the item has it, not as the run said"
+    assert said.stdout.splitlines()[0].split() == ["critical", "about", "abcdef012345"]
     lines = [line for line in said.stdout.splitlines() if line.startswith("decision: ")]
     assert lines == [
         f"decision: severity low (undone) by ann, {AT}: internal",

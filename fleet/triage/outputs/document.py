@@ -22,10 +22,14 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class AuditRate:
-    """Dismissed and low items that were drawn at random and proven again, and how many of them hold."""
+    """Dismissed and low items that were drawn at random and proven again, and how many of them do not hold.
+
+    `overturned_items` are those that are dismissed now (fingerprints): the person who did should look again.
+    """
 
     drawn: int = 0
     overturned: int = 0
+    overturned_items: tuple[str, ...] = ()
 
 
 NO_AUDIT = AuditRate()
@@ -116,7 +120,10 @@ def audited(audit: AuditRate) -> str:
     """How many dismissed and low items were proven again, and how many of them do not hold, in words."""
     share = f" ({audit.overturned / audit.drawn:.0%})" if audit.overturned else ""
     drawn = counted(audit.drawn, "dismissed or low item")
-    return f"{drawn} proven again, {audit.overturned} overturned{share}"
+    dismissed = (
+        f"; dismissed, and there: {', '.join(audit.overturned_items)}" if audit.overturned_items else ""
+    )
+    return f"{drawn} proven again, {audit.overturned} overturned{share}{dismissed}"
 
 
 def as_of(position: LogPosition) -> str:

@@ -146,6 +146,8 @@ def test_what_nothing_looked_at_is_said_of_open_items_of_ours() -> None:
 
 def test_the_audit_has_its_rate() -> None:
     assert audited(AuditRate(8, 2)) == "8 dismissed or low items proven again, 2 overturned (25%)"
+    found = AuditRate(8, 2, ("a" * 12,))
+    assert audited(found).endswith(f"2 overturned (25%); dismissed, and there: {'a' * 12}")
     assert audited(AuditRate(1, 0)) == "1 dismissed or low item proven again, 0 overturned"
 
 
