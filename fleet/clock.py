@@ -46,3 +46,12 @@ def iso(moment: datetime) -> str:
 def iso_seconds(seconds: int) -> str:
     """`iso` of Unix seconds; what a stranger's chain says outside the years 1970 to 9999 is held to them."""
     return iso(datetime.fromtimestamp(max(0, min(seconds, YEAR_9999)), UTC))
+
+
+def span(begin: str, end: str) -> str:
+    """How long it is from one ISO time to another, in one unit."""
+    seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size or (unit == "min" and seconds >= size):
+            return f"{int(seconds // size)} {unit}"
+    return "under a minute"

@@ -18,7 +18,11 @@ from fleet.findings.redact import Redactor
 from fleet.runs.call.decision_file import Decision, DecisionFile
 from fleet.store.journal import Journal
 from fleet.store.rows import QUEUED, DecisionRow, FindingRow
+from fleet.text import clean
 from fleet.triage.decisions import fold, known, named
+
+SEVERAL = 8
+"""Items that an ambiguous beginning names at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,11 @@ class Board:
         exact = [one for one in found if one.chosen == digits.lower()]
         items = sorted({one.item for one in exact or found})
         if not items:
-            raise UsageError(f"no item or finding {digits!r} on this machine", remedy="fleet findings list")
+            what = f"no item or finding {clean(digits, 40)!r} on this machine"
+            raise UsageError(what, remedy="fleet worklist --state all, or fleet findings list")
         if len(items) > 1:
-            raise UsageError(f"{digits!r} begins several: {', '.join(items)}", remedy="give more digits")
+            what = f"{digits!r} begins several: {', '.join(items[:SEVERAL])}"
+            raise UsageError(what, remedy="give more digits")
         return (exact or found)[0]
 
     def about(self, subject: Subject) -> list[DecisionRow]:
@@ -131,10 +137,15 @@ async def _published(journal: Journal, state: Path) -> Sequence[ItemRecord]:
     return [record.placed(one.epoch, one.index) for one, record in found if record is not None]
 
 
+def words_of(one: DecisionRow) -> str:
+    """What was decided, in words, without its end."""
+    return " ".join(filter(None, (one.kind, one.severity, one.link, one.other, one.undoes)))
+
+
 def write_down(state: Path, one: DecisionRow, title: str) -> None:
     """Record a decision in DECISIONS.md, once; FleetError when it cannot be written."""
     file = DecisionFile(state, SystemClock())
-    words = " ".join(filter(None, (one.kind, one.severity, one.link, one.other, one.undoes)))
+    words = words_of(one)
     until = f" until {one.until}" if one.until else ""
     mark = f"decision {one.name}: "
     if file.path.exists() and mark in file.path.read_text("utf-8", "replace"):

@@ -25,6 +25,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 
 Value = TypeVar("Value")
+FEWEST = 6
+"""Digits of a fingerprint that a terminal shows at least: every command takes the first ones."""
 LONGEST = 200
 """Characters of a cell."""
 _LEAST = 8
@@ -86,6 +88,12 @@ def fields_of(row: Any) -> dict[str, Any]:
 def note(message: str) -> None:
     """Print a message for a person on stderr, cleaned."""
     print(clean(message), file=sys.stderr, flush=True)
+
+
+def few_digits(names: Iterable[str]) -> int:
+    """How many first digits tell these fingerprints apart: what a terminal shows of them."""
+    different = {*names}
+    return next(few for few in range(FEWEST, 65) if len({name[:few] for name in different}) == len(different))
 
 
 def table(

@@ -9,17 +9,27 @@ from typing import Annotated, cast, get_args
 
 import typer
 
+from fleet.app.decided import words_of
+from fleet.cli.completion import completed_from, fingerprints
 from fleet.cli.console import DryRun, Json, put, run, table, who
-from fleet.cli.decisions import board_of, decide, post, row_of
+from fleet.cli.decisions import board_of, decide, post, rows_of
 from fleet.clock import SystemClock, iso
 from fleet.errors import UsageError
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.triage.decisions import fold
 
 Item = Annotated[
-    str, typer.Argument(metavar="ID", help="Fingerprint of an item or a finding, or its first digits.")
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Fingerprint of an item or a finding, or its first digits.",
+        autocompletion=fingerprints,
+    ),
 ]
-Other = Annotated[str, typer.Argument(help="Fingerprint of the other item, or its first digits.")]
+Other = Annotated[
+    str,
+    typer.Argument(help="Fingerprint of the other item, or its first digits.", autocompletion=fingerprints),
+]
 Reason = Annotated[str, typer.Option(help="Reason, recorded with the decision.")]
 Publish = Annotated[bool, typer.Option("--publish", help="Also post it on the log, as a record.")]
 Profile = Annotated[str | None, typer.Option("--platform", help="Profile; default: the configured one.")]
@@ -95,7 +105,9 @@ def reopen(
 
 def severity(
     item: Item,
-    level: Annotated[str, typer.Argument(help=", ".join(_SEVERITIES))],
+    level: Annotated[
+        str, typer.Argument(help=", ".join(_SEVERITIES), autocompletion=completed_from(_SEVERITIES))
+    ],
     reason: Reason,
     publish: Publish = False,
     platform: Profile = None,
@@ -135,7 +147,10 @@ def split(
 
 def link(
     item: Item,
-    kind: Annotated[str, typer.Argument(help=", ".join(get_args(LinkKind)))],
+    kind: Annotated[
+        str,
+        typer.Argument(help=", ".join(get_args(LinkKind)), autocompletion=completed_from(get_args(LinkKind))),
+    ],
     other: Other,
     reason: Reason,
     publish: Publish = False,
@@ -193,7 +208,7 @@ def decisions(
     put(
         data,
         as_json=as_json,
-        text=lambda: table(columns, (row_of(one, one.name in stand) for one in shown), empty="no decisions"),
+        text=lambda: table(columns, rows_of(shown, stand), empty="no decisions"),
     )
 
 
@@ -214,7 +229,7 @@ def publish(
     put(
         data,
         as_json=as_json,
-        text=lambda: table(("decision", "entry"), ((d["name"], d["entry"]) for d in data)),
+        text=lambda: table(("decision", "item", "kind", "entry"), map(_posted, done)),
     )
 
 
@@ -226,6 +241,10 @@ def _wanted(kind: DecisionKind, reason: str) -> DecisionRow:
     if not reason.strip():
         raise UsageError("a decision needs a reason", remedy='--reason "…"')
     return DecisionRow(item="", kind=kind, reason=reason, who=who(), at="")
+
+
+def _posted(one: DecisionRow) -> tuple[object, ...]:
+    return one.name, one.item, words_of(one), one.entry if one.entry >= 0 else "to be posted"
 
 
 def _until(text: str) -> str:

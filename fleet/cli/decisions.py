@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 
-from fleet.app.decided import Board, Subject, write_down
+from fleet.app.decided import Board, Subject, words_of, write_down
 from fleet.app.journal import known_journal, open_journal
 from fleet.app.lock import holder
-from fleet.cli.console import note, put, run, state
+from fleet.cli.console import few_digits, note, put, run, state
+from fleet.cli.status_page import minute
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
 from fleet.store.rows import QUEUED, DecisionRow
@@ -59,11 +62,11 @@ def _made(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[Decision
     other = board.subject(wanted.other).item if wanted.other else ""
     if other == item:
         raise UsageError(f"{item} is the item itself", remedy="name another item")
-    full = replace(wanted, item=item, other=other, platform=board.platform)
+    full = replace(wanted, item=item, other=other, undoes="", platform=board.platform)
     if (begun := board.unfinished(subject, board.made(full))) is not None:
         return begun, False
     if wanted.kind == "undo":
-        target = board.latest(subject, wanted.undoes)
+        target = board.latest(subject, wanted.undoes.lower())
         full = replace(full, item=target.item, undoes=target.name)
     return board.made(full), True
 
@@ -107,24 +110,23 @@ async def _look_again(platform: str) -> None:
 
 def _said(made: DecisionRow, *, dry_run: bool) -> str:
     until = f" until {made.until}" if made.until else ""
-    more = " ".join(filter(None, (made.severity, made.link, made.other, made.undoes)))
     where = f", entry {made.entry} of the log" if made.entry >= 0 else ""
     verb = "would be recorded" if dry_run else "is recorded"
-    what = f"{made.kind} {more}".rstrip()
-    return f"item {made.item}: {what}{until} {verb} (decision {made.name}{where})"
+    return f"item {made.item}: {words_of(made)}{until} {verb} (decision {made.name}{where})"
 
 
-def row_of(one: DecisionRow, stands: bool) -> tuple[object, ...]:
-    what = " ".join(filter(None, (one.kind, one.severity, one.link, one.other, one.undoes)))
-    until = f" until {one.until}" if one.until else ""
+def rows_of(shown: Sequence[DecisionRow], standing: Collection[str]) -> list[tuple[object, ...]]:
+    """Cells of a list; on a terminal only as many digits of a name as tell them apart, and minutes."""
+    names = [name for one in shown for name in (one.name, one.item, one.other, one.undoes) if name]
+    few = few_digits(names) if sys.stdout.isatty() else None
+    return [_row(one, one.name in standing, few) for one in shown]
+
+
+def _row(one: DecisionRow, stands: bool, few: int | None) -> tuple[object, ...]:
+    at, end = (one.at, one.until) if few is None else (minute(one.at), minute(one.until))
+    until = f" until {end}" if end else ""
     left = "to be posted" if one.entry == QUEUED else "no"
     where = f"entry {one.entry}" if one.entry >= 0 else left
-    return (
-        one.name,
-        one.item,
-        f"{what}{until}{'' if stands else ' (undone)'}",
-        one.at,
-        one.who,
-        one.reason,
-        where,
-    )
+    cut = replace(one, other=one.other[:few], undoes=one.undoes[:few])
+    what = f"{words_of(cut)}{until}{'' if stands else ' (undone)'}"
+    return one.name[:few], one.item[:few], what, at, one.who, one.reason, where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from fleet.app.journal import known_journal
 from fleet.cli import decide, item_view
+from fleet.cli.completion import fingerprints
 from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
 from fleet.cli.item_view import ItemView
 from fleet.errors import FleetError, Unreachable, UsageError
@@ -23,7 +25,13 @@ from fleet.text import clean, counted
 app = make_app(group=True)
 for command in decide.COMMANDS:
     app.command()(command)
-Name = Annotated[str, typer.Argument(help="Fingerprint of a finding: 12 hex digits, or its first digits.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="Fingerprint of an item or a finding: 12 hex digits, or its first digits.",
+        autocompletion=fingerprints,
+    ),
+]
 Reason = Annotated[str, typer.Option(help="Reason, recorded in DECISIONS.md.")]
 
 
@@ -72,6 +80,8 @@ def show(
     rows = run(_all)
     names = {item.fingerprint, *item.names} if item else set()
     mine = [row for row in rows if row.fingerprint in names] or ([] if item else [_one(rows, fingerprint)])
+    if item:  # what was merged into it does not give it its name
+        mine.sort(key=lambda row: row.fingerprint == item.fingerprint)
     view = run(lambda: item_view.viewed(state(), item, untrusted=untrusted)) if item else None
     data: dict[str, Any] = {"fingerprint": item.fingerprint} if item else {}
     if mine:
@@ -115,9 +125,12 @@ def _print_all(data: dict[str, Any], mine: list[FindingRow], view: ItemView | No
     if mine:
         filed = replace(mine[-1], index=data["index"], tx=data["tx"])
         seen = Recurrence.model_validate(data["seen"])
-        _print(mine[-1], filed, seen, data["evidence_bundle"], data["evidence_on"])
+        severity = view.item.severity if view else mine[-1].severity
+        _print(
+            replace(mine[-1], severity=severity), filed, seen, data["evidence_bundle"], data["evidence_on"]
+        )
     if view:
-        print("\n".join(item_view.lines_of(view, headed=not mine)))
+        print("\n".join(item_view.lines_of(view, now=datetime.now(UTC), headed=not mine)))
 
 
 @app.command()
@@ -161,7 +174,8 @@ def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> 
     """The latest finding with this fingerprint, preferring one that awaits a decision."""
     matches = [row for row in rows if fingerprint and row.fingerprint.startswith(fingerprint.lower())]
     if not matches:
-        raise UsageError(f"no finding {fingerprint!r} on this machine", remedy="fleet findings list")
+        what = f"no item or finding {clean(fingerprint, 40)!r} on this machine"
+        raise UsageError(what, remedy="fleet worklist --state all, or fleet findings list")
     open_ = [row for row in matches if waiting and row.state == "unverified"]
     return (open_ or matches)[-1]
 

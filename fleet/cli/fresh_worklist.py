@@ -10,7 +10,7 @@ from pathlib import Path
 from fleet.app.journal import known_journal
 from fleet.chain.log_end import log_end
 from fleet.cli.daemon_page import daemon_of
-from fleet.clock import iso, iso_seconds
+from fleet.clock import iso, iso_seconds, span
 from fleet.config import Platform, load_fleet, load_platform
 from fleet.errors import FleetError
 from fleet.findings.recurrence import key_of, read_recurrence
@@ -56,7 +56,10 @@ async def earlier_items(state: Path) -> tuple[WorklistItem, ...]:
 
 
 async def _current(state: Path, profile: Platform) -> bool:
-    """Whether the file covers the log, what was decided and looked at, and what came to an end by itself."""
+    """Whether the file covers the log, what was decided and looked at, and what came to an end by itself.
+
+    Ages, and what is stale, are those of a day (UTC).
+    """
     try:
         known = written(state)
     except FleetError:
@@ -69,7 +72,8 @@ async def _current(state: Path, profile: Platform) -> bool:
         if (known.as_of.entries, known.as_of.at) != (end.entries, iso_seconds(end.at) if end.entries else ""):
             return False
     now = iso(datetime.now(UTC))
-    if any(item.until and item.until <= now for item in known.closed):
+    day = iso(datetime.fromtimestamp(at, UTC))[:10]
+    if day < now[:10] or any(item.until and item.until <= now for item in known.closed):
         return False
     return await _touched(state, profile.name) < iso(datetime.fromtimestamp(at, UTC))
 
@@ -85,11 +89,5 @@ async def _touched(state: Path, platform: str) -> str:
 
 
 def age(at: str, now: datetime) -> str:
-    """How long ago an ISO time was, in one unit."""
-    if not at:
-        return ""
-    seconds = (now - datetime.fromisoformat(at)).total_seconds()
-    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size or (unit == "min" and seconds >= size):
-            return f"{int(seconds // size)} {unit} old"
-    return "under a minute old"
+    """How long ago an ISO time was, in one unit; "" for none."""
+    return f"{span(at, iso(now))} old" if at else ""

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from fleet.app.decided import Board, words_of
 from fleet.app.journal import known_journal
 from fleet.cli.console import fields_of, note
 from fleet.cli.repro_shell import ShellPlace, shell
+from fleet.clock import iso, span
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
 from fleet.findings.evidence import path_of
@@ -21,6 +24,7 @@ from fleet.findings.reader import read
 from fleet.findings.repro import ReproError, write_repro
 from fleet.store.rows import DecisionRow, FindingRow
 from fleet.text import clean, counted
+from fleet.triage.decisions import fold
 from fleet.triage.outputs.document import standing
 from fleet.triage.outputs.files import written
 from fleet.triage.worklist import WorklistItem
@@ -33,7 +37,8 @@ LATEST = 10
 class ItemView:
     """What is known of an item besides the list: `runs` saw it, newest last; `evidence` are files that exist.
 
-    `planted` is the repro of a stranger, filled only when asked for. It was never run.
+    `planted` is the repro of a stranger, filled only when asked for. It was never run. `decisions` are those
+    of the journal and of the log; `undone` are the names of those that do not stand.
     """
 
     item: WorklistItem
@@ -42,13 +47,14 @@ class ItemView:
     evidence: tuple[str, ...] = ()
     shell: tuple[str, ...] = ()
     planted: str = ""
+    undone: frozenset[str] = frozenset()
 
     def data(self) -> dict[str, Any]:
         """For `--json`."""
         keys = ("run", "persona", "state", "confirmed", "tries", "at")
         return {
             "item": asdict(self.item),
-            "decisions": [asdict(one) for one in self.decisions],
+            "decisions": [asdict(one) | {"stands": one.name not in self.undone} for one in self.decisions],
             "history": [{key: fields_of(row)[key] for key in keys} for row in self.runs],
             "evidence_files": list(self.evidence),
             "shell": list(self.shell),
@@ -78,12 +84,13 @@ def listed(state: Path, fingerprint: str) -> WorklistItem | None:
 
 async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemView:
     """Everything the journal adds to an item; without a journal only what the list says."""
-    names, runs, decisions, planted = {item.fingerprint, *item.names}, [], [], ""
+    names, runs, planted = {item.fingerprint, *item.names}, [], ""
+    decided: tuple[DecisionRow, ...] = ()
     platform = load_fleet().platform
     if (known := await known_journal(state)) is not None:
         async with known as journal:
             runs = [row for row in await journal.findings() if row.fingerprint in names]
-            decisions = [one for one in await journal.decisions(platform) if {one.item, one.other} & names]
+            decided = (await Board.read(journal, platform, state)).decisions
             if untrusted and not item.trusted and item.entry >= 0:
                 entries = await journal.entries(item.epoch)
                 planted = next((_planted(one.text) for one in entries if one.index == item.entry), "")
@@ -94,7 +101,8 @@ async def viewed(state: Path, item: WorklistItem, *, untrusted: bool) -> ItemVie
         again = f"fleet run {quote(clean(item.source, 60))}"
     return ItemView(
         item=item,
-        decisions=tuple(decisions),
+        decisions=tuple(one for one in decided if {one.item, one.other} & names),
+        undone=frozenset(one.name for one in decided) - {one.name for one in fold(decided).all},
         runs=tuple(runs),
         evidence=tuple(sorted(str(path) for path in files if path.is_file())),
         shell=tuple(shell(item.repro or planted, _place(state, platform), again if item.repro else "")),
@@ -121,8 +129,9 @@ def _place(state: Path, name: str) -> ShellPlace:
     return ShellPlace.of(platform, keys)
 
 
-def lines_of(view: ItemView, *, headed: bool = True) -> list[str]:
-    """For a terminal; `headed` with title and repro, for an item that no run of this machine saw."""
+def lines_of(view: ItemView, *, now: datetime, headed: bool = True) -> list[str]:
+    """For a terminal; `headed` with title and repro, for an item that no run of this machine saw. Each stage
+    of its life with how long it lasted, the last one until `now`."""
     item = view.item
     lines = [f"{item.severity}  {item.surface}  {item.title}"] if headed else []
     place = f"rank {item.rank}" if item.rank else "not on the open list"
@@ -135,9 +144,13 @@ def lines_of(view: ItemView, *, headed: bool = True) -> list[str]:
     lines += ["stale: nothing has looked at it for long"] if item.stale else []
     lines += [f"until {item.until}"] if item.until else []
     lines += [f"reason: {item.reason}"] if item.reason else []
-    lines += [f"life: {one.at}  {one.state}{f'  by {one.by}' if one.by else ''}" for one in item.stages]
+    ends = (*(one.at for one in item.stages[1:]), iso(now))
+    lines += [
+        f"life: {one.at}  {one.state} for {span(one.at, end)}{f'  by {one.by}' if one.by else ''}"
+        for one, end in zip(item.stages, ends, strict=False)
+    ]
     lines += [f"factor: {one.name} {one.value} x {one.factor:g}  by {one.by}" for one in item.factors]
-    lines += [f"decision: {_decision(one)}" for one in view.decisions]
+    lines += [f"decision: {_decision(one, one.name not in view.undone)}" for one in view.decisions]
     lines += [
         f"link: {one.kind} {one.other}{' (suggested)' if one.suggested else ''}  {one.why}  by {one.by}"
         for one in item.links
@@ -150,11 +163,10 @@ def lines_of(view: ItemView, *, headed: bool = True) -> list[str]:
     return [clean(line) for line in lines]
 
 
-def _decision(one: DecisionRow) -> str:
-    other = f" {one.link} {one.other}".rstrip() if one.other else ""
+def _decision(one: DecisionRow, stands: bool) -> str:
     end = f" until {one.until}" if one.until else ""
     where = f", log entry {one.entry}" if one.entry >= 0 else ""
-    what = f"{one.kind}{other}{f' {one.severity}' if one.severity else ''}{end}"
+    what = f"{words_of(one)}{end}{'' if stands else ' (undone)'}"
     return f"{what} by {one.who}, {one.at}{where}: {one.reason}"
 
 

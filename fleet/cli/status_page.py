@@ -11,9 +11,8 @@ from rich.cells import cell_len, set_cell_size
 
 from fleet.store.tables.units import FLEET, amount, number, word
 from fleet.text import clean, counted, line
+from fleet.triage.outputs.digest import GROUPS, STRANGERS
 
-GROUPS = ("new", "regressed", "fixed", "still")
-"""Groups of the digest, the most urgent first."""
 WRONG_SHOWN = 6
 COSTS = ("calls", "writes", "usd_micro")
 _SHORT = 60
@@ -79,6 +78,7 @@ def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
     """The counts, then titles of each group in as many lines as there are."""
     groups = data["digest"]
     counts = ", ".join(f"{len(groups[name])} {name}" for name in GROUPS)
+    counts += f", {len(groups[STRANGERS])} new from strangers" if groups[STRANGERS] else ""
     yield PageLine(f"since     {minute(data['since'])} UTC: {counts}")
     titles = [(name, one) for name in GROUPS for one in groups[name]]
     shown = titles if len(titles) < room else titles[: max(room - 2, 0)]

@@ -45,7 +45,9 @@ def looked_at(fingerprint: str) -> tuple[WorklistItem, ItemLook]:
     """The item, and what came of running it again; Refused for a stranger's."""
     item = item_view.listed(state(), fingerprint)
     if item is None:
-        raise UsageError(f"no item {clean(fingerprint, 40)!r} on the worklist", remedy="fleet worklist")
+        raise UsageError(
+            f"no item {clean(fingerprint, 40)!r} on the worklist", remedy="fleet worklist --state all"
+        )
     if not item.trusted:
         raise Refused(
             f"item {item.fingerprint} is a stranger's: what a stranger wrote is never run",

@@ -12,13 +12,15 @@ import typer
 
 from fleet.app.journal import known_journal
 from fleet.cli import fresh_worklist
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.completion import completed_from
+from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run, state, table
 from fleet.cli.outages import line_of, open_outages
 from fleet.errors import ConfigError, UsageError
-from fleet.text import clean
-from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, standing
+from fleet.text import clean, counted
+from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, audited, standing
 from fleet.triage.outputs.files import written
-from fleet.triage.outputs.selection import DAY, Selection, moment
+from fleet.triage.outputs.selection import DAY, STATES, Selection, moment
+from fleet.triage.rank import SEVERITIES, SURFACES
 from fleet.triage.unproven import beside, unproven
 from fleet.triage.worklist import WorklistItem
 
@@ -36,15 +38,27 @@ COLUMNS = {
     "fingerprint": "fingerprint",
 }
 """Heading and field; the score, which only the order needs, is left out on a terminal."""
-FEWEST = 6
-"""Digits of a fingerprint that a terminal shows at least: every command takes the first ones."""
 
 New = Annotated[bool, typer.Option("--new", help="Only items first seen, or back, since WHEN or in a day.")]
 Since = Annotated[
     str, typer.Option(metavar="WHEN", help="Changed or seen since: 6h, 1d, 2w, a date or an ISO time.")
 ]
-Severity = Annotated[list[str] | None, typer.Option(help="Only this severity; may be repeated.")]
-Surface = Annotated[list[str] | None, typer.Option(help="Only this surface; may be repeated.")]
+Severity = Annotated[
+    list[str] | None,
+    typer.Option(help="Only this severity; may be repeated.", autocompletion=completed_from(SEVERITIES)),
+]
+Surface = Annotated[
+    list[str] | None,
+    typer.Option(help="Only this surface; may be repeated.", autocompletion=completed_from(SURFACES)),
+]
+State = Annotated[
+    str,
+    typer.Option(
+        "--state",
+        help="open, fixed, dismissed, snoozed or all.",
+        autocompletion=completed_from(STATES),
+    ),
+]
 Text = Annotated[str, typer.Option("-q", "--query", metavar="TEXT", help="Only items with all these words.")]
 Limit = Annotated[int | None, typer.Option(min=0, help="At most N items; 0 for all.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not compare the list with the log first.")]
@@ -58,7 +72,7 @@ def worklist(
     severity: Severity = None,
     surface: Surface = None,
     query: Text = "",
-    of_state: Annotated[str, typer.Option("--state", help="open, fixed, dismissed, snoozed or all.")] = "",
+    of_state: State = "",
     limit: Limit = None,
     as_json: Json = False,
     sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF 2.1.0.")] = False,
@@ -102,7 +116,8 @@ def worklist(
         return
     older = run(lambda: fresh_worklist.earlier_items(state())) if of_state == "all" else ()
     items = wanted.of((*shown.items, *shown.closed, *older))
-    most = limit if limit is not None else (SCREEN if not chosen and sys.stdout.isatty() else 0)
+    screen = max(SCREEN - len(_beside(shown)), 1) if not chosen and sys.stdout.isatty() else 0
+    most = limit if limit is not None else screen
     listed = items[:most] if most else items
     if chosen and not as_json:
         _write(_written(chosen[0], listed, shown))
@@ -135,8 +150,7 @@ def show(items: Sequence[dict[str, Any]]) -> None:
     if sys.stdout.isatty():
         columns = {name: key for name, key in COLUMNS.items() if name not in ("score", "fingerprint")}
         columns |= {"item": "fingerprint"}
-        names = {item["fingerprint"] for item in items}
-        few = next(few for few in range(FEWEST, 65) if len({name[:few] for name in names}) == len(names))
+        few = few_digits(item["fingerprint"] for item in items)
         items = [item | {"fingerprint": item["fingerprint"][:few]} for item in items]
     rows = ([item[key] for key in columns.values()] for item in items)
     table(tuple(columns), rows, empty="nothing to do", one_line="finding")
@@ -204,15 +218,21 @@ def _write(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def _beside(shown: WorklistDocument) -> list[str]:
+    """A line each for what is not in the ranked list."""
+    lines = [f"outage    {line_of(asdict(outage))}" for outage in shown.outages]
+    for one in shown.unproven:
+        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
+        lines.append(clean(f"unproven  {found}"))
+    lines += [f"audit     {audited(shown.audit)}"] if shown.audit.drawn else []
+    left = counted(shown.strangers_left, "entry", "entries")
+    return lines + [f"strangers {left} beyond their share not listed"] * bool(shown.strangers_left)
+
+
 def _print(items: Sequence[WorklistItem], shown: WorklistDocument, unread: bool, *, left: int) -> None:
     old = fresh_worklist.age(shown.as_of.at, datetime.now(UTC))
     words = ", ".join(part for part in (old, "log not read" if unread else "") if part)
-    print(f"{as_of(shown.as_of)}{f' ({words})' if words else ''}")
-    for outage in shown.outages:
-        print(f"outage    {line_of(asdict(outage))}")
-    for one in shown.unproven:
-        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
-        print(clean(f"unproven  {found}"))
+    print("\n".join([f"{as_of(shown.as_of)}{f' ({words})' if words else ''}", *_beside(shown)]))
     show([asdict(item) | {"state": standing(item)} for item in items])
     if left:
         note(f"{left} more: --limit 0 shows all")

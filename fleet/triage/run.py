@@ -78,7 +78,7 @@ class TriageResult:
     """The open items, best first, `closed` ones, and whether any of them `changed` since the last pass.
 
     `meta_text` and `over` are what the log lacks, to be posted as they are, once. `unread` counts strangers'
-    entries beyond the bounds.
+    entries beyond the bounds, `posted` the entries that the pass posted.
     """
 
     items: tuple[WorklistItem, ...]
@@ -89,6 +89,7 @@ class TriageResult:
     over: tuple[str, ...] = ()
     closed: tuple[WorklistItem, ...] = ()
     unread: int = 0
+    posted: int = 0
 
 
 def decide(entries: Iterable[LoggedText], trusted: frozenset[str], inputs: PassInputs) -> Decided:
@@ -205,14 +206,16 @@ async def _keep(
     changed = now != await journal.get(DIGEST)
     left = beside(task.left, decided.items)
     mark = " ".join(f"{one.fingerprint}@{one.run}" for one in left)
-    place = f"{as_of.epoch} {as_of.entries} {as_of.at}"
+    audit = _audit(task.audit, decided.items)
+    sampled = f"{audit.drawn} {audit.overturned} {' '.join(audit.overturned_items)}".rstrip()
+    place = f"{as_of.epoch} {as_of.entries} {as_of.at} {sampled}"
     moved = mark != (await journal.get(LEFT) or "") or place != await journal.get(AS_OF)
     if changed or moved or not all((task.folder / name).is_file() for name in FILES):
         header = WorklistHeader(
             platform=task.platform,
             as_of=as_of,
             strangers_left=decided.unread,
-            audit=task.audit,
+            audit=audit,
             unproven=left,
         )
         await to_thread.run_sync(save, task.folder, decided.items, header, now)
@@ -221,6 +224,14 @@ async def _keep(
         await journal.put(AS_OF, place)
         await journal.put(DIGEST, now)
     return changed
+
+
+def _audit(audit: AuditRate, items: Sequence[WorklistItem]) -> AuditRate:
+    """The audit with those of its overturned items that are dismissed now."""
+    found = {*audit.overturned_items}
+    dismissed = (one for one in items if one.state == "dismissed") if found else ()
+    names = (one.fingerprint for one in dismissed if found & {one.fingerprint, *one.names})
+    return replace(audit, overturned_items=tuple(names))
 
 
 def item_row(item: WorklistItem) -> ItemRow:

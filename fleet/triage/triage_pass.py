@@ -88,21 +88,25 @@ async def pass_over(
         if not mine:
             return result
         due = await _look(world, persona, memory, suggester)
-        await _publish(world, memory)
+        posted = await _publish(world, memory)
         for text in (*due.over, *filter(None, (due.meta_text,))):
             await world.chain.log.post(text, charge="none")
-    return due if result.changed == due.changed else result
+            posted += 1
+    return replace(due if result.changed == due.changed else result, posted=posted)
 
 
 async def _queued(world: TriageWorld) -> list[DecisionRow]:
     return [one for one in await world.journal.decisions(world.platform.name) if one.entry == QUEUED]
 
 
-async def _publish(world: TriageWorld, memory: TriageMemory) -> None:
-    """Posts the decisions that wait for it, once each: of one that is on the log, only the place is kept."""
-    queued = await _queued(world)
+async def _publish(world: TriageWorld, memory: TriageMemory) -> int:
+    """Posts the decisions that wait for it, once each: of one that is on the log, only the place is kept.
+
+    How many were posted.
+    """
+    posted, queued = 0, await _queued(world)
     if not queued or memory.fold is None:
-        return
+        return 0
     there = {one.name: one.index for kept in memory.fold.index.records.values() for one in kept}
     words = {one.fingerprint: (one.surface, one.title) for one in await world.journal.findings()}
     for item in await world.journal.items(world.platform.name):
@@ -113,13 +117,16 @@ async def _publish(world: TriageWorld, memory: TriageMemory) -> None:
             surface, title = words.get(one.item, ("unknown", "unknown"))
             text = write_record(record_of(one), surface=surface, title=title)
             index = (await world.chain.log.post(text, charge="none")).index
+            posted += 1
         await world.journal.add_decision(replace(one, entry=index))
+    return posted
 
 
 def in_words(result: TriageResult) -> str:
     """What came of a pass, in a line for people."""
     unread = f", {counted(result.unread, 'entry', 'entries')} of strangers not read" if result.unread else ""
-    return counted(len(result.items), "item") + ("" if result.changed else ", as before") + unread
+    posted = f", {counted(result.posted, 'entry', 'entries')} posted" if result.posted else ""
+    return counted(len(result.items), "item") + ("" if result.changed else ", as before") + posted + unread
 
 
 async def rebuild(world: TriageWorld, persona: LoadedPersona) -> TriageResult:
@@ -187,7 +194,7 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
         folder=world.state,
         known=known,
         left=unproven(await world.journal.findings(), decisions, known.now),
-        audit=AuditRate(audited.sampled, audited.overturned),
+        audit=AuditRate(audited.sampled, audited.overturned, tuple(audited.overturned_items)),
         suggester=suggester,
         proposals=await _proposals(world),
     )

@@ -13,7 +13,7 @@ from fleet.findings.evidence import load
 from fleet.findings.reader import read as read_entry
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
-from fleet.triage.triage_pass import pass_over
+from fleet.triage.triage_pass import in_words, pass_over
 from tests.acceptance.conftest import House, persona, probe, step, times
 from tests.devnet.seed import SEEDER, seed_feedback
 
@@ -129,6 +129,9 @@ async def test_rows_40_to_46_the_log_becomes_one_ranked_list(house: House, tmp_p
         before = len(await mine(world))
         second = await pass_over(world, triage)
         assert (first.meta_text is not None, second.meta_text, len(await mine(world))) == (True, None, before)
+        assert (first.posted, second.posted) == (1, 0)
+        assert "1 entry posted" in in_words(first)
+        assert "posted" not in in_words(second)
     data = json.loads((state / "worklist.json").read_text())["items"]
     assert data[0]["title"] == "GET {site}/llms.txt: 200"
     assert (data[0]["verified"], data[0]["severity"]) == (True, "high")

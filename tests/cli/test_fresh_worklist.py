@@ -30,7 +30,9 @@ PLATFORM = parse(
     file="p.toml",
 )
 END = LogEnd(42, int(datetime.fromisoformat(AT).timestamp()))
-AGO = datetime.now(UTC) - timedelta(hours=1)
+_NOW = datetime.now(UTC)
+AGO = max(_NOW - timedelta(hours=1), _NOW.replace(hour=0, minute=0, second=0, microsecond=0))
+"""Earlier today."""
 
 
 @pytest.fixture
@@ -90,6 +92,13 @@ async def test_the_end_of_a_snooze_makes_it_old(state: Path, monkeypatch: pytest
         snoozed = own(0, "later", fingerprint="e" * 12, state="snoozed", until=until)
         save(state, (*ITEMS, snoozed), HEADER)
         os.utime(state / "worklist.json", (AGO.timestamp(), AGO.timestamp()))
+        assert await current(state, monkeypatch) == (expected, 1)
+
+
+async def test_a_new_day_makes_it_old(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for at, expected in ((begun, True), (begun - timedelta(seconds=1), False)):
+        written(state, at=at)
         assert await current(state, monkeypatch) == (expected, 1)
 
 

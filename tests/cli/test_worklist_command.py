@@ -27,9 +27,9 @@ from fleet.cli.fresh_worklist import age
 from fleet.clock import iso
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.store.journal import Journal
-from fleet.store.rows import DecisionRow
+from fleet.store.rows import DecisionRow, FindingRow
 from fleet.triage.life import Stage
-from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.document import AuditRate, LogPosition, WorklistHeader
 from fleet.triage.outputs.files import save
 from fleet.triage.worklist import ItemLink, RankFactor, WorklistItem
 from tests.triage.outputs.test_formats import OWN, TEXTS, item
@@ -147,7 +147,7 @@ def test_junit_has_the_closed_items_as_passed(state: Path) -> None:
 
 def test_the_digest_is_a_command_and_an_option(state: Path) -> None:
     made = json.loads(call("digest", "--offline", "--since", "2026-11-21", "--json").stdout)
-    assert [len(made[name]) for name in ("new", "fixed", "still")] == [31, 1, 0]
+    assert [len(made[name]) for name in ("new", "fixed", "still", "strangers")] == [30, 1, 0, 1]
     again = json.loads(call("--offline", "--digest", "--json", "--since", "2026-11-21").stdout)
     assert again == made
 
@@ -233,11 +233,56 @@ def test_a_strangers_repro_is_shown_on_demand_and_marked(state: Path) -> None:
     assert "\x1b" not in asked
 
 
+def test_what_a_person_decided_is_shown_with_what_was_undone(state: Path) -> None:
+    async def decided() -> None:
+        async with await Journal.open(state / "fleet.db") as journal:
+            low = DecisionRow(
+                item="abcdef012345",
+                kind="severity",
+                reason="internal",
+                who="ann",
+                at=AT,
+                platform="devnet",
+                name="a" * 12,
+                severity="low",
+            )
+            undo = replace(low, kind="undo", severity="", name="b" * 12, undoes="a" * 12, reason="no")
+            await journal.add_decision(low)
+            await journal.add_decision(undo)
+            await journal.trigger(
+                "run0", persona="qa-ux", key="k", platform="devnet", trigger="t", rung="observe", budget={}
+            )
+            for name in ("abcdef012345", "00ff00ff00ff"):  # the other one was merged into it
+                found = FindingRow(run_id="run0", fingerprint=name, severity="low", title=f"about {name}")
+                await journal.add_finding(found)
+
+    anyio.run(decided)
+    said = shown("abcdef")
+    assert said.exit_code == 0, said.output
+    assert said.stdout.splitlines()[0].split() == ["critical", "about", "abcdef012345"]
+    lines = [line for line in said.stdout.splitlines() if line.startswith("decision: ")]
+    assert lines == [
+        f"decision: severity low (undone) by ann, {AT}: internal",
+        f"decision: undo {'a' * 12} by ann, {AT}: no",
+    ]
+    data = json.loads(shown("abcdef", "--json").stdout)
+    assert [one["stands"] for one in data["decisions"]] == [False, True]
+
+
+def test_beside_the_list_are_the_audit_and_what_strangers_have_too_much(state: Path) -> None:
+    save(state, ITEMS, replace(HEADER, audit=AuditRate(4, 1), strangers_left=40))
+    assert call("--offline").stdout.splitlines()[1:3] == [
+        "audit     4 dismissed or low items proven again, 1 overturned (25%)",
+        "strangers 40 entries beyond their share not listed",
+    ]
+    assert len(screen(state, "worklist", "--offline").splitlines()) <= 24
+
+
 def test_what_begins_several_items_is_a_usage_error(state: Path) -> None:
     error = shown("0000").exception
     assert getattr(error, "exit_code", None) == 2
     assert "begins several items" in str(error)
-    assert "no finding 'beef'" in str(shown("beef").exception)
+    assert "no item or finding 'beef'" in str(shown("beef").exception)
 
 
 def screen(state: Path, *words: str) -> str:
@@ -266,6 +311,7 @@ def screen(state: Path, *words: str) -> str:
     assert child.wait(60) == 0
     text = found.decode().replace("\r\n", "\n")
     assert "\x1b]" not in text
+    text = re.sub(r"confirmed for \d+ \w+", "confirmed for AGE", text)
     return re.sub(r"\((\d+ \w+|under a minute) old", "(AGE old", text)
 
 

@@ -128,7 +128,7 @@ def test_decided_undone_and_listed(desk: Desk) -> None:
     assert (undone.data["item"], undone.data["undoes"]) == (A, name)
     nothing = desk.fleet("undo", A, *WHY)
     assert (nothing.code, f"no decision about {A} stands" in nothing.err) == (2, True)
-    again = desk.fleet("undo", A, *WHY, "--decision", undone.data["name"], "--json")
+    again = desk.fleet("undo", A, *WHY, "--decision", undone.data["name"][:7].upper(), "--json")
     assert again.data["undoes"] == undone.data["name"]
     listed = desk.fleet("decisions", A, "--json").data
     assert [(one["kind"], one["stands"], one["reason"]) for one in listed] == [
@@ -152,6 +152,7 @@ def test_what_is_asked_for_wrongly_is_said_and_nothing_recorded(desk: Desk) -> N
         ("severity", A, "meta", *WHY): "'meta' is not a severity",
         ("merge", A, C, *WHY): f"{A} is the item itself",
         ("link", A, "like", B, *WHY): "'like' is not a link",
+        ("undo", A, *WHY, "--decision", "zzz"): f"no decision 'zzz' about {A} stands",
     }.items():
         found = desk.fleet(*words)
         assert (found.code, said in found.err) == (2, True), found.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -15,6 +16,8 @@ from fleet.app.persona_sets import roster
 from fleet.chain.file_log import FileLog
 from fleet.clock import iso
 from fleet.config import GasSection
+from fleet.findings.audit import AuditDay, AuditResult
+from fleet.findings.audit import key_of as audit_key
 from fleet.findings.recurrence import Recurrence, key_of
 from fleet.personas.load import LoadedPersona
 from fleet.store.journal import Journal
@@ -176,3 +179,21 @@ async def test_items_of_an_earlier_epoch_are_still_told(here: Here, tmp_path: Pa
     told = [(one.title, one.rank, one.epoch, one.state) for one in await earlier(here)]
     assert told == [("old", 0, 0, "confirmed")]
     assert b'"title": "old"' not in here.files()[0]
+
+
+async def test_the_list_names_dismissed_items_that_the_audit_found(here: Here) -> None:
+    for name in (A, B):
+        await here.post(finding(name, title=f"title {name}", seen=name, run="r1"))
+    await here.go()
+    at = iso(here.clock.at)
+    ones = [
+        AuditResult(item=name, state=state, severity="low", run="r2", at=at, verdict="overturned")
+        for name, state in ((A, "dismissed"), (B, "confirmed"))
+    ]
+    await here.journal.put(audit_key(PLATFORM, at[:10]), AuditDay(results=tuple(ones)).model_dump_json())
+    await here.decide(A, entry=-1)
+    await here.go()
+    assert json.loads(here.files()[0])["audit"] == {"drawn": 2, "overturned": 2, "overturned_items": [A]}
+    await here.decide(A, kind="reopen", entry=-1)
+    await here.go()
+    assert json.loads(here.files()[0])["audit"] == {"drawn": 2, "overturned": 2, "overturned_items": []}

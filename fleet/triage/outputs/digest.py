@@ -14,6 +14,9 @@ from fleet.triage.worklist import WorklistItem
 SHOWN = 50
 """Titles of one group in Markdown."""
 FIXED = frozenset({"fixed", "verified-fixed"})
+GROUPS = ("new", "regressed", "fixed", "still")
+"""Groups of our own items, in the order in which they are shown."""
+STRANGERS = "strangers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class DailyDigest:
     """Since `since` (ISO) as of the log's position; each item is in at most one group.
 
     `regressed` came back after it was fixed, `fixed` were said to be, `new` were first seen; `still` are the
-    other open ones. What was dismissed or snoozed is in none.
+    other open ones. `strangers` are new ones that only strangers report: a flood of them hides nothing of
+    ours. What was dismissed or snoozed is in none.
     """
 
     since: str
@@ -41,6 +45,7 @@ class DailyDigest:
     fixed: tuple[DigestLine, ...] = ()
     regressed: tuple[DigestLine, ...] = ()
     still: tuple[DigestLine, ...] = ()
+    strangers: tuple[DigestLine, ...] = ()
 
 
 def is_new(item: WorklistItem, since: str) -> bool:
@@ -50,12 +55,13 @@ def is_new(item: WorklistItem, since: str) -> bool:
 
 def regressed(item: WorklistItem, since: str) -> bool:
     """Whether it came back at `since` (ISO) or later."""
-    return item.state in OPEN and item.regression and (item.since or item.first_seen) >= since
+    back = item.regression or item.state == "regression"  # the latter also of what only this machine saw
+    return item.state in OPEN and back and (item.since or item.first_seen) >= since
 
 
 def daily_digest(items: Sequence[WorklistItem], header: WorklistHeader, since: str) -> DailyDigest:
     """The digest of all items, open and closed, in the order given."""
-    groups: dict[str, list[DigestLine]] = {"new": [], "fixed": [], "regressed": [], "still": []}
+    groups: dict[str, list[DigestLine]] = {name: [] for name in (*GROUPS, STRANGERS)}
     for item in items:
         if (name := _group(item, since)) is not None:
             at = item.since if name in ("fixed", "regressed") and item.since else item.first_seen
@@ -72,7 +78,9 @@ def _group(item: WorklistItem, since: str) -> str | None:
         return None
     if regressed(item, since):
         return "regressed"
-    return "new" if item.first_seen >= since else "still"
+    if item.first_seen >= since:
+        return "new" if item.trusted else STRANGERS
+    return "still"
 
 
 def digest_json(digest: DailyDigest) -> bytes:
@@ -82,8 +90,11 @@ def digest_json(digest: DailyDigest) -> bytes:
 
 def digest_markdown(digest: DailyDigest) -> bytes:
     """The digest for people: counts in the first lines, then the titles of each group."""
-    groups = {name: getattr(digest, name) for name in ("new", "regressed", "fixed", "still")}
+    groups = {name: getattr(digest, name) for name in GROUPS}
     counts = ", ".join(f"{len(lines)} {name}" for name, lines in groups.items())
+    if digest.strangers:
+        groups |= {"new from strangers": digest.strangers}
+        counts += f", {len(digest.strangers)} new from strangers"
     text = [f"# Since {digest.since}: {counts}", "", f"{sentence(digest.as_of)}."]
     for name, lines in groups.items():
         if not lines:

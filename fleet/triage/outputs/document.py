@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fleet.text import counted
 from fleet.triage.life import OPEN
 from fleet.triage.unproven import UnprovenCandidate
 from fleet.triage.worklist import SCHEMA, WorklistItem, digest
@@ -21,10 +22,14 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class AuditRate:
-    """Dismissed and low items that were drawn at random and proven again, and how many of them hold."""
+    """Dismissed and low items that were drawn at random and proven again, and how many of them do not hold.
+
+    `overturned_items` are those that are dismissed now (fingerprints): the person who did should look again.
+    """
 
     drawn: int = 0
     overturned: int = 0
+    overturned_items: tuple[str, ...] = ()
 
 
 NO_AUDIT = AuditRate()
@@ -104,9 +109,21 @@ def proven(items: Sequence[WorklistItem]) -> int:
 
 
 def standing(item: WorklistItem) -> str:
-    """The state of an item, and how little it is proven where the state does not say that."""
+    """The state of an item, how little it is proven where the state does not say that, and of one of ours
+    that is open whether it is stale."""
     said = item.proof == "verified" or item.proof == item.state
-    return item.state if said else f"{item.state}, {item.proof}"
+    words = [item.state] if said else [item.state, item.proof]
+    return ", ".join(words + ["stale"] * (item.stale and item.trusted and item.state in OPEN))
+
+
+def audited(audit: AuditRate) -> str:
+    """How many dismissed and low items were proven again, and how many of them do not hold, in words."""
+    share = f" ({audit.overturned / audit.drawn:.0%})" if audit.overturned else ""
+    drawn = counted(audit.drawn, "dismissed or low item")
+    dismissed = (
+        f"; dismissed, and there: {', '.join(audit.overturned_items)}" if audit.overturned_items else ""
+    )
+    return f"{drawn} proven again, {audit.overturned} overturned{share}{dismissed}"
 
 
 def as_of(position: LogPosition) -> str:

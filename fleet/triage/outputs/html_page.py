@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from fleet.text import clean
-from fleet.triage.outputs.document import WorklistHeader, closed, opened, proven, sentence, standing
+from fleet.triage.outputs.document import WorklistHeader, audited, closed, opened, proven, sentence, standing
 from fleet.triage.worklist import WorklistItem
 
 _HERE = Path(__file__).parent
@@ -29,6 +29,7 @@ def to_html(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
         open=listed,
         closed=closed(items),
         proven=proven(listed),
+        audited=audited(header.audit),
         style=Markup(style),  # our own file; escaping would change what the hash is of
         style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleet.text import markdown, markdown_code
-from fleet.triage.outputs.document import WorklistHeader, opened, proven, sentence, standing
+from fleet.triage.outputs.document import WorklistHeader, audited, opened, proven, sentence, standing
 from fleet.triage.worklist import WorklistItem
 
 SHOWN = 200
@@ -44,10 +44,7 @@ def _beside(header: WorklistHeader) -> list[str]:
     if header.strangers_left:
         lines.append(f"- {header.strangers_left} entries of strangers beyond their share are not listed.")
     if header.audit.drawn:
-        one = header.audit
-        lines.append(
-            f"- Audit: {one.drawn} dismissed or low items proven again, {one.overturned} overturned."
-        )
+        lines.append(f"- Audit: {audited(header.audit)}.")
     lines += [""] if lines else []
     if header.unproven:
         lines += [f"## Not proven yet: {len(header.unproven)}", ""]

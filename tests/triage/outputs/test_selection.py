@@ -12,7 +12,7 @@ import pytest
 from fleet.errors import UsageError
 from fleet.triage.life import ItemState
 from fleet.triage.outputs.digest import daily_digest, digest_json, digest_markdown
-from fleet.triage.outputs.document import LogPosition, WorklistHeader
+from fleet.triage.outputs.document import AuditRate, LogPosition, WorklistHeader, audited, standing
 from fleet.triage.outputs.selection import Selection, moment
 from fleet.triage.worklist import WorklistItem
 from tests.triage.outputs.test_formats import OWN, item
@@ -113,6 +113,42 @@ def test_the_digest_has_each_item_once() -> None:
     }
     assert (made["since"], made["as_of"]["entries"]) == (DAY, 7)
     assert [line["at"] for line in made["regressed"]] == [LATE]
+
+
+def test_what_only_this_machine_saw_come_back_is_a_regression_too() -> None:
+    seen = one(1, "fixed by hand, and seen since", first_seen=LATE, since=LATE, state="regression")
+    made = daily_digest([seen], HEADER, DAY)
+    assert [[line.title for line in group] for group in (made.regressed, made.new)] == [[seen.title], []]
+
+
+def test_a_flood_of_strangers_hides_nothing_of_ours_in_the_digest() -> None:
+    flood = [one(n, f"flood {n}", first_seen=LATE, trusted=False, proof="untrusted") for n in range(3, 80)]
+    made = daily_digest([*flood, *ITEMS[:1], *ITEMS[3:4]], HEADER, DAY)
+    assert (len(made.new), len(made.regressed), len(made.strangers)) == (1, 1, 77)
+    lines = digest_markdown(made).decode().splitlines()
+    assert lines[0].endswith(": 1 new, 1 regressed, 0 fixed, 0 still, 77 new from strangers")
+    assert [line for line in lines if line.startswith("#")][1:] == [
+        "## New: 1",
+        "## Regressed: 1",
+        "## New from strangers: 77",
+    ]
+    assert lines[-1] == "- 27 more"
+
+
+def test_what_nothing_looked_at_is_said_of_open_items_of_ours() -> None:
+    assert standing(one(1, "x", stale=True)) == "confirmed, stale"
+    assert standing(one(1, "x", stale=True, proof="flaky")) == "confirmed, flaky, stale"
+    assert standing(one(0, "x", stale=True, state="fixed")) == "fixed"
+    assert (
+        standing(one(1, "x", stale=True, state="new", trusted=False, proof="untrusted")) == "new, untrusted"
+    )
+
+
+def test_the_audit_has_its_rate() -> None:
+    assert audited(AuditRate(8, 2)) == "8 dismissed or low items proven again, 2 overturned (25%)"
+    found = AuditRate(8, 2, ("a" * 12,))
+    assert audited(found).endswith(f"2 overturned (25%); dismissed, and there: {'a' * 12}")
+    assert audited(AuditRate(1, 0)) == "1 dismissed or low item proven again, 0 overturned"
 
 
 def test_the_digest_for_people() -> None:
