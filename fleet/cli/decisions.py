@@ -84,7 +84,7 @@ async def post(board: Board, left: list[DecisionRow]) -> list[DecisionRow]:
         async with open_publisher(state(), platform=board.platform) as publisher:
             return await publisher.publish(left, subjects)
     except FleetError:
-        note("it is recorded, and not on the log yet: `fleet findings publish` posts it")
+        note("it is recorded, and not on the log yet: `fleet findings publish` posts it once that is mended")
         raise
 
 
