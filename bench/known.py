@@ -98,7 +98,10 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
         ],
     ),
     "buttle": (node("buttle", "--port {port}"), [goes_elsewhere(ELSEWHERE)]),
-    "crud-file-server": (node("crud-file-server", "-f . -p {port}"), [climbs(f"{ENCODED}/etc/passwd")]),
+    "crud-file-server": (
+        node("crud-file-server", "-f . -p {port}"),
+        [climbs(f"{ENCODED}/etc/passwd"), ends("/%")],
+    ),
     "ecstatic": (node("ecstatic", ". --port {port}"), [goes_elsewhere(ELSEWHERE)]),
     "file-static-server": (
         node("node", "{place}/file-static-server/server.js {port} ."),
@@ -116,6 +119,8 @@ SERVERS: Mapping[str, tuple[Words, Sequence[KnownDefect]]] = {
     ),
     "mcstatic": (node("mcstatic", "-p {port} ."), [climbs(f"{ENCODED}/etc/passwd")]),
     "public": (node("public", ". {port}"), [climbs(f"{UP}/etc/passwd")]),
+    "serve": (node("serve", "-p {port} ."), []),
+    "sexstatic": (node("sexstatic", ". --port {port}"), [goes_elsewhere(ELSEWHERE)]),
     "st": (
         node("st", "-p {port} -d ."),
         [climbs(f"{ENCODED}/etc/passwd"), goes_elsewhere(ELSEWHERE), ends("/%00")],
