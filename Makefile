@@ -107,10 +107,9 @@ arc: setup
 e2e: setup
 	@E2E_FULL=1 QA_REAL_START=1 $(BIN)/python -m pytest tests/e2e -n $(JOBS) --dist loadfile -s
 
-# A night of a real daemon, compressed to minutes: what status, digest and notices say in the morning; and by simulation
-# the alarms of 2,100 quiet nights.
+# A night of a real daemon, compressed to minutes: what status, digest and notices say in the morning.
 night: setup
-	@NIGHT=1 $(BIN)/python -m pytest tests/night tests/oracles/test_false_alarms.py -s
+	@NIGHT=1 $(BIN)/python -m pytest tests/night -s
 
 # From an item to a draft, whole: every defect of the sample, every publisher by HTTP, whole arcs. Minutes.
 # `make test` has its short form; docs/decisions/0046 says what only this one shows.

@@ -78,8 +78,10 @@ def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:
     """The counts, then titles of each group in as many lines as there are."""
     groups = data["digest"]
     counts = ", ".join(f"{len(groups[name])} {name}" for name in GROUPS)
-    counts += f", {len(groups[STRANGERS])} new from strangers" if groups[STRANGERS] else ""
     yield PageLine(f"since     {minute(data['since'])} UTC: {counts}")
+    if theirs := len(groups[STRANGERS]):
+        room -= 1
+        yield PageLine(f"strangers {theirs} new that only they report")
     titles = [(name, one) for name in GROUPS for one in groups[name]]
     shown = titles if len(titles) < room else titles[: max(room - 2, 0)]
     for name, one in shown:

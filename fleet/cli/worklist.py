@@ -116,8 +116,7 @@ def worklist(
         return
     older = run(lambda: fresh_worklist.earlier_items(state())) if of_state == "all" else ()
     items = wanted.of((*shown.items, *shown.closed, *older))
-    screen = max(SCREEN - len(_beside(shown)), 1) if not chosen and sys.stdout.isatty() else 0
-    most = limit if limit is not None else screen
+    most = limit if limit is not None else _room(shown, screen=not chosen)
     listed = items[:most] if most else items
     if chosen and not as_json:
         _write(_written(chosen[0], listed, shown))
@@ -216,6 +215,11 @@ def _write(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+def _room(shown: WorklistDocument, *, screen: bool) -> int:
+    """How many items a terminal has lines for; 0, which is all, for what is no terminal."""
+    return max(SCREEN - len(_beside(shown)), 1) if screen and sys.stdout.isatty() else 0
 
 
 def _beside(shown: WorklistDocument) -> list[str]:

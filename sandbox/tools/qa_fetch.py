@@ -11,6 +11,7 @@ import hashlib
 import re
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from sandbox import http
 from sandbox.errors import Deadline, hint
@@ -134,6 +135,8 @@ def run(args: Args, ctx: Context) -> Result:
     control, alive = _beside(args.control, "/args/control"), _beside(args.alive, "/args/alive")
     if alive and (args.repeat > 1 or control or args.rate):
         raise Mistake("/args/alive: a page that may end its server is asked once, and without a control")
+    if alive and urlsplit(alive.target)[:2] != urlsplit(page.target)[:2]:
+        raise Mistake("/args/alive: not on the page's own server")
     deadline = Deadline(ctx.deadline_s * 0.9)
     if alive is None:
         return _result(measure(page, control, args.repeat, deadline, args.rate), args, page.target)

@@ -125,6 +125,19 @@ def test_golden_at_80_by_24(state: Path) -> None:
     assert "\x1b" not in text
 
 
+def test_a_flood_of_strangers_is_a_number_and_hides_nothing_of_ours(state: Path) -> None:
+    flood = [
+        replace(own(0, f"flood {number}", first_seen=AT, fingerprint=f"{number:012x}"), trusted=False)
+        for number in range(100, 160)
+    ]
+    save(state, [*ITEMS, *flood], WorklistHeader(platform="devnet", as_of=LogPosition(0, 42, AT)))
+    lines = screen(state, "status", "--since", SINCE).splitlines()
+    assert "strangers 60 new that only they report" in lines
+    assert len(lines) == 23
+    text = "\n".join(lines)
+    assert ("flood 1" in text, "GET {site}/llms.txt answers 500" in text) == (False, True)
+
+
 def test_json_has_the_documented_fields_and_the_same_content(state: Path) -> None:
     data = data_of(state)
     stated = (ROOT / "docs/reference/status.md").read_text()

@@ -15,7 +15,7 @@ from fleet.config import Platform
 from fleet.drivers.desk import Allowance, Question
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
-from fleet.drivers.explore.endings import Endings
+from fleet.drivers.explore.endings import Endings, first_page
 from fleet.drivers.explore.lockout import WHY
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Ground, Results
@@ -187,6 +187,21 @@ async def test_a_request_that_had_no_answer_is_asked_once_more_beside_the_first_
     assert asked[6] == {"url": "{site}/4", "alive": "{site}/"}
     assert [one["url"] for one in asked[:6] + asked[7:]] == [f"{{site}}/{at}" for at in range(9)]
     assert len(desk.turns) == 4
+
+
+@pytest.mark.parametrize(
+    ("url", "first"),
+    [
+        ("{site}/a/b?q=/x", "{site}/"),
+        ("{proxy}", "{proxy}/"),
+        ("{face:docs}%00", "{face:docs}"),
+        ("{face:docs}/a?q=1", "{face:docs}"),
+        ("https://a.test:8/b?q=1", "https://a.test:8/"),
+        ("http://a.test?q=1", "http://a.test/"),
+    ],
+)
+def test_the_first_page_of_the_same_server(url: str, first: str) -> None:
+    assert first_page(url) == first
 
 
 SEEN = "https://a.test:8/b?q=1"

@@ -8,7 +8,6 @@ What is raised would then be proven three times more, which these rates leave ou
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
@@ -22,10 +21,9 @@ from fleet.store.rows import SampleRow
 
 pytest.importorskip("scipy", reason="the extra `stats` is not installed")
 PAGES, SLOTS, NIGHTS = 6, 50, 6
-FULL = bool(os.environ.get("NIGHT"))
-QUIET_NIGHTS = 350 if FULL else 100
-"""Of each of six kinds of machine: 600 nights and 3,600 measurements; 2,100 nights by `make night`."""
-COSTLY, COSTLY_NIGHTS = 40.0, 60 if FULL else 20
+QUIET_NIGHTS = 350
+"""Of each of six kinds of machine: 2,100 nights and 12,600 measurements."""
+COSTLY, COSTLY_NIGHTS = 40.0, 60
 """The same for pages that take 200 ms instead of 5."""
 Latency = Callable[[Random, int], float]
 """One latency in a slot of a night, before the load of the machine."""

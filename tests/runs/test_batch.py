@@ -161,15 +161,19 @@ class Restarting:
         return lines, 0
 
 
-async def test_what_met_no_server_is_asked_when_it_is_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paused: list[float] = []
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits for a target [s], which take no time here."""
+    waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
-        paused.append(seconds)
+        waits.append(seconds)
 
     monkeypatch.setattr("fleet.runs.call.tool_session.anyio.sleep", sleep)
+    return waits
+
+
+async def test_what_met_no_server_is_asked_when_it_is_back(tmp_path: Path, paused: list[float]) -> None:
     jail = ScriptedJail(Restarting(2))
     async with seated(tmp_path, persona(), real=jail, patience_s=15.0) as table:
         found = await pose(table, ask("a", "ends", "b", "c d", "e"))
@@ -180,14 +184,8 @@ async def test_what_met_no_server_is_asked_when_it_is_back(
 
 
 async def test_a_server_that_does_not_come_back_is_awaited_for_a_while_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, paused: list[float]
 ) -> None:
-    paused: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        paused.append(seconds)
-
-    monkeypatch.setattr("fleet.runs.call.tool_session.anyio.sleep", sleep)
     jail = ScriptedJail(Restarting(99))
     async with seated(tmp_path, persona(), real=jail, patience_s=15.0) as table:
         assert await pose(table, ask("ends", "b", "c", "d")) == [["unreachable"], [], [], []]

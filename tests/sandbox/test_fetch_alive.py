@@ -92,6 +92,14 @@ async def test_a_server_that_is_not_back_in_time_was_not_seen_to_end(monkeypatch
     assert (lost.value.error_class, str(lost.value)) == ("unreachable", "HTTP 502")
 
 
+async def test_the_other_page_is_of_the_same_server() -> None:
+    async with bench() as it:
+        other = it.site.url.replace("127.0.0.1", "localhost")
+        result = await it.run("qa_fetch", {"url": f"{it.site.url}/%", "alive": f"{other}/"})
+    assert (result["error_class"], it.site.got) == ("bad_request", [])
+    assert result["error"] == "/args/alive: not on the page's own server"
+
+
 @pytest.mark.parametrize("more", [{"repeat": 2}, {"control": "{url}/"}, {"rate": 1.0}])
 async def test_it_is_asked_once_and_by_itself(more: dict[str, Any]) -> None:
     async with bench() as it:

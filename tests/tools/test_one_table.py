@@ -29,7 +29,6 @@ EXCEPTIONS = {
     "drivers/doubles.py": "a driver of the conformance suite asks for one tool",
     "cli/personas.py": "the text of a new persona file",
     "cli/repro_shell.py": "what of a repro can be written as curl",
-    "runs/proof/lockout.py": "whether a platform locks the fleet out is a look at its first page",
     "runs/fuzz.py": "a search by hand is calls of the tool that searches",
     "fuzzing/suspects.py": "a suspect is looked at by single calls of the compiler's tool",
 }

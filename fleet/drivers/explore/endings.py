@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Results
@@ -59,7 +60,8 @@ def closed(result: Mapping[str, Any]) -> bool:
 
 
 def first_page(url: str) -> str:
-    """That of the same server, in a repro's form."""
-    scheme, mark, rest = url.partition("://")
-    host = (rest if mark else scheme).partition("/")[0].partition("?")[0]
-    return f"{scheme}{mark}{host}/" if mark else f"{host}/"
+    """That of the same server, in the form that the URL has; of a face the face itself."""
+    if url.startswith("{"):
+        place = url.partition("}")[0] + "}"
+        return place if place.startswith("{face:") else f"{place}/"
+    return urlunsplit((*urlsplit(url)[:2], "/", "", ""))

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit, urlunsplit
-
+from fleet.drivers.explore.endings import TOOL, first_page
 from fleet.drivers.explore.lockout import LOCKED
 from fleet.drivers.session import OUR_FAILURES, Session, cause_of
 from fleet.runs.proof.attempt import Attempt
-
-FETCH = "qa_fetch"
 
 
 async def locked_out(session: Session, seen: Attempt, probe: str) -> str:
     """Why an attempt whose every page was refused says nothing; "" for any other, and when the first page of
     the site is open. RunOver passes through."""
     told = [
-        call["tool"] == FETCH and result.get("status") in LOCKED
+        call["tool"] == TOOL and result.get("status") in LOCKED
         for call, result in zip(seen.calls, seen.results, strict=False)
     ]
     if not told or not all(told):
         return ""
-    front = urlunsplit((*urlsplit(str(seen.calls[-1]["args"]["url"]))[:2], "/", "", ""))
-    answer = await session.call(FETCH, {"url": front}, probe=probe, proof=True)
+    front = first_page(str(seen.calls[-1]["args"]["url"]))
+    answer = await session.call(TOOL, {"url": front}, probe=probe, proof=True)
     status, failed = answer.result.get("status"), cause_of(answer.result) in OUR_FAILURES
     if not (answer.denied or failed) and status not in LOCKED:
         return ""

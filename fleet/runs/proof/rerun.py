@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fleet.drivers.explore.endings import TOOL
 from fleet.drivers.session import OUR_FAILURES, RunOver, cause_of
 from fleet.findings.recurrence import LOOKS
 from fleet.gate.dial import DIAL, read_dial
@@ -14,7 +15,7 @@ from fleet.personas.model import Probe
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
 from fleet.runs.proof.candidates import Candidate
 from fleet.runs.proof.item_questions import ItemQuestion
-from fleet.runs.proof.lockout import FETCH, locked_out
+from fleet.runs.proof.lockout import locked_out
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.text import line
 from sandbox.spec import Effect
@@ -113,9 +114,9 @@ async def silent_control(exercise: Exercise, calls: Sequence[Mapping[str, Any]])
             continue
         if not target.bases:
             why = await checks.node(CONTROL_S)
-        elif FETCH in exercise.persona.persona.tools:
+        elif TOOL in exercise.persona.persona.tools:
             args = {"url": target.url(0)}
-            answer = await session.look(FETCH, args, probe="control", deadline_s=CONTROL_S)
+            answer = await session.look(TOOL, args, probe="control", deadline_s=CONTROL_S)
             why = answer.denied or _silence(answer.result)
         else:
             continue
