@@ -1,4 +1,5 @@
-"""A bad way to a platform: an HTTP relay of its own that is late, answers 502, or resets the connection.
+"""A bad way to a platform: an HTTP relay of its own that is late, answers 502, or resets the connection;
+that sends interim answers, limits a client's rate, or is a firewall that blocks or bans whoever attacks.
 
     python -m tests.platforms.front PORT TARGET_PORT '{"delay_s": 0.3, …}'
 
@@ -10,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import socket
 import struct
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -23,6 +26,21 @@ import h11
 from tests.platforms.served import Served, free_port
 
 BAD = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n"
+LIMITED = (
+    b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
+ATTACK = re.compile(
+    rb"(?i)%3c|<script|%27|\.\.[/%]|%2e%2e|%00|%0d|%0a|\{\{|%7b%7b|%22|select|union|169\.254|evil"
+)
+"""What the firewall takes for an attack in a request's first line and body."""
+BLOCKED = (
+    b"<html><head><title>Request blocked</title></head><body><h1>Request blocked</h1>\n"
+    b"<p>Rule 942100 matched: You have an error in your SQL syntax; check the manual</p>\n"
+    b'<pre>Traceback (most recent call last):\n  File "/srv/app.py", line 12, in view\n'
+    b"KeyError: 'id'</pre>\n"
+    b"</body></html>\n"
+)
 HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"expect"))
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER on, for no time: closing sends RST."""
@@ -40,6 +58,14 @@ class Weather:
     """Share of answers that are a 502 which the platform never sees."""
     reset: float = 0.0
     """Share of connections that are reset: half of them unanswered, half of them within the answer."""
+    interim: float = 0.0
+    """Share of answers that have 102 and 103 before them."""
+    limited: float = 0.0
+    """Share of answers that are a 429 with `Retry-After: 1`."""
+    blocks: bool = False
+    """A firewall answers 403 to each attack, and quotes its rule."""
+    ban_s: float = 0.0
+    """After an attack nothing is answered for so long: each connection is reset."""
     seed: int = 1
 
 
@@ -54,7 +80,7 @@ class Fate:
 
     delay_s: float
     what: str
-    """`pass`, `bad`, `reset` before the platform saw it, or `torn` within its answer."""
+    """`pass`, `bad`, `limited`, `interim`, `reset` (unseen by the platform), or `torn` within its answer."""
 
 
 def fates(weather: Weather) -> Callable[[], Fate]:
@@ -65,10 +91,14 @@ def fates(weather: Weather) -> Callable[[], Fate]:
         delay_s = weather.delay_s + chance.uniform(-weather.jitter_s, weather.jitter_s)
         draw, early = chance.random(), chance.random() < 0.5
         what = "pass"
-        if draw < weather.bad:
-            what = "bad"
-        elif draw < weather.bad + weather.reset:
-            what = "reset" if early else "torn"
+        for name in ("bad", "reset", "limited", "interim"):
+            share: float = getattr(weather, name)
+            if draw < share:
+                what = name
+                break
+            draw -= share
+        if what == "reset" and not early:
+            what = "torn"
         return Fate(max(delay_s, 0.0), what)
 
     return following
@@ -122,25 +152,50 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+def _answer(status: bytes, body: bytes) -> bytes:
+    head = b"HTTP/1.1 %s\r\ncontent-length: %d\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n"
+    return head % (status, len(body)) + body
+
+
 def relay(
     target: int, weather: Weather
 ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     """What serves one connection."""
     following = fates(weather)
+    banned_until = 0.0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal banned_until
         with suppress(OSError, h11.ProtocolError):
             if not (request := await _request(reader)):
                 writer.close()
                 return
+            first, _, rest = request.partition(b"\r\n")
+            attack = ATTACK.search(first) or ATTACK.search(rest.partition(b"\r\n\r\n")[2])
+            if weather.ban_s and attack:
+                banned_until = time.monotonic() + weather.ban_s
+            if time.monotonic() < banned_until:
+                _reset(writer)
+                return
             fate = following()
             await asyncio.sleep(fate.delay_s)
-            if fate.what == "bad":
-                head = f"HTTP/1.1 502 Bad Gateway\r\ncontent-length: {len(BAD)}\r\n"
-                writer.write(head.encode() + b"content-type: text/html\r\nconnection: close\r\n\r\n" + BAD)
-                await writer.drain()
-            elif fate.what == "reset" or not await _passed(writer, target, request, fate.what == "torn"):
+            if weather.blocks and attack:
+                writer.write(_answer(b"403 Forbidden", BLOCKED))
+            elif fate.what == "bad":
+                writer.write(_answer(b"502 Bad Gateway", BAD))
+            elif fate.what == "limited":
+                writer.write(LIMITED)
+            elif fate.what == "reset":
                 _reset(writer)
+            else:
+                writer.write(
+                    INTERIM.replace(b"103 Early Hints", b"102 Processing") + INTERIM
+                    if fate.what == "interim"
+                    else b""
+                )
+                if not await _passed(writer, target, request, fate.what == "torn"):
+                    _reset(writer)
+            await writer.drain()
             writer.close()
             return
         _reset(writer)  # the platform itself is not there

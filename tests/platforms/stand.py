@@ -25,7 +25,14 @@ WEB = ("site", "face", "proxy")
 Fronts = Mapping[str, Weather]
 """By role (`site`, `face`, `proxy`, or `rpc` for the node): what stands in front of it."""
 NO_FRONTS: Fronts = MappingProxyType({})
-DISTURBED: Fronts = {role: replace(ROUGH, seed=seed) for seed, role in enumerate(WEB, 1)}
+
+
+def everywhere(weather: Weather) -> Fronts:
+    """The same in front of each part of the web, each with a seed of its own."""
+    return {role: replace(weather, seed=seed) for seed, role in enumerate(WEB, 1)}
+
+
+DISTURBED: Fronts = everywhere(ROUGH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ import pytest
 
 from fleet.gate.model import Rung
 from tests.platforms.firing import fire, home
+from tests.platforms.front import Weather as Way
 from tests.platforms.full import full
 from tests.platforms.served import burning, restarting
-from tests.platforms.stand import DISTURBED, Stand
+from tests.platforms.stand import DISTURBED, Stand, everywhere
 from tests.platforms.test_any_platform import PERSONAS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.devnet, pytest.mark.jail, pytest.mark.timeout(3600)]
@@ -41,13 +42,25 @@ async def restarted(stand: Stand) -> AsyncIterator[None]:
         yield
 
 
+def by(**weather: Any) -> tuple[dict[str, Any], Weather]:
+    """A day with this in front of each part of the web."""
+    return {"fronts": everywhere(Way(**weather))}, lambda stand: nullcontext()
+
+
 DAYS: dict[str, tuple[dict[str, Any], Weather]] = {
     "busy": ({}, busy),
     "far": ({"fronts": DISTURBED}, lambda stand: nullcontext()),
     "restarts": ({}, restarted),
     "slow-compiler": ({"compiler_start_s": 2.0, "burn": True}, lambda stand: nullcontext()),
+    "interim": by(interim=0.5),
+    "firewall": by(blocks=True),
+    "bans": by(ban_s=4.0),
+    "limits": by(limited=0.2),
+    "node": ({"fronts": {"rpc": Way(limited=0.05, bad=0.05)}}, lambda stand: nullcontext()),
 }
 DAYS_HERE = tuple(DAYS) if FULL else ("far",)
+EXPLORED = ("firewall", "bans", "interim")
+"""Days on which the explorers of qa-security ask as well: their attacks meet these."""
 
 
 @pytest.mark.parametrize("day", DAYS_HERE)
@@ -58,14 +71,11 @@ async def test_a_clean_platform_stays_clean(tmp_path: Path, day: str) -> None:
         at = await home(tmp_path / "fleet", stand)
         for persona in HERE:
             async with weather(stand):
-                fired = await fire(persona, stand, at, rung=Rung.EXERCISE)
-            print(
-                persona,
-                day,
-                fired.code,
-                fired.data["outcome"],
-                {k: len(v) for k, v in fired.data["coverage"].items()},
-            )
+                explore = day in EXPLORED and persona == "qa-security"
+                env = {"QA_FLEET_EXPLORE": "true"} if explore else {}
+                fired = await fire(persona, stand, at, rung=Rung.EXERCISE, env=env)
+            coverage = {key: len(rows) for key, rows in fired.data["coverage"].items()}
+            print(persona, day, fired.code, fired.data["outcome"], coverage)
             rows = [
                 row
                 for row in fired.data["findings"]

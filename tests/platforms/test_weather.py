@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -84,6 +85,46 @@ async def test_answers_are_late_by_the_delay(tmp_path: Path) -> None:
         started = time.monotonic()
         assert [await look(way.url) for _ in range(3)] == ["200"] * 3
     assert time.monotonic() - started >= 0.6  # at least: no load makes it shorter
+
+
+async def test_interim_answers_come_before_the_answer(tmp_path: Path) -> None:
+    async with pages(tmp_path) as site, front(site.port, Weather(interim=1.0), tmp_path / "log") as way:
+        reader, writer = await asyncio.open_connection("127.0.0.1", way.port)
+        writer.write(b"GET /names.html HTTP/1.1\r\nhost: x\r\n\r\n")
+        heads = [await reader.readuntil(b"\r\n\r\n") for _ in range(3)]
+        writer.close()
+    assert [int(head.split()[1]) for head in heads] == [102, 103, 200]
+
+
+async def test_a_limit_says_when_to_come_back(tmp_path: Path) -> None:
+    async with (
+        pages(tmp_path) as site,
+        front(site.port, Weather(limited=1.0), tmp_path / "log") as way,
+        httpx.AsyncClient(trust_env=False, verify=False) as http,
+    ):
+        answer = await http.get(way.url)
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+
+
+@pytest.mark.parametrize("attack", ["?q=%3Cscript%3E", "?id=1%27", "/../etc/passwd", "?next=//evil.test"])
+async def test_a_firewall_blocks_an_attack_and_nothing_else(tmp_path: Path, attack: str) -> None:
+    async with pages(tmp_path) as site, front(site.port, Weather(blocks=True), tmp_path / "log") as way:
+        reader, writer = await asyncio.open_connection("127.0.0.1", way.port)
+        writer.write(b"GET /names.html%s HTTP/1.1\r\nhost: x\r\n\r\n" % attack.encode())
+        blocked = await reader.read()
+        writer.close()
+        assert await look(f"{way.url}/names.html?q=docs") == "200"
+    assert b" 403 " in blocked.splitlines()[0]
+    assert b"You have an error in your SQL syntax" in blocked
+
+
+async def test_who_attacks_is_banned_for_some_seconds(tmp_path: Path) -> None:
+    async with pages(tmp_path) as site, front(site.port, Weather(ban_s=8.0), tmp_path / "log") as way:
+        assert await look(f"{way.url}/names.html") == "200"
+        assert await look(f"{way.url}/names.html?id=1%27") == "reset"
+        assert await look(f"{way.url}/names.html") == "reset"
+        await anyio.sleep(8.0)
+        assert await look(f"{way.url}/names.html") == "200"
 
 
 async def test_killed_paused_restarted(tmp_path: Path) -> None:
