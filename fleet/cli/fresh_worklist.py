@@ -21,15 +21,15 @@ RECENT_S = 10.0
 """A list that a running daemon wrote at most this many seconds ago is not compared with the log."""
 
 
-async def refresh(state: Path) -> str:
-    """Triage, without posting, if the list is older than the log; the reason why not, or "" if it is not.
+async def refresh(state: Path) -> FleetError | None:
+    """Triage, without posting, if the list is older than the log; why it could not be compared, if so.
 
     web3 is loaded only for a pass of triage.
     """
     try:
         profile, _ = load_platform(load_fleet().platform, state)
         if await _current(state, profile):
-            return ""
+            return None
         from fleet.app.reading import reading_world
         from fleet.triage.triage_pass import TRIAGE, pass_over
 
@@ -38,8 +38,8 @@ async def refresh(state: Path) -> str:
             await pass_over(world, world.personas[TRIAGE], post=False)
         os.utime(state / NAME, (begun, begun))  # a pass leaves a list that says the same as it is
     except FleetError as error:
-        return str(error)
-    return ""
+        return error
+    return None
 
 
 async def earlier_items(state: Path) -> tuple[WorklistItem, ...]:

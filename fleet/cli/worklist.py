@@ -15,7 +15,7 @@ from fleet.cli import fresh_worklist
 from fleet.cli.completion import completed_from
 from fleet.cli.console import DryRun, Json, few_digits, make_app, note, put, run, state, table
 from fleet.cli.outages import line_of, open_outages
-from fleet.errors import ConfigError, UsageError
+from fleet.errors import Unreachable, UsageError
 from fleet.text import clean, counted
 from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of, audited, standing
 from fleet.triage.outputs.files import written
@@ -83,19 +83,20 @@ def worklist(
         bool, typer.Option("--digest", help="Print the digest since WHEN or a day.")
     ] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of worklist.json.")] = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if an open item is listed.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if an open item of ours is listed.")] = False,
     offline: Offline = False,
 ) -> None:
     """Show the ranked worklist, brought up to date with the log first; open items unless `--state` says more.
 
-    With --json a list of items: the fields of `items` in docs/reference/worklist.schema.json.
+    With --json a list of items: the fields of `items` in docs/reference/worklist.schema.json. When the log
+    cannot be read, a format for programs prints nothing and exits 4, and so does --exit-code.
     """
     if context.invoked_subcommand is not None:
         return
     formats = {"json": as_json and not as_digest, "sarif": sarif, "csv": csv, "junit": junit, "html": html}
     chosen = [name for name, on in (formats | {"digest": as_digest, "schema": schema}).items() if on]
-    if len(chosen) > 1:
-        raise UsageError(f"--{' and --'.join(chosen)}: choose one", remedy="fleet worklist --help")
+    if len(alone := chosen + ["exit-code"] * (exit_code and (as_digest or schema))) > 1:
+        raise UsageError(f"--{' and --'.join(alone)}: choose one", remedy="fleet worklist --help")
     if schema:
         from fleet.triage.outputs import json_file  # pydantic, which no other output of this list needs
 
@@ -110,7 +111,7 @@ def worklist(
         surfaces=tuple(surface or ()),
         text=query,
     )
-    shown, unread = _current(offline=offline)
+    shown, unread = _current(offline=offline, program=bool(chosen) and (not as_digest or as_json))
     if as_digest:
         _digest(shown, wanted, as_json=as_json)
         return
@@ -122,15 +123,18 @@ def worklist(
         _write(_written(chosen[0], listed, shown))
     else:
         data = [asdict(item) for item in listed]
-        put(data, as_json=as_json, text=lambda: _print(listed, shown, unread, left=len(items) - len(listed)))
-    if exit_code and any(item.rank for item in listed):
+        old = offline or unread is not None
+        put(data, as_json=as_json, text=lambda: _print(listed, shown, old, left=len(items) - len(listed)))
+    if exit_code and unread is not None:
+        raise unread
+    if exit_code and any(item.rank and item.trusted for item in listed):
         raise typer.Exit(1)
 
 
 @app.command()
 def digest(since: Since = DAY, offline: Offline = False, as_json: Json = False) -> None:
     """Print what is new, fixed, back and still open since WHEN."""
-    shown, _ = _current(offline=offline)
+    shown, _ = _current(offline=offline, program=as_json)
     _digest(shown, Selection(state="all", since=moment(since, datetime.now(UTC))), as_json=as_json)
 
 
@@ -155,19 +159,25 @@ def show(items: Sequence[dict[str, Any]]) -> None:
     table(tuple(columns), rows, empty="nothing to do", one_line="finding")
 
 
-def _current(*, offline: bool) -> tuple[WorklistDocument, bool]:
-    """The list with what the journal knows besides, and whether it may be older than the log."""
-    warning = "" if offline else run(lambda: fresh_worklist.refresh(state()))
-    if warning:
-        note(f"the list may be older than the log: {warning}")
-    try:
-        known = written(state())
-    except ConfigError as error:
-        known = None
-        note(f"{error}; {error.remedy}")
-    if known is None:
-        note("no worklist yet; `fleet run qa-triage` writes one")
-    return run(lambda: _known(known or WorklistDocument())), offline or bool(warning)
+def _current(*, offline: bool, program: bool) -> tuple[WorklistDocument, Unreachable | None]:
+    """The list with what the journal knows besides, and why it may be older than the log, if so.
+
+    Without a list nothing is known, and a `program` cannot tell an old one from a new one: Unreachable.
+    """
+    late = None if offline else run(lambda: fresh_worklist.refresh(state()))
+    found = written(state())
+    shown = run(lambda: _known(found or WorklistDocument()))
+    unread = Unreachable(f"the log was not read: {late}", remedy=late.remedy) if late else None
+    if found is None and not program:
+        print("\n".join(_beside(shown)), end="\n" if _beside(shown) else "")
+    if found is None:
+        raise unread or Unreachable("there is no worklist yet", remedy="fleet run qa-triage writes one")
+    if unread and program:
+        old = f"--offline prints the list {as_of(found.as_of)}"
+        raise Unreachable(str(unread), remedy="; ".join(filter(None, (unread.remedy, old))))
+    if unread:
+        note(f"the list may be older than the log: {late}")
+    return shown, unread
 
 
 async def _known(document: WorklistDocument) -> WorklistDocument:

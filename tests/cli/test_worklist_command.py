@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import http.server
 import json
 import os
 import pty
@@ -11,6 +12,9 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -96,6 +100,49 @@ def listed(*words: str) -> list[str]:
     return [one["fingerprint"] for one in json.loads(said.stdout)]
 
 
+@contextmanager
+def refusing(state: Path, answer: str) -> Iterator[None]:
+    """The platform `devnet` is behind a node that answers everything like this."""
+    page = b"<html><body>back in an hour</body></html>"
+
+    class Node(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            what: dict[str, Any] = {"result": None}
+            if answer == "error":
+                what = {"error": {"code": -32005, "message": "limit exceeded"}}
+            said = [{"jsonrpc": "2.0", "id": one["id"]} | what for one in asked] if isinstance(asked, list) else (
+                {"jsonrpc": "2.0", "id": asked["id"]} | what
+            )
+            body = json.dumps(said).encode() if answer in ("error", "null") else page
+            self.send_response(int(answer) if answer.isdigit() else 200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Node) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        if answer == "closed":
+            server.socket.close()
+        rpc = f"http://127.0.0.1:{server.server_address[1]}"
+        (state / "devnet").mkdir(exist_ok=True)
+        (state / "devnet/devnet.toml").write_text(
+            f'name = "devnet"\n[chain]\nrpc = "{rpc}"\nid = 7\ndiamond = "0x{"d1" * 20}"\n[web]\n'
+        )
+        (state / "keys").mkdir(exist_ok=True, mode=0o700)
+        (state / "keys/identity").write_text("11" * 32)
+        (state / "keys/identity").chmod(0o600)
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def test_json_is_a_list_of_the_open_items(state: Path) -> None:
     assert listed() == [one.fingerprint for one in ITEMS if one.rank]
     assert listed("--limit", "2") == ["abcdef012345", f"{2:012x}"]
@@ -169,12 +216,63 @@ def test_without_a_platform_the_old_list_comes_with_a_warning(state: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["{", '{"schema": 1, "items": []}', '{"schema": 2, "items": 3}'])
-def test_a_list_that_cannot_be_read_is_said(state: Path, text: str) -> None:
+@pytest.mark.parametrize("option", ["--json", "--sarif", "--offline"])
+def test_a_list_that_cannot_be_read_is_said(state: Path, text: str, option: str) -> None:
     (state / "worklist.json").write_text(text)
-    said = call("--offline", "--json")
-    assert (said.exit_code, json.loads(said.stdout)) == (0, [])
-    assert "worklist.json: " in said.stderr
-    assert "fleet worklist rebuild" in said.stderr
+    said = call("--offline", option)
+    error = said.exception
+    assert (getattr(error, "exit_code", None), said.stdout) == (3, "")
+    assert "worklist.json: " in str(error)
+    assert getattr(error, "remedy", "") == "fleet worklist rebuild"
+
+
+GATES = ("--exit-code", "--json", "--sarif", "--csv", "--junit", "--html")
+
+
+@pytest.mark.parametrize("option", [*GATES, "--offline"])
+@pytest.mark.parametrize("answer", ["429", "403", "page", "error", "null", "closed"])
+def test_a_log_that_was_never_read_is_never_clean(state: Path, answer: str, option: str) -> None:
+    (state / "worklist.json").unlink()
+    with refusing(state, answer):
+        said = call(option)
+    assert (getattr(said.exception, "exit_code", None), said.stdout) == (4, "")
+    why = "there is no worklist yet" if option == "--offline" else "the log was not read: "
+    assert str(said.exception).startswith(why)
+
+
+@pytest.mark.parametrize("option", GATES)
+@pytest.mark.parametrize("answer", ["429", "page", "error", "closed"])
+def test_an_old_list_is_no_answer_for_a_program(state: Path, answer: str, option: str) -> None:
+    with refusing(state, answer):
+        said = call(option)
+        shown = call()
+    assert getattr(said.exception, "exit_code", None) == 4
+    assert ("abcdef012345" in said.stdout) == (option == "--exit-code")  # a person sees the old one
+    assert (shown.exit_code, "abcdef012345" in shown.stdout) == (0, True)
+    assert "the list may be older than the log: " in shown.stderr
+
+
+def test_a_digest_of_an_unread_log_is_no_answer_for_a_program(state: Path) -> None:
+    with refusing(state, "429"):
+        for words in (("digest", "--json"), ("--digest", "--json")):
+            said = call(*words)
+            assert (getattr(said.exception, "exit_code", None), said.stdout) == (4, "")
+        assert call("digest").exit_code == 0
+    (state / "worklist.json").unlink()
+    with refusing(state, "429"):
+        assert getattr(call("digest").exception, "exit_code", None) == 4
+    for option in ("--digest", "--schema"):
+        assert getattr(call("--exit-code", option).exception, "exit_code", None) == 2
+
+
+def test_no_stranger_decides_about_the_exit_code(state: Path) -> None:
+    stranger = next(one for one in ITEMS if not one.trusted)
+    for severity in ("critical", "unknown"):
+        save(state, [replace(stranger, rank=1, severity=severity)], HEADER)
+        assert call("--offline", "--exit-code").exit_code == 0
+        assert len(listed()) == 1
+    save(state, ITEMS, HEADER)
+    assert call("--offline", "--exit-code").exit_code == 1
 
 
 def test_the_age_is_in_one_unit() -> None:
