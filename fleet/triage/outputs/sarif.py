@@ -1,12 +1,14 @@
 """The worklist as SARIF 2.1.0 (OASIS, errata 01), for code scanning and viewers.
 
 What consumers reject is avoided: an empty message, a result without a physical location, a rule twice, a
-second run. Texts are plain, and what SARIF reads as a link or a placeholder in them is escaped
-(3.11.5, 3.11.6).
+second run, and whatever makes GitHub's code scanning refuse the whole file: a location that has a scheme or
+reads as if it had one, more results or bytes than it takes ("SARIF support for code scanning"). Texts are
+plain, and what SARIF reads as a link or a placeholder in them is escaped (3.11.5, 3.11.6).
 """
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -27,21 +29,38 @@ FINGERPRINT = "qaFleetItem/v1"
 LEVELS: Mapping[str, str] = MappingProxyType(
     {"critical": "error", "high": "error", "medium": "warning", "low": "note"}
 )
-"""A severity that is not here is a `note`."""
+"""A severity that is not here is a `note`, and so is whatever a stranger says: a level fails a check."""
+RESULTS = 25_000
+"""Most results of a run that GitHub takes. The items come best first, ours before strangers'."""
+BYTES = 10_000_000
+"""Most bytes of a file that GitHub takes, compressed with gzip."""
 WORKLIST = "worklist.json"
 """The location of an item about which no page is known: the file that describes it."""
 BASES: Mapping[str, str] = MappingProxyType(
     {"site": "Base URL of the platform's documents", "proxy": "Base URL of the platform's agent calls"}
 )
 _PLACE = re.compile(r"\{(site|proxy)\}/?")
+_HOST = re.compile(r"(?i)[a-z][a-z0-9+.-]*://([^/?#]+)")
 _SLUG = re.compile(r"[^a-z0-9]+")
 _SPECIAL = re.compile(r"[\\\[\]]")
 _BARE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def to_sarif(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
-    """One run; a rule is a surface with the persona that looks at it. Closed items are suppressed."""
-    rules = list(dict.fromkeys(rule_of(item) for item in items))
+    """One run; a rule is a surface with the persona that looks at it. Closed items are suppressed.
+
+    The items beyond what GitHub takes are left out, the last ones first, and counted in `leftOut`.
+    """
+    most = min(len(items), RESULTS)
+    while True:
+        made = _document(items[:most], header, left=len(items) - most)
+        if len(made) <= BYTES or len(gzip.compress(made, 6, mtime=0)) <= BYTES:
+            return made
+        most = most * 3 // 4
+
+
+def _document(items: Sequence[WorklistItem], header: WorklistHeader, left: int) -> bytes:
+    rules = {name: at for at, name in enumerate(dict.fromkeys(rule_of(item) for item in items))}
     bases = {name: {"description": {"text": text}} for name, text in BASES.items()}
     driver = {
         "name": "qa-fleet",
@@ -53,7 +72,7 @@ def to_sarif(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
         "automationDetails": {"id": f"qa-fleet/{_slug(header.platform)}/"},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": bases,
-        "properties": {"asOf": as_of(header.as_of)},
+        "properties": {"asOf": as_of(header.as_of)} | ({"leftOut": left} if left else {}),
         "results": [_result(item, rules) for item in items],
     }
     return dump({"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]})
@@ -81,12 +100,12 @@ def _rule(name: str) -> dict[str, Any]:
     }
 
 
-def _result(item: WorklistItem, rules: list[str]) -> dict[str, Any]:
+def _result(item: WorklistItem, rules: Mapping[str, int]) -> dict[str, Any]:
     rule = rule_of(item)
     result: dict[str, Any] = {
         "ruleId": rule,
-        "ruleIndex": rules.index(rule),
-        "level": LEVELS.get(item.severity, "note"),
+        "ruleIndex": rules[rule],
+        "level": LEVELS.get(item.severity, "note") if item.trusted else "note",
         "message": {"text": _message(item)},
         "locations": [_location(item)],
         "partialFingerprints": {FINGERPRINT: item.fingerprint},
@@ -132,19 +151,26 @@ def _location(item: WorklistItem) -> dict[str, Any]:
 
 
 def _artifact(item: WorklistItem) -> dict[str, str]:
-    """The first page that the repro names, relative to its base if it has one."""
+    """The first page that the repro names: its path, below its base or its host, never a URL with a scheme."""
     try:
         calls = parse_repro(item.repro) if item.repro else ()
     except ReproError:
         calls = ()
     url = next((str(call.args["url"]) for call in calls if call.args.get("url")), "")
     if found := _PLACE.match(url):
-        return {"uri": _uri(url[found.end() :].lstrip("/")) or ".", "uriBaseId": found[1]}
-    if url.startswith(("http://", "https://")):
-        return {"uri": _uri(url)}
+        return {"uri": _uri(url[found.end() :]) or ".", "uriBaseId": found[1]}
+    if found := _HOST.match(url):
+        return {"uri": _uri(f"{found[1].rpartition('@')[2]}{url[found.end() :]}") or WORKLIST}
     return {"uri": WORKLIST}
 
 
 def _uri(text: str) -> str:
-    """The text as a URI: whatever may not stand in one is percent-encoded."""
-    return quote(_BARE.sub("%25", line(text, 1_000)), safe="/:?&=%~+,;@!$'()*-._")
+    """The text as a relative reference (RFC 3986, 4.2): no scheme, no host, no way up, nothing unencoded."""
+    path, mark, query = line(text, 1_000).partition("?")
+    steps = [step for step in path.split("/") if step not in ("", ".", "..")]
+    shown = "/".join(steps) + ("/" if steps and path.endswith("/") else "")
+    return f"{_quoted(shown, '/') or '.'}?{_quoted(query, ':/?')}" if mark else _quoted(shown, "/")
+
+
+def _quoted(text: str, also: str) -> str:
+    return quote(_BARE.sub("%25", text), safe=f"{also}&=%~+,;@!$'()*-._")

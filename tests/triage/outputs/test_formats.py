@@ -6,11 +6,13 @@ import csv
 import json
 import os
 import re
+import string
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
+from random import Random
 from xml.etree import ElementTree
 
 import jsonschema
@@ -20,15 +22,17 @@ from markdown_it import MarkdownIt
 
 from fleet.config import ROOT
 from fleet.errors import ConfigError
+from fleet.findings.repro import ReproCall, write_repro
 from fleet.triage.outputs.csv_file import COLUMNS, to_csv
 from fleet.triage.outputs.document import AuditRate, ListedOutage, LogPosition, WorklistHeader, document
 from fleet.triage.outputs.html_page import to_html
 from fleet.triage.outputs.json_file import dump, read_document, schema, to_json
 from fleet.triage.outputs.junit import to_junit
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triage.outputs.sarif import FINGERPRINT, to_sarif
+from fleet.triage.outputs.sarif import FINGERPRINT, RESULTS, to_sarif
 from fleet.triage.unproven import UnprovenCandidate
 from fleet.triage.worklist import ItemLink, WorklistItem
+from tests.triage.outputs.code_scanning import refusals
 
 HERE = Path(__file__).parent
 NOW = "2026-11-21T22:51:10Z"
@@ -184,9 +188,11 @@ def test_junit_reads_back_with_its_counts() -> None:
     suite = root[0]
     cases = suite.findall("testcase")
     failed = [case for case in cases if case.find("failure") is not None]
-    assert (len(cases), len(failed)) == (len(ITEMS), len(ITEMS) - 2)
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("15", "13", "0")
-    assert [case.get("name") for case in cases if case not in failed] == [
+    skipped = [case for case in cases if case.find("skipped") is not None]
+    assert (len(cases), len(failed), len(skipped)) == (len(ITEMS), 3, len(TEXTS))
+    counts = [suite.get(name) for name in ("tests", "failures", "errors", "skipped")]
+    assert counts == ["15", "3", "0", "10"]
+    assert [case.get("name") for case in cases if case not in (*failed, *skipped)] == [
         "000000000000 was wrong",
         "000000000000 is gone",
     ]
@@ -242,7 +248,7 @@ def test_sarif_has_what_its_readers_need() -> None:
     places = [one["locations"][0]["physicalLocation"]["artifactLocation"] for one in run["results"][10:13]]
     assert places == [
         {"uri": "a%20b?q=%3Cx%3E%5By%5D%25zz", "uriBaseId": "site"},
-        {"uri": "http://api.test/v1"},
+        {"uri": "api.test/v1"},
         {"uri": "worklist.json"},
     ]
     assert [one.get("suppressions") for one in run["results"]][-2][0]["justification"] == (
@@ -250,11 +256,89 @@ def test_sarif_has_what_its_readers_need() -> None:
     )
 
 
+SEVERITIES = ("critical", "high", "medium", "low", "info", "unknown")
+
+
+def levels(**more: object) -> list[str]:
+    made = to_sarif([item(1, "x", severity=one, **more) for one in SEVERITIES], HEADER)
+    return [one["level"] for one in json.loads(made)["runs"][0]["results"]]
+
+
 def test_sarif_levels_follow_the_severity() -> None:
-    severities = ("critical", "high", "medium", "low", "info", "unknown")
-    results = json.loads(to_sarif([item(1, "x", severity=one) for one in severities], HEADER))["runs"][0]
-    levels = [one["level"] for one in results["results"]]
-    assert levels == ["error", "error", "warning", "note", "note", "note"]
+    assert levels(**OWN) == ["error", "error", "warning", "note", "note", "note"]
+
+
+def test_no_stranger_fails_a_check() -> None:
+    assert levels() == ["note"] * len(SEVERITIES)
+    for severity in SEVERITIES:
+        (suite,) = ElementTree.fromstring(to_junit([item(1, "x", severity=severity)], HEADER))
+        assert [suite.get(name) for name in ("failures", "errors", "skipped")] == ["0", "0", "1"]
+        assert suite.find(".//failure") is None
+
+
+PLACES = {
+    "http://api.test/v1": "api.test/v1",
+    "https://user:pass@api.test:8443/v1/?a=b:c/d": "api.test%3A8443/v1/?a=b:c/d",
+    "HTTP://API.test": "API.test",
+    "http://127.0.0.1:8080": "127.0.0.1%3A8080",
+    "http://[::1]:8080/x": "%5B%3A%3A1%5D%3A8080/x",
+    "http://[fe80::1%25eth0]/": "%5Bfe80%3A%3A1%25eth0%5D/",
+    "http://[::1/x": "%5B%3A%3A1/x",
+    "ftp://files.test/a": "files.test/a",
+    "http://../../etc": "etc",
+    "http:///x": "worklist.json",
+    "javascript:alert(1)": "worklist.json",
+    "{site}/a:b/c:d": "a%3Ab/c%3Ad",
+    "{site}/javascript:alert(1)": "javascript%3Aalert(1)",
+    "{site}:8080/x": "%3A8080/x",
+    "{site}//evil.test/x": "evil.test/x",
+    "{site}/http://evil.test/x": "http%3A/evil.test/x",
+    "{site}/../../.git/./config": ".git/config",
+    "{site}/a#b\\c": "a%23b%5Cc",
+    "{site}?q=[1]": ".?q=%5B1%5D",
+    "{site}/": ".",
+    "{proxy}/v1": "v1",
+    "{face:qa}/x": "worklist.json",
+}
+
+
+def placed(url: str) -> WorklistItem:
+    return item(1, "x", repro=write_repro([ReproCall("qa_fetch", {"url": url})]), **OWN)
+
+
+@pytest.mark.parametrize(("url", "uri"), PLACES.items())
+def test_code_scanning_takes_every_place(url: str, uri: str) -> None:
+    made = to_sarif([placed(url)], HEADER)
+    result = json.loads(made)["runs"][0]["results"][0]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+    assert refusals(made) == []
+
+
+def test_code_scanning_takes_every_text() -> None:
+    assert refusals(to_sarif(ITEMS, HEADER)) == []
+    assert refusals(to_sarif((), HEADER)) == []
+
+
+def test_code_scanning_takes_a_list_of_any_length() -> None:
+    items = [item(number, "x", **OWN) for number in range(1, RESULTS + 3)]
+    made = to_sarif(items, HEADER)
+    run = json.loads(made)["runs"][0]
+    assert refusals(made) == []
+    assert (len(run["results"]), run["properties"]["leftOut"]) == (RESULTS, 2)
+    assert run["results"][-1]["partialFingerprints"] == {FINGERPRINT: items[RESULTS - 1].fingerprint}
+
+
+def test_code_scanning_takes_a_list_of_any_size() -> None:
+    drawn, letters = Random(1), string.ascii_letters + string.digits
+    texts = ("".join(drawn.choices(letters, k=2_300)) for _ in range(7_000))
+    items = [
+        item(number, text[:300], **OWN | {"why": text[300:1_300], "repro": text[1_300:]})
+        for number, text in enumerate(texts, 1)
+    ]
+    made = to_sarif(items, HEADER)
+    run = json.loads(made)["runs"][0]
+    assert refusals(made) == []
+    assert 0 < run["properties"]["leftOut"] == len(items) - len(run["results"]) < len(items) // 2
 
 
 def test_the_published_schema_is_the_one_of_the_code() -> None:
