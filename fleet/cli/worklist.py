@@ -83,7 +83,9 @@ def worklist(
         bool, typer.Option("--digest", help="Print the digest since WHEN or a day.")
     ] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of worklist.json.")] = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if an open item of ours is listed.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit 1 if an open item of ours is listed.")
+    ] = False,
     offline: Offline = False,
 ) -> None:
     """Show the ranked worklist, brought up to date with the log first; open items unless `--state` says more.

@@ -111,8 +111,10 @@ def refusing(state: Path, answer: str) -> Iterator[None]:
             what: dict[str, Any] = {"result": None}
             if answer == "error":
                 what = {"error": {"code": -32005, "message": "limit exceeded"}}
-            said = [{"jsonrpc": "2.0", "id": one["id"]} | what for one in asked] if isinstance(asked, list) else (
-                {"jsonrpc": "2.0", "id": asked["id"]} | what
+            said = (
+                [{"jsonrpc": "2.0", "id": one["id"]} | what for one in asked]
+                if isinstance(asked, list)
+                else ({"jsonrpc": "2.0", "id": asked["id"]} | what)
             )
             body = json.dumps(said).encode() if answer in ("error", "null") else page
             self.send_response(int(answer) if answer.isdigit() else 200)

@@ -22,7 +22,9 @@ def to_junit(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
     skipped = str(len(listed) - failed)
     root = ElementTree.Element("testsuites", {"name": "worklist"} | counts)
     name = line(header.platform) or "worklist"
-    suite = ElementTree.SubElement(root, "testsuite", {"name": name, "skipped": skipped, "time": "0"} | counts)
+    suite = ElementTree.SubElement(
+        root, "testsuite", {"name": name, "skipped": skipped, "time": "0"} | counts
+    )
     if header.as_of.at:
         suite.set("timestamp", header.as_of.at.rstrip("Z"))
     properties = ElementTree.SubElement(suite, "properties")

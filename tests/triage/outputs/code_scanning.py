@@ -90,5 +90,5 @@ def _place(uri: str) -> Iterator[str]:
         yield f"a colon in the first segment: {uri[:60]}"
     if ".." in unquote(parts.path).split("/"):
         yield f"above the root: {uri[:60]}"
-    if any(char in " <>\"{}|\\^`[]#" or not 0x20 < ord(char) < 0x7F for char in uri):
+    if any(char in ' <>"{}|\\^`[]#' or not 0x20 < ord(char) < 0x7F for char in uri):
         yield f"characters that no URI has: {uri[:60]}"
