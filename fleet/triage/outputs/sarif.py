@@ -151,7 +151,7 @@ def _location(item: WorklistItem) -> dict[str, Any]:
 
 
 def _artifact(item: WorklistItem) -> dict[str, str]:
-    """The first page that the repro names: its path, below its base or its host, never a URL with a scheme."""
+    """The first page that the repro names: its path below its base or its host, without a scheme."""
     try:
         calls = parse_repro(item.repro) if item.repro else ()
     except ReproError:
