@@ -18,6 +18,7 @@ from fleet.cli.follow import followed
 from fleet.cli.progress import Progress
 from fleet.cli.remote_run import outcome
 from fleet.cli.remote_run import queue as ask_for
+from fleet.cli.run_list import show_left_out
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, Refused, TryAgain, Unreachable, UsageError
 from fleet.events.stream import Reader
@@ -241,9 +242,7 @@ def show_report(data: dict[str, Any]) -> None:
         print(f"queued run {data['run']} of {data['persona']}")
         return
     print(clean(f"{data['outcome']} {data['detail']}".rstrip()))
-    for word in ("undecided", "not_applicable", "refused", "could_not"):
-        for row in data.get("coverage", {}).get(word, ()):
-            print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
+    show_left_out(data.get("coverage", {}))
     columns = ("fingerprint", "state", "severity", "surface", "confirmed", "title")
     table(columns, ([row[c] for c in columns] for row in data["findings"]), empty=_none(data))
     for row in data["findings"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ async def read(folder: Path, limit: int) -> list[dict[str, Any]]:
 
 def _coverage(folder: Path, row: RunRow) -> tuple[int | None, int | None]:
     groups = coverage(folder / "runs" / row.run_id, row.run_id, row.outcome)
-    applicable = sum(len(rows) for group, rows in groups.items() if group != "not_applicable")
+    others = ("not_applicable", "unexplored")
+    applicable = sum(len(rows) for group, rows in groups.items() if group not in others)
     return (len(groups["looked"]), applicable) if any(groups.values()) else (None, None)
 
 
@@ -57,6 +58,13 @@ def show(rows: Sequence[dict[str, Any]], *, everything: bool) -> None:
         table((*PIPED, "findings", "looked", "calls", "usd"), cells, empty=_empty(rows))
     if len(shown) < len(rows):
         note(f"{len(rows) - len(shown)} routine runs are not shown: --all")
+
+
+def show_left_out(coverage: Mapping[str, Sequence[Mapping[str, str]]]) -> None:
+    """A line for each probe, or other part of a platform, that a run did not look at, and why."""
+    for word in ("undecided", "not_applicable", "refused", "could_not", "unexplored"):
+        for row in coverage.get(word, ()):
+            print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
 
 
 def _empty(rows: Sequence[dict[str, Any]]) -> str:

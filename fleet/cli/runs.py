@@ -20,6 +20,7 @@ from fleet.config import load_fleet
 from fleet.errors import UsageError
 from fleet.events.model import Footer, GateDenied, TurnEnded, TurnUsage
 from fleet.events.recorded import LOOK_S, Recording, UnknownRecord
+from fleet.runs.desk.coverage_file import coverage
 from fleet.runs.retention import choose, look, tidy
 from fleet.store.journal import Journal
 from fleet.text import clean, counted
@@ -51,7 +52,7 @@ def list_runs(
 
 @app.command()
 def show(run_id: Run, as_json: Json = False) -> None:
-    """Show one run: its row, findings, spending, effects and events."""
+    """Show one run: its row, findings, spending, effects, what it left out, and events."""
     data = run(lambda: _show(run_id))
     put(data, as_json=as_json, text=lambda: _print(data))
 
@@ -148,6 +149,7 @@ async def _show(run_id: str) -> dict[str, Any]:
             "run": fields_of(row),
             "findings": [fields_of(finding) for finding in await journal.findings(run_id)],
             "spent": await journal.spent(run_id),
+            "coverage": coverage(state() / "runs" / row.run_id, row.run_id, row.outcome),
             "effects": [
                 {"kind": effect.kind, "ref": effect.ref, "state": effect.state}
                 for effect in await journal.effects(run_id)
@@ -224,6 +226,7 @@ def _print(data: dict[str, Any]) -> None:
     columns = ("fingerprint", "state", "severity", "surface", "title")
     table(columns, ([one[c] for c in columns] for one in data["findings"]), empty="no findings")
     table(("kind", "ref", "state"), (list(one.values()) for one in data["effects"]), empty="no effects")
+    run_list.show_left_out(data["coverage"])
     print(f"timeline: {len(data['events'])} records, {data['turns']} turns")
     for record in Recording(_trajectory(row["run"])):
         at = "" if isinstance(record, UnknownRecord) else record.at[11:19]

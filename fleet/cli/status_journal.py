@@ -11,7 +11,7 @@ from fleet.cli.console import fields_of
 from fleet.cli.outages import open_outages
 from fleet.findings.outage import FACTS, read_book
 from fleet.gate.budget import Unit, left_today
-from fleet.runs.desk.exit_codes import UNDECIDED
+from fleet.runs.desk.exit_codes import UNDECIDED, UNEXPLORED
 from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach
 from fleet.store.journal import Journal
@@ -44,6 +44,7 @@ EMPTY: Mapping[str, Any] = {
     "findings": {},
     "outages": [],
     "undecided": [],
+    "unexplored": [],
     "failing": [],
 }
 """The same fields without a journal."""
@@ -74,6 +75,7 @@ async def read(
         "findings": findings,
         "outages": await open_outages(journal),
         "undecided": [one for one in await undecided_probes(journal) if one["persona"] in names],
+        "unexplored": [one for one in await _last_runs(journal, UNEXPLORED) if one["persona"] in names],
         "failing": [
             _failed(row)
             for row in last
@@ -84,9 +86,14 @@ async def read(
 
 async def undecided_probes(journal: Journal) -> list[dict[str, str]]:
     """Probes whose expectation could not be decided in their persona's last run, by platform and persona."""
+    return await _last_runs(journal, UNDECIDED)
+
+
+async def _last_runs(journal: Journal, prefix: str) -> list[dict[str, str]]:
+    """What the last run of each persona kept under a prefix, by platform and persona."""
     found = []
-    for key, value in (await journal.facts(UNDECIDED)).items():
-        platform, _, persona = key.removeprefix(UNDECIDED).rpartition(":")
+    for key, value in (await journal.facts(prefix)).items():
+        platform, _, persona = key.removeprefix(prefix).rpartition(":")
         found += [{"platform": platform, "persona": persona, **row} for row in json.loads(value)]
     return found
 

@@ -116,6 +116,7 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
         *(f"persona refused: {one['reason']}" for one in crew["refused"]),
         *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
+        *(f"unexplored: {one['persona']} {one['probe']}: {one['reason']}" for one in data["unexplored"]),
         *(
             f"run failed: {one['persona']} {one['outcome']} {minute(one['ended'])}, run {one['run']}: "
             f"{one['detail']}"

@@ -27,7 +27,7 @@ from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.desk.coverage_file import coverage
-from fleet.runs.desk.exit_codes import UNDECIDED
+from fleet.runs.desk.exit_codes import UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget
@@ -60,7 +60,8 @@ class RunReport:
     seconds: float
     settled: bool
     coverage: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
-    """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason."""
+    """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason;
+    other parts under unexplored."""
 
 
 def _unsaid(row: RunRow) -> str:
@@ -219,13 +220,15 @@ class ActiveRun:
         return await self._report(outcome, detail, settled=settled)
 
     async def _remember(self, outcome: str) -> None:
-        """Keep which probes of this run could not be decided, until the persona's next run."""
+        """Keep which probes of this run could not be decided, and what it could not explore, until the
+        persona's next run."""
         if self.drive.desk is None:
             return
-        key = f"{UNDECIDED}{self.world.platform.name}:{self.persona.persona.name}"
-        wrong = coverage(self.world.folder(self.run), self.run, outcome)["undecided"]
-        if wrong or await self.world.journal.get(key):
-            await self.world.journal.put(key, json.dumps(wrong), run=self.run)
+        seen = coverage(self.world.folder(self.run), self.run, outcome)
+        for prefix, rows in ((UNDECIDED, seen["undecided"]), (UNEXPLORED, seen["unexplored"])):
+            key = f"{prefix}{self.world.platform.name}:{self.persona.persona.name}"
+            if rows or await self.world.journal.get(key):
+                await self.world.journal.put(key, json.dumps(rows), run=self.run)
 
     async def _report(self, outcome: str, detail: str, *, settled: bool) -> RunReport:
         return RunReport(

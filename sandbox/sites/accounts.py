@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Any
+
+from sandbox.http import HttpReply
+from sandbox.text import clean, decode, mask
 
 ACCOUNTS = ("one", "other")
 PHRASE = "{phrase}"
 """Stands for a passphrase that is made in the jail: a repro keeps it."""
+READ, QUOTED = 16_000, 160
+"""Characters of a refusal that are read, and quoted."""
+_MARKUP = re.compile(r"(?is)<(script|style|title|template)\b.*?</\1\s*>|<!--.*?-->|<[^<>]{0,2000}>")
+_REASON = re.compile(
+    r"(?i)error|invalid|already|taken|must|required|not (?:allowed|valid|match|correct)|wrong|captcha|confirm"
+    r"|too (?:short|long|many|weak)|verif|denied|forbidden|refused|limit|try again|disabled|closed|cannot"
+)
+"""Words of a line that says why."""
+_INLINE = re.compile(r"(?i)</?(?:a|abbr|b|code|em|i|small|span|strong|u)\b")
+_TOKEN = re.compile(r"(?=[^0-9]{0,200}[0-9])[\w+/=.:~-]{24,}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +89,29 @@ def replaced(value: Any, known: dict[str, str]) -> Any:
     for word, text in known.items() if isinstance(value, str) else ():
         value = value.replace(word, text)
     return value
+
+
+def quoted(reply: HttpReply, known: Mapping[str, str]) -> str:
+    """What an answer says, to end a sentence about it: a page's line that says why, else its first ones; ""
+    if it says nothing.
+
+    `known` are words of ours by placeholder; they stay in the jail, as does what looks like a token.
+    """
+    text = decode(reply.body)[:READ]
+    if "html" in reply.content_type.lower():
+        lines = [" ".join(one.split()) for one in unescape(_spaced(text)).split("\0")]
+        text = next((one for one in lines if _REASON.search(one)), " ".join(lines))
+    for word, value in sorted(known.items(), key=lambda pair: -len(pair[1])):
+        text = text.replace(value, word)
+    text = _TOKEN.sub("[hidden]", mask(text)[0])
+    said = clean(" ".join(text.split()), QUOTED)
+    return f": {said}" if said else ""
+
+
+def _spaced(page: str) -> str:
+    """A page's text: a tag of a paragraph or the like ends its line, one within a sentence does not."""
+
+    def plain(tag: re.Match[str]) -> str:
+        return "" if _INLINE.match(tag[0]) else "\0"
+
+    return _MARKUP.sub(plain, page.replace("\n", " "))

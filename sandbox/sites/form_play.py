@@ -64,7 +64,7 @@ class FormPlay:
             visitor = self._visitors[label] = self._visitor(label)
             reply = self._submit(visitor, label, path, given, page)
             if not 200 <= reply.status < 400:
-                return f"the {what} answers {reply.status}"
+                return f"the {what} answers {reply.status}{self._words.quoted(label, reply)}"
             visitor.before = visitor.kept
         last, where = visitor.follow(reply, self._words.url(path, label))
         first = visitor.read(last, where)
@@ -72,7 +72,7 @@ class FormPlay:
         self._landed[label] = targets(where, first)
         if len(self._landed) == len(ACCOUNTS):
             self._words.name_accounts(*self._landed.values())
-        return "" if visitor.jar.held else "the log-in sets no cookie"
+        return "" if visitor.jar.held else f"the log-in sets no cookie{self._words.quoted(label, last)}"
 
     def step(self, asked: Any, at: int) -> AccountAnswer:
         kinds = (str, str, str, dict, str)

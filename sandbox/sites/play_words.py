@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from sandbox import http
 from sandbox.pages.forms import ReadPage
-from sandbox.sites.accounts import ACCOUNTS, AccountAnswer, replaced, words
+from sandbox.sites.accounts import ACCOUNTS, AccountAnswer, quoted, replaced, words
 from sandbox.sites.site_visitor import Part, Spelling, differing, leads, led, own, parts
 from sandbox.spec import Mistake
 from sandbox.text import decode
@@ -89,6 +89,10 @@ class PlayWords:
             raise Mistake("/args/steps: expected a path")
         quoted = {"{id}": quote(self.ident, safe="")}
         return http.absolute(f"{self.origin}{self.filled(replaced(path, quoted), label)}")
+
+    def quoted(self, label: str, reply: http.HttpReply) -> str:
+        """What a refusal says, without the words of this account."""
+        return quoted(reply, self._words[label])
 
     def _shows(self, label: str, reply: http.HttpReply, path: str) -> bool:
         """Whether an answer holds the mark of an account, its own path aside."""

@@ -17,7 +17,7 @@ from sandbox.chain.rpc import denial
 from sandbox.errors import Deadline
 from sandbox.pages.page_request import page_request
 from sandbox.sites import sessions
-from sandbox.sites.accounts import ACCOUNTS, AccountAnswer, replaced, words
+from sandbox.sites.accounts import ACCOUNTS, AccountAnswer, quoted, replaced, words
 from sandbox.sites.form_play import FormPlay
 from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
@@ -97,9 +97,10 @@ class _ApiPlay:
         for what, url, given in asked:
             reply = self._send("POST", url, {}, self._filled(given, label))
             if not 200 <= reply.status < 400:
-                return f"the {what} answers {reply.status}"
+                return f"the {what} answers {reply.status}{quoted(reply, self._words[label])}"
         self.held[label] = sessions.held(reply)
-        return "" if self.held[label] else "the log-in answers without a token"
+        without = f"the log-in answers without a token{quoted(reply, self._words[label])}"
+        return "" if self.held[label] else without
 
     def step(self, one: Any, at: int) -> AccountAnswer:
         if (

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from fleet.cli.runs import app
 from fleet.runs.desk.plan import Plan, PlanItem
-from fleet.runs.desk.state_file import RunState, StateFile
+from fleet.runs.desk.state_file import AccountTally, RunState, StateFile
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from tests.cli.test_worklist_command import screen
@@ -95,3 +95,19 @@ def test_an_empty_list_says_so_and_is_no_error(state: Path) -> None:
     said = listed()
     assert (said.exit_code, said.stdout, said.stderr) == (0, "", "no runs yet\n")
     assert listed("--json").stdout == "[]\n"
+
+
+def test_show_says_what_a_run_left_out(state: Path) -> None:
+    anyio.run(ended, state)
+    folder = state / "runs" / "aaaaaaab"
+    file = StateFile(folder, "aaaaaaab")
+    tally = AccountTally(failed=2, why="the sign-up answers 422: solve the captcha")
+    file.save(file.load().model_copy(update={"accounts": {"{site}/join": tally}}))
+    shown = CliRunner().invoke(app, ["show", "aaaaaaab"]).stdout
+    assert "  not applicable  three: \n" in shown
+    assert (
+        "  unexplored  accounts of {site}/join: no account could be made, because the sign-up answers 422:"
+        " solve the captcha\n"
+    ) in shown
+    (row,) = [row for row in json.loads(listed("--json").stdout) if row["run"] == "aaaaaaab"]
+    assert (row["looked"], row["applicable"]) == (1, 2)

@@ -30,7 +30,7 @@ from fleet.clock import SystemClock
 from fleet.findings.outage import FACTS, Outage, OutageBook
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
-from fleet.runs.desk.exit_codes import UNDECIDED
+from fleet.runs.desk.exit_codes import UNDECIDED, UNEXPLORED
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
@@ -161,6 +161,22 @@ def test_json_has_the_documented_fields_and_the_same_content(state: Path) -> Non
         "when": "2026-11-21T12:00:00Z",
         "why": "the night before the release",
     }
+
+
+def test_what_explorers_could_not_look_at_is_a_red_line(state: Path) -> None:
+    part = {"probe": "accounts of {site}/join", "reason": "no account could be made, because … 422"}
+
+    async def refused() -> None:
+        async with await Journal.open(state / "fleet.db") as journal:
+            for persona in ("qa-ux", "qa-gone"):
+                await journal.put(f"{UNEXPLORED}devnet:{persona}", json.dumps([part]))
+
+    anyio.run(refused)
+    data = data_of(state)
+    assert data["unexplored"] == [{"platform": "devnet", "persona": "qa-ux", **part}]
+    assert data["wrong"][1] == (
+        "unexplored: qa-ux accounts of {site}/join: no account could be made, because … 422"
+    )
 
 
 @pytest.mark.parametrize(

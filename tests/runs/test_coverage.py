@@ -41,6 +41,7 @@ def test_every_probe_is_somewhere_with_its_reason() -> None:
             {"probe": "f", "reason": "not tried: the run ended deadline_exceeded"},
         ],
         "undecided": [],
+        "unexplored": [],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -14,8 +14,9 @@ import pytest
 from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground, Results
 from fleet.personas.model import Step
+from fleet.runs.desk.coverage_file import coverage
 from fleet.runs.desk.desk import KEPT, MIN_WRITES, PROOF_CALLS
-from tests.runs.table import RUN, persona, seated, well
+from tests.runs.table import PLATFORM, RUN, persona, seated, well
 from tests.runs.test_desk import ANY
 
 pytestmark = pytest.mark.anyio
@@ -142,3 +143,43 @@ async def test_an_explorer_that_does_not_end_leaves_the_time_for_proofs(
             assert await table.drive() == "explorers stopped by the deadline"
         (row,) = await table.world.journal.findings(RUN)
         assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        (
+            range(3),
+            "no account could be made, because the sign-up answers 422: name taken for ever",
+        ),
+        (
+            {1},
+            "no account could be made for 1 of 3 questions,"
+            " because the sign-up answers 422: name taken for ever",
+        ),
+        ((), ""),
+    ],
+)
+async def test_accounts_that_are_refused_stand_in_the_coverage(
+    tmp_path: Path, refused: Collection[int], said: str
+) -> None:
+    count = iter(range(9))
+
+    async def join(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        why = "the sign-up answers 422: name taken \x1b[31mfor ever"
+        failed = {"ok": False, "error_class": "http", "error": why}
+        return failed if next(count) in refused else {"ok": True, "answers": []}
+
+    steps = (Step(tool="qa_account", args={"url": "{proxy}/join", "steps": [["one", "GET", "/", {}]]}),)
+    platform = PLATFORM.model_copy(
+        update={"web": PLATFORM.web.model_copy(update={"act_paths": ("{proxy}/join",)})}
+    )
+    one = persona(tools=("qa_account", "qa_fetch"))
+    async with seated(tmp_path, one, hand=ANY, answer=join, platform=platform) as table:
+        async with table.desk.turn() as turn:
+            await turn.pose([Question(steps)] * 3)
+        parts = coverage(table.folder, RUN, "done")["unexplored"]
+        skipped = [event.reason for event in table.said("probe.skipped")]
+    assert [one["probe"] for one in parts] == (["accounts of {proxy}/join"] if refused else [])
+    assert "".join(one["reason"] for one in parts) == said
+    assert len(skipped) == len(refused)

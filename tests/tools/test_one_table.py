@@ -91,6 +91,7 @@ def test_a_new_tool_is_offered_in_its_group_and_every_probe_of_it_is_accounted_f
         "refused": [refused],
         "could_not": [],
         "undecided": [],
+        "unexplored": [],
     }
     assert made["missing"] == "the profile names no faces"
 

@@ -28,7 +28,7 @@ class ProbeCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The groups, with every probe of a plan exactly once."""
+    """The groups, with every probe of a plan exactly once in those before the last."""
 
     looked: tuple[ProbeCoverage, ...] = ()
     not_applicable: tuple[ProbeCoverage, ...] = ()
@@ -36,15 +36,22 @@ class Coverage:
     could_not: tuple[ProbeCoverage, ...] = ()
     undecided: tuple[ProbeCoverage, ...] = ()
     """Probes whose expectation cannot be decided on the answers: a failure of the probe."""
+    unexplored: tuple[ProbeCoverage, ...] = ()
+    """Parts of the platform, beyond the probes, that explorers could not look at."""
 
     @classmethod
-    def of(cls, plan: Plan, outcome: str = "") -> Coverage:
-        """Coverage of a plan; an untried probe names the outcome that ended the run before it."""
+    def of(cls, plan: Plan, outcome: str = "", unexplored: Mapping[str, str] | None = None) -> Coverage:
+        """Coverage of a plan; an untried probe names the outcome that ended the run before it.
+
+        `unexplored`: why by part.
+        """
         found: dict[str, list[ProbeCoverage]] = {}
         for item in plan.items:
             pending = f"not tried: the run ended {outcome}" if outcome else "not tried"
             reason = pending if item.state == "pending" else item.reason
             found.setdefault(_WHERE[item.state], []).append(ProbeCoverage(item.id, reason))
+        parts = (unexplored or {}).items()
+        found["unexplored"] = [ProbeCoverage(part, why) for part, why in parts]
         return cls(**{word: tuple(rows) for word, rows in found.items()})
 
     def as_data(self) -> dict[str, list[dict[str, str]]]:

@@ -35,6 +35,8 @@ from fleet.runs.desk.turn import OpenTurn, TurnRecord
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.proof.claims import MAX_CLAIMS, ReportFinding, claimed
 from fleet.runs.proof.probe_runner import Exercise
+from fleet.text import line
+from sandbox.tools import TOOLS
 
 EXPLORING = 0.6
 """The share of a run's time after which no explorer asks anything new."""
@@ -42,6 +44,8 @@ PROOF_CALLS = 5
 """Calls kept back for each step of a raised finding: its three tries and two more."""
 KEPT = 16
 """Calls kept back for a look at an outage."""
+ACCOUNT = "account"
+"""What an answer is judged as that begins with the making of accounts."""
 MIN_WRITES = 4
 """Writes kept back, beside those for the acts of raised findings; one turn takes half of the rest."""
 
@@ -193,9 +197,25 @@ class RunDesk:
             raise self.over
         self.explored += len(questions)
         try:
-            return await self._calls.pose(questions)
+            found = await self._calls.pose(questions)
         except RunOver as over:
             raise self.progress.end(over) from None
+        self._count_accounts(questions, found)
+        return found
+
+    def _count_accounts(
+        self, questions: Sequence[Question], found: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> None:
+        exercise = self._exercise
+        for question, results in zip(questions, found, strict=True):
+            for step, result in zip(question.steps, results, strict=False):
+                if ACCOUNT not in TOOLS[step.tool].judged_as:
+                    continue
+                why = "" if result.get("ok") else str(result.get("error") or result.get("error_class"))
+                why = exercise.world.redactor.text(line(why, 400))
+                if why:
+                    exercise.skip(step.tool, f"no account could be made: {why}")
+                self.progress.count_accounts(line(str(step.args["url"]), 200), why)
 
     async def _done(self, call_id: str, tool: str, args: Mapping[str, Any] | str) -> Reply | Rejection:
         asked = self._calls.check(tool, args)

@@ -9,6 +9,8 @@ FOUND = frozenset({"posted", "posting", "repeated", "confirmed"})
 """States of findings that count as defects of the platform."""
 UNDECIDED = "undecided:"
 """Prefix of the journal's facts, by platform and persona: the undecided probes of its last run, as JSON."""
+UNEXPLORED = "unexplored:"
+"""The same of the parts of the platform that its explorers could not look at."""
 BLIND = "blind"
 """The outcome of a run that did all it could but looked at nothing."""
 

@@ -17,7 +17,7 @@ from fleet.personas.model import PolicySection
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.desk.plan import Plan, PlanItem, State, complete
-from fleet.runs.desk.state_file import RunState, StateFile, invalid
+from fleet.runs.desk.state_file import AccountTally, RunState, StateFile, invalid
 from fleet.runs.desk.stop_conditions import RunFacts, full, next_item, retries_left, stop
 from fleet.runs.desk.turn import TurnRecord
 from fleet.runs.driver_choice import DriverChoice
@@ -25,6 +25,8 @@ from fleet.runs.proof.probe_runner import Exercise
 
 PLAN = "PLAN.md"
 TRAJECTORY = "trajectory.jsonl"
+MOST_ACCOUNTS = 20
+"""Places where accounts are made that one run counts."""
 _LOG = logging.getLogger("fleet.runs")
 
 
@@ -128,6 +130,15 @@ class RunProgress:
         before = self.state.claims
         self.keep(self.state.model_copy(update={"claims": before + 1, "stale": 0}))
         return before
+
+    def count_accounts(self, url: str, why: str) -> None:
+        """Count accounts that a question made at a place, or why it made none; kept with its turn."""
+        before = self.state.accounts.get(url, AccountTally())
+        if url not in self.state.accounts and len(self.state.accounts) >= MOST_ACCOUNTS:
+            return
+        counts = {"failed": before.failed + 1, "why": why[:600]} if why else {"made": before.made + 1}
+        accounts = {**self.state.accounts, url: before.model_copy(update=counts)}
+        self.state = self.state.model_copy(update={"accounts": accounts})
 
     def count_turn(self, turn: TurnRecord) -> None:
         """Count a turn that ended. A timeout neither counts as a failed turn nor resets their number."""

@@ -38,6 +38,20 @@ class ItemState(_Strict):
     rung: Literal["observe", "exercise", "propose"]
 
 
+class AccountTally(_Strict):
+    """Questions for which accounts were made at one place, or not, and why not the last time."""
+
+    made: _Count = 0
+    failed: _Count = 0
+    why: Annotated[str, Field(max_length=600)] = ""
+
+    @property
+    def reason(self) -> str:
+        """Why accounts are missing, in words; "" if none is."""
+        times = f" for {self.failed} of {self.made + self.failed} questions" if self.made else ""
+        return f"no account could be made{times}, because {self.why}" if self.failed else ""
+
+
 class RunState(_Strict):
     """Every count of a run, as non-negative JSON numbers."""
 
@@ -55,6 +69,8 @@ class RunState(_Strict):
     usage: TurnUsage | None = None
     withdrawn: tuple[str, ...] = ()
     items: tuple[ItemState, ...] = ()
+    accounts: dict[str, AccountTally] = {}
+    """By the URL where they are made."""
 
     @classmethod
     def begin(cls, run: str, plan: Plan) -> RunState:
