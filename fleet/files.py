@@ -6,6 +6,7 @@ Failures are OSError; `disk_errors` turns it into an error that a person can act
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import stat
@@ -16,10 +17,13 @@ from typing import Literal
 
 from fleet.errors import FleetError, TryAgain
 
-Rule = Literal["kind", "owner", "mode", "links", "size", "replaced"]
+Rule = Literal["kind", "owner", "mode", "links", "size", "replaced", "mark"]
+Mark = Literal["keep", "drop", "refuse"]
+"""What becomes of a byte-order mark, which editors put unseen before a text in UTF-8."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _TRIES = 5
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -101,7 +105,14 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def read_owned(
-    path: Path, limit: int, *, owner: bool = True, mode: int = 0o022, alone: bool = True, follow: bool = False
+    path: Path,
+    limit: int,
+    *,
+    owner: bool = True,
+    mode: int = 0o022,
+    alone: bool = True,
+    follow: bool = False,
+    mark: Mark = "keep",
 ) -> bytes:
     """Read a whole regular file of at most `limit` bytes; never wait for the writer of a pipe.
 
@@ -113,6 +124,7 @@ def read_owned(
         mode: mode bits that the file must not have.
         alone: the file must have no other name (hard link).
         follow: follow a symbolic link at the end of the path instead of refusing it.
+        mark: drop or refuse the byte-order mark of a text; either refuses a text in UTF-16.
 
     Raises:
         UnfitFile: the file breaks a rule.
@@ -126,7 +138,7 @@ def read_owned(
             data = _read(descriptor, limit + 1)  # one more byte, to detect a file that has grown
             _judge(os.fstat(descriptor), limit, owner, mode, alone)
             _same(path, descriptor, follow)
-            return data
+            return data if mark == "keep" else _unmarked(data, mark)
         except UnfitFile as error:
             if last or error.rule != "replaced":
                 raise
@@ -135,9 +147,9 @@ def read_owned(
     raise AssertionError("unreachable")
 
 
-def read_bounded(path: Path, limit: int, *, follow: bool = False) -> bytes:
+def read_bounded(path: Path, limit: int, *, follow: bool = False, mark: Mark = "keep") -> bytes:
     """Like `read_owned`, for a file that anyone may own, write or link."""
-    return read_owned(path, limit, owner=False, mode=0, alone=False, follow=follow)
+    return read_owned(path, limit, owner=False, mode=0, alone=False, follow=follow, mark=mark)
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> int:
@@ -173,6 +185,14 @@ def _read(descriptor: int, most: int) -> bytes:
     while len(data) < most and (chunk := os.read(descriptor, most - len(data))):
         data += chunk
     return data
+
+
+def _unmarked(data: bytes, mark: Mark) -> bytes:
+    if data.startswith(_UTF_16):
+        raise UnfitFile("mark", "text in UTF-16 (by its byte-order mark)")
+    if mark == "refuse" and data.startswith(codecs.BOM_UTF8):
+        raise UnfitFile("mark", "text behind a byte-order mark (the bytes EF BB BF before the first letter)")
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def _judge(found: os.stat_result, limit: int, owner: bool, mode: int, alone: bool) -> None:

@@ -10,6 +10,7 @@ folder, no name twice, and not a byte more than the archive has.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -27,7 +28,11 @@ from fleet.files import open_regular, sync_folder
 
 MANIFEST = "MANIFEST.json"
 LARGEST_MANIFEST = 64 << 20
+LEVELS = 100
+"""Most folders above a file: deeper ones cannot be walked or removed with what the standard library has."""
 _CHUNK = 1 << 20
+_UNUSABLE = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL})
+"""How a name fails that no file can have beside the others."""
 
 
 class ArchivedFile(BaseModel):
@@ -98,6 +103,8 @@ def write_archive(path: Path, members: Iterable[tuple[str, Path]], about: Mappin
 
 
 def _add(tar: tarfile.TarFile, name: str, source: Path) -> ArchivedFile | None:
+    if name.count("/") > LEVELS:
+        raise FleetError(f"{source}: below more than {LEVELS} folders", remedy="move it away, or remove it")
     try:
         descriptor = open_regular(source)
     except FileNotFoundError:
@@ -125,8 +132,12 @@ def unpack(path: Path, folder: Path) -> Manifest:
             return _unpack(handle, os.fstat(handle.fileno()).st_size, path, folder)
     except FileNotFoundError:
         raise ConfigError(f"{path}: not found") from None
-    except (tarfile.TarError, EOFError, UnicodeError, ValueError) as error:
+    except (tarfile.TarError, EOFError, UnicodeError, ValueError, RecursionError) as error:
         raise _bad(path, f"not a backup: {error}") from None
+    except OSError as error:
+        if error.errno not in _UNUSABLE:
+            raise
+        raise _bad(path, f"a name in it cannot be a file's: {error.strerror}") from None
 
 
 def _unpack(handle: IO[bytes], most: int, path: Path, folder: Path) -> Manifest:
@@ -140,7 +151,9 @@ def _unpack(handle: IO[bytes], most: int, path: Path, folder: Path) -> Manifest:
             if info.name in seen or said:
                 raise _bad(path, f"{info.name!r} is there twice, or after the manifest")
             if info.name != os.path.normpath(info.name) or info.name.startswith(("/", "..")):
-                raise _bad(path, f"{info.name!r} is not a name below the state directory")
+                raise _bad(path, f"{info.name[:200]!r} is not a name below the state directory")
+            if info.name.count("/") > LEVELS:
+                raise _bad(path, f"{info.name[:200]!r} is below more than {LEVELS} folders")
             content = tar.extractfile(info)
             assert content is not None
             if info.name == MANIFEST:

@@ -139,7 +139,12 @@ def read_private(path: Path) -> bytes:
     credential = _is_credential(path)
     try:
         content = files.read_owned(
-            path, MAX_KEY_FILE, owner=not credential, mode=0 if credential else 0o077, alone=False
+            path,
+            MAX_KEY_FILE,
+            owner=not credential,
+            mode=0 if credential else 0o077,
+            alone=False,
+            mark="drop",
         )
         if not credential:
             _judge_folders(path)

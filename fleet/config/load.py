@@ -94,9 +94,10 @@ def valid_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
 def read_text(path: Path, *, limit: int = 65_536) -> str:
     """Read one of our small text files; ConfigError when it is missing, too large or not UTF-8."""
     try:
-        raw = read_bounded(path, limit, follow=True)
+        raw = read_bounded(path, limit, follow=True, mark="drop")
     except UnfitFile as unfit:
-        remedy = "this file should be small" if unfit.rule == "size" else f"create or fix {path}"
+        remedies = {"size": "this file should be small", "mark": "save it as UTF-8"}
+        remedy = remedies.get(unfit.rule, f"create or fix {path}")
         raise ConfigError(f"{path}: {unfit.strerror}", remedy=remedy) from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", remedy=f"create or fix {path}") from None

@@ -156,7 +156,7 @@ _OPEN_ERRORS = {
 def _read_own(path: Path, limit: int) -> bytes:
     """The content of a small regular file that only this user or root can have written."""
     try:
-        return read_owned(path, limit)
+        return read_owned(path, limit, mark="refuse")
     except UnfitFile as unfit:
         raise _Distrust(unfit.strerror) from None
     except OSError as error:

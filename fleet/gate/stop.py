@@ -68,7 +68,7 @@ def resume(state: Path) -> bool:
 def _reason(path: Path) -> str:
     """The reason in the file, if it is a small regular file; it does not affect the decision."""
     try:
-        text = read_bounded(path, 4096).decode("utf-8", "replace").strip()
+        text = read_bounded(path, 4096, mark="drop").decode("utf-8", "replace").strip()
     except OSError:
         return ""
     if not text:

@@ -24,7 +24,7 @@ IGNORED = frozenset({"README.md"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedPersona:
-    """One valid persona file; `sha256` is of the whole file, hex."""
+    """One valid persona file; `sha256` is of the whole file without a byte-order mark, hex."""
 
     persona: Persona
     body: str
@@ -97,9 +97,9 @@ def load_all(
 def _read(path: Path, file: str) -> bytes:
     """The bytes of a regular file; a link, a pipe or a folder is refused without blocking."""
     try:
-        return read_bounded(path, LIMIT)
+        return read_bounded(path, LIMIT, mark="drop")
     except UnfitFile as unfit:
-        remedy = "shorten the prompt" if unfit.rule == "size" else REGULAR
+        remedy = {"size": "shorten the prompt", "mark": "save it as UTF-8"}.get(unfit.rule, REGULAR)
         reason = "cannot be read: Is a directory" if path.is_dir() else f"is {unfit.strerror}"
         raise PersonaError(reason, file=file, remedy=remedy) from None
     except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.app.archive import MANIFEST, unpack
+from fleet.app.archive import LEVELS, MANIFEST, unpack, write_archive
 from fleet.app.backup import back_up, restore
 from fleet.config import FleetConfig
 from fleet.errors import ConfigError, FleetError
@@ -45,6 +45,13 @@ def entry(name: str, data: bytes = b"x", **more: object) -> tuple[tarfile.TarInf
     return info, data
 
 
+def header(kind: bytes) -> bytes:
+    """A header about the next one, with nothing to say."""
+    info = tarfile.TarInfo("h")
+    info.type, info.size = kind, 0
+    return info.tobuf(tarfile.USTAR_FORMAT)
+
+
 LINK = entry("keys", b"", type=tarfile.SYMTYPE, linkname="/etc")
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "a name above": lambda path: archive(path, entry("../evil")),
@@ -61,6 +68,17 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "a bomb": lambda path: archive(path, entry("a", b"\0" * 4_000_000), mode="w:gz"),
     "no tar": lambda path: path.write_bytes(b"not a tar" * 500),
     "nothing": lambda path: path.write_bytes(b""),
+    "folders beyond the system's names": lambda path: archive(path, entry("a/" * 3_000 + "x")),
+    "folders beyond ours": lambda path: archive(path, entry("a/" * 1_500 + "x")),
+    "a few too many folders": lambda path: archive(path, entry("a/" * (LEVELS + 1) + "x")),
+    "a name that is too long": lambda path: archive(path, entry("a" * 256)),
+    "a zero byte": lambda path: archive(path, entry("a\0b")),
+    "a lone surrogate": lambda path: archive(path, entry("a\udcff")),
+    "a file that is a folder": lambda path: archive(path, entry("a"), entry("a/b")),
+    "a folder that is a file": lambda path: archive(path, entry("a/b"), entry("a")),
+    "an empty name": lambda path: archive(path, entry("")),
+    "the folder itself": lambda path: archive(path, entry(".")),
+    "headers of headers": lambda path: path.write_bytes(b"".join(header(b"x") for _ in range(3_000))),
     "no manifest": lambda path: tarfile.open(path, "w").close(),
 }
 
@@ -88,6 +106,18 @@ def test_a_size_that_the_archive_does_not_have_is_refused(tmp_path: Path) -> Non
 def replace_size(info: tarfile.TarInfo, size: int) -> bytes:
     info.size = size
     return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("levels", [LEVELS + 1, 1_500])
+def test_what_could_not_be_restored_is_not_backed_up(tmp_path: Path, levels: int) -> None:
+    (tmp_path / "x").write_bytes(b"x")
+    with pytest.raises(FleetError, match=f"more than {LEVELS} folders"):
+        write_archive(tmp_path / "b.tar", [("a/" * levels + "x", tmp_path / "x")], {})
+    assert os.listdir(tmp_path) == ["x"]
+    about = {"at": "x", "version": "x", "platform": "p", "journal": "fleet.db", "dial": "observe"}
+    deepest = "a/" * LEVELS + "x"
+    write_archive(tmp_path / "b.tar", [(deepest, tmp_path / "x")], {**about, "keys": True, "all_runs": False})
+    assert list(unpack(tmp_path / "b.tar", tmp_path / "into").files) == [deepest]
 
 
 @pytest.mark.anyio

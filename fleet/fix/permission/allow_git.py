@@ -88,7 +88,7 @@ def _unfit(folder: Path) -> str:
 def _fault(path: Path) -> str:
     """Why the token does not count; "" if it does."""
     try:
-        raw = read_owned(path, MAX_BYTES)
+        raw = read_owned(path, MAX_BYTES, mark="refuse")
     except UnfitFile as unfit:
         return unfit.strerror
     except (OSError, ValueError) as error:
