@@ -11,11 +11,11 @@ import os
 import socket
 import sys
 import time
-import zlib
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from sandbox.content_coding import decoded
 from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.spec import BROKER, Mistake
 
@@ -29,6 +29,9 @@ else:
 
 MAX_BODY = 4 << 20
 """Bytes of one body, compressed and decompressed alike."""
+
+MAX_HEAD, MAX_LINES, MAX_INTERIM = 256 << 10, 1_000, 32
+"""Bytes and lines of one head, answers before the final one; browsers and curl stop at about as much."""
 
 MARK = "x-qa-once"
 """Header with the nonce; the broker's own answers echo it."""
@@ -66,7 +69,42 @@ class HttpRequest:
         return self.target.startswith("/")
 
 
-class _Reply(http.client.HTTPResponse):
+class FinalReply(http.client.HTTPResponse):
+    """A response that is read as browsers read it: interim answers (1xx) are passed over until the final one,
+    a head may be long, and a line of it without a colon is ignored."""
+
+    headers: http.client.HTTPMessage
+
+    def begin(self) -> None:
+        room = MAX_HEAD
+        for _ in range(MAX_INTERIM):
+            version, status, reason = self._read_status()  # type: ignore[attr-defined]
+            fields = _fields(self.fp, room)
+            room -= sum(len(name) + len(value) for name, value in fields)
+            if not self.interim(status, reason):
+                break
+        else:
+            raise http.client.HTTPException(f"more than {MAX_INTERIM} interim answers")
+        if not version.startswith("HTTP/1.") and version != "HTTP/0.9":
+            raise http.client.UnknownProtocol(version)
+        self.code = self.status = status
+        self.reason, self.version = reason.strip(), 10 if version < "HTTP/1.1" else 11
+        self.headers = self.msg = http.client.HTTPMessage()
+        for name, value in fields:
+            self.headers[name] = value
+        self.chunked = self.headers.get("transfer-encoding", "").lower() == "chunked"
+        self.chunk_left, self.will_close = None, True
+        length = self.headers.get("content-length", "").strip()
+        self.length = int(length) if not self.chunked and length.isascii() and length.isdigit() else None
+        if status < 200 or status in (204, 304) or self._method == "HEAD":  # type: ignore[attr-defined]
+            self.length = 0
+
+    def interim(self, status: int, reason: str) -> bool:
+        """Whether another answer follows (RFC 9110, 15.2); 101 is the last one of HTTP."""
+        return status < 200 and status != http.client.SWITCHING_PROTOCOLS
+
+
+class _Reply(FinalReply):
     """A response that knows how long its request waited for its turn: the broker says so first, by a status
     100 with the milliseconds in place of its reason.
 
@@ -74,12 +112,33 @@ class _Reply(http.client.HTTPResponse):
     """
 
     waited_ms: float | None = None
+    heard = False
+    """Whether the platform sent anything."""
 
-    def _read_status(self) -> tuple[str, int, str]:
-        found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
-        if found[1] == http.client.CONTINUE and self.waited_ms is None:  # a second one is the platform's
-            self.waited_ms = float(found[2])
-        return found
+    def interim(self, status: int, reason: str) -> bool:
+        if status == http.client.CONTINUE and self.waited_ms is None:  # a second one is the platform's
+            self.waited_ms = float(reason)
+        else:
+            self.heard = True
+        return super().interim(status, reason)
+
+
+def _fields(stream: Any, room: int) -> list[tuple[str, str]]:
+    """The header fields up to the empty line; HTTPException for more than `room` bytes or MAX_LINES."""
+    fields = list[tuple[str, str]]()
+    for number in range(MAX_LINES + 1):
+        line = stream.readline(room + 1)
+        if line in (b"\r\n", b"\n", b""):
+            break
+        room -= len(line)
+        if room < 0 or number == MAX_LINES:
+            raise http.client.HTTPException(f"a head of more than {MAX_HEAD} bytes or {MAX_LINES} lines")
+        name, colon, value = line.decode("latin-1").partition(":")
+        if line[:1] in b" \t" and fields:  # a folded line (RFC 9112, 5.2)
+            fields[-1] = fields[-1][0], f"{fields[-1][1]} {line.decode('latin-1').strip()}"
+        elif colon and name.strip():
+            fields.append((name.strip(), value.strip()))
+    return fields
 
 
 class _Socket(socket.socket):
@@ -127,13 +186,15 @@ def send(request: HttpRequest, deadline: Deadline) -> HttpReply:
         _write(connection, request, once)
         response.begin()
         headers = _headers(response)
-        body = _inflate(_read(response, request.cap), headers.get("content-encoding", ""), request.cap)
+        body = decoded(_read(response, request.cap), headers.get("content-encoding", ""), request.cap)
     except TimeoutError:
         if response.waited_ms is None and not request.is_service:
             raise Failure("busy", f"no turn at {_place(request)} in time: its rate is limited") from None
         raise Failure("timeout", f"no complete answer in time from {_place(request)}") from None
     except http.client.RemoteDisconnected:  # the broker answers for a platform that says nothing at all
-        raise JailBroken("the broker closed without an answer") from None
+        if not response.heard:
+            raise JailBroken("the broker closed without an answer") from None
+        raise Failure("garbage", f"{_place(request)} sent no answer after an interim one") from None
     except ConnectionError:
         raise Failure("unreachable", f"connection to {_place(request)} closed without an answer") from None
     except http.client.InvalidURL:
@@ -141,9 +202,7 @@ def send(request: HttpRequest, deadline: Deadline) -> HttpReply:
     except http.client.IncompleteRead:
         raise Failure("garbage", f"{_place(request)} sent less than it announced") from None
     except (http.client.HTTPException, ValueError) as error:
-        raise Failure(
-            "garbage", f"{_place(request)} did not answer in HTTP: {type(error).__name__}"
-        ) from None
+        raise Failure("garbage", f"{_place(request)} did not answer in HTTP: {_why(error)}") from None
     finally:
         response.close()  # else its buffer keeps the socket open
         sock.close()
@@ -184,11 +243,10 @@ def _write(connection: http.client.HTTPConnection, request: HttpRequest, once: s
 
 
 def _headers(response: http.client.HTTPResponse) -> dict[str, str]:
-    merged: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for name, value in response.getheaders():
-        key = name.lower()
-        merged[key] = f"{merged[key]}, {value}" if key in merged else value
-    return merged
+        found.setdefault(name.lower(), []).append(value)
+    return {name: ", ".join(values) for name, values in found.items()}
 
 
 def _read(response: http.client.HTTPResponse, cap: int) -> bytes:
@@ -206,47 +264,15 @@ def _read(response: http.client.HTTPResponse, cap: int) -> bytes:
     return b"".join(chunks)
 
 
-def _inflate(body: bytes, coding: str, cap: int) -> bytes:
-    """The decoded body; a bomb stops at `cap` bytes, a second layer or an unknown coding is garbage."""
-    coding = coding.strip().lower()
-    if coding in ("", "identity") or not body:
-        return body
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        raise Failure("garbage", f"content-encoding {coding[:40]!r} was not asked for")
-    try:
-        return _gunzip(body, cap) if coding != "deflate" else _undeflate(body, cap)
-    except zlib.error:
-        raise Failure("garbage", f"a body that is not {coding}") from None
-
-
-def _gunzip(body: bytes, cap: int) -> bytes:
-    out = b""
-    while body:  # gzip allows several members, one after the other
-        member = zlib.decompressobj(wbits=31)
-        out += _bounded(member, body, cap - len(out))
-        body = member.unused_data
-    return out
-
-
-def _undeflate(body: bytes, cap: int) -> bytes:
-    try:
-        return _bounded(zlib.decompressobj(), body, cap)
-    except zlib.error:  # some servers mean the raw form
-        return _bounded(zlib.decompressobj(wbits=-15), body, cap)
-
-
-def _bounded(member: Any, body: bytes, room: int) -> bytes:
-    out: bytes = member.decompress(body, room + 1)
-    if len(out) > room:
-        raise Failure("too_large", "a body that unpacks to too much")
-    if not member.eof:
-        raise zlib.error("truncated")
-    return out
-
-
 def _ascii(text: str) -> str:
     """Percent-encodes what is not ASCII, touches nothing else: tools send odd paths on purpose."""
     return "".join(c if c.isascii() else "".join(f"%{byte:02X}" for byte in c.encode()) for c in text)
+
+
+def _why(error: Exception) -> str:
+    """What was odd; our own words, never the platform's."""
+    own = type(error) is http.client.HTTPException
+    return str(error) if own else type(error).__name__
 
 
 def _place(request: HttpRequest) -> str:

@@ -14,7 +14,7 @@ import pytest
 from fleet.broker.services import RpcUpstream
 from fleet.cli.daemon_client import ask
 from fleet.errors import TryAgain
-from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, post, trust_store
+from fleet.http_client import AnswerTooLarge, HttpFailure, look, open_client, post, trust_store
 from tests.sandbox.doubles import Server, http_answer
 
 pytestmark = pytest.mark.anyio
@@ -45,6 +45,14 @@ async def test_only_what_was_asked_for_is_sent(monkeypatch: pytest.MonkeyPatch, 
             "x-own": "1",
             "content-length": "2",
         }
+
+
+@pytest.mark.parametrize("interim", [b"102 Processing", b"103 Early Hints\r\nlink: </x>"])
+async def test_interim_answers_are_passed_over(interim: bytes) -> None:
+    async with Server(lambda _: (b"HTTP/1.1 " + interim + b"\r\n\r\n") * 3 + http_answer(200, b"ok")) as site:
+        assert await exchange(site.url) == (200, b"ok")
+        async with open_client(site.url) as client:
+            assert await look(client, site.url) == 200
 
 
 async def test_a_redirect_is_an_answer_and_no_cookie_comes_back() -> None:

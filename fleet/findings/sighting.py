@@ -94,9 +94,9 @@ def lead(tool: str, args: Mapping[str, Any]) -> str:
 
 
 def state(tool: str, result: Mapping[str, Any]) -> str:
-    """Its outcome, from this tool's outcome field."""
+    """Its outcome: this tool's outcome field; where that is empty, the error is the outcome."""
     spec = tools.TOOLS.get(tool)
-    if spec and spec.ends_in:
+    if spec and spec.ends_in and (result.get(spec.ends_in) or not result.get("error_class")):
         return str(result.get(spec.ends_in, ""))
     return (
         "ok" if result.get("ok") else line(f"{result.get('error_class', '')} {result.get('error', '')}", 120)
@@ -128,7 +128,10 @@ def _show(value: Any) -> str:
 def _key(call: Mapping[str, Any], result: Mapping[str, Any], fields: Iterable[str]) -> str:
     tool = call["tool"]
     spec = tools.TOOLS.get(tool)
-    parts = [tool, str(bool(result.get("ok"))) if spec and spec.error_varies else state(tool, result)]
+    told = state(tool, result)
+    if spec and spec.ends_in and told != str(result.get(spec.ends_in, "")):
+        told = template(told)  # an error in place of the outcome
+    parts = [tool, str(bool(result.get("ok"))) if spec and spec.error_varies else told]
     parts += [f"{field}={_steady(field, result[field])}" for field in fields if field in result]
     if state(tool, result) in ("panic", "crash"):
         parts.append(template(clean(str(result.get("error", "")))))

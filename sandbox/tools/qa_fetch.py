@@ -28,7 +28,11 @@ from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 MAX_TEXT = 8_000
 LONGEST = 65_536
 """Most characters of a text that is asked for in full, such as a description of an API."""
-MAX_HEADERS = 40
+MAX_HEADERS = 200
+"""Headers that are kept; with more, the field is unjudged: what seems absent may be among the others."""
+
+OF_MARKUP = ("a11y", "canary_executable", "links", "paths", "forms", "routes")
+"""Fields that only a page's markup decides."""
 
 _CHARSET = re.compile(r"charset=\"?([A-Za-z0-9_-]{1,20})", re.ASCII)
 
@@ -100,7 +104,7 @@ class Result(ToolAnswer):
     routes: tuple[str, ...] = ()
     """`METHOD path?name=<value>` as a document, a script or an OpenAPI description writes it."""
     unjudged: tuple[str, ...] = ()
-    """Fields without a meaning, because the page was too costly to judge."""
+    """Fields without a meaning, because the page was too costly to judge, or has too many of them."""
     p50_ms: float = 0.0
     """[ms] Median latency."""
     p95_ms: float = 0.0
@@ -196,16 +200,7 @@ def _result(measured: Measured, args: Args, url: str) -> Result:
         paths=refers.paths,
         forms=refers.forms,
         routes=refers.routes,
-        unjudged=()
-        if page.judged
-        else (
-            "a11y",
-            "canary_executable",
-            "links",
-            "paths",
-            "forms",
-            "routes",
-        ),
+        unjudged=(*(() if page.judged else OF_MARKUP), *(("headers",) * (len(reply.headers) > MAX_HEADERS))),
         p50_ms=percentile(latencies, 50),
         p95_ms=percentile(latencies, 95),
         max_ms=max(latencies),

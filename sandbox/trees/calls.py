@@ -20,6 +20,7 @@ from typing import Any
 
 from sandbox.errors import OUR_FAILURES, Failure, JailBroken, cause_of
 from sandbox.guest import answer
+from sandbox.http import FinalReply
 from sandbox.spec import PROTOCOL, Context, Mistake
 from sandbox.text import clean
 from sandbox.tools import tool
@@ -104,6 +105,7 @@ def _drain(started: subprocess.Popen[bytes], said: deque[bytes]) -> None:
 
 def _ready(port: int, path: str) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    connection.response_class = FinalReply
     try:
         connection.request("GET", path)
         return connection.getresponse().status < _SERVER_ERROR

@@ -34,6 +34,24 @@ def test_the_title_says_what_the_call_left_out(more: dict[str, Any], where: str)
     assert of_probe("result.status >= 400", calls, [{"status": 200}], INTENT).title == f"{where}: 200"
 
 
+@pytest.mark.parametrize(
+    ("error_class", "error"),
+    [
+        ("garbage", "127.0.0.1:8080 sent less than it announced"),
+        ("garbage", "content-encoding 'br' was not asked for"),
+        ("http", "no answer, and none to other requests for a while"),
+    ],
+)
+def test_without_an_outcome_the_error_is_the_outcome(error_class: str, error: str) -> None:
+    found = seen("result.status == 200", status=0, error_class=error_class, error=error)
+    assert found.title == f"GET {{site}}/x: {error_class} {error}"
+    other = seen("result.status == 200", status=0, error_class=error_class, error="another cause")
+    elsewhere = seen(
+        "result.status == 200", status=0, error_class=error_class, error=error.replace("80", "9")
+    )
+    assert identity("ux", found, CALLS) == identity("ux", elsewhere, CALLS) != identity("ux", other, CALLS)
+
+
 def test_other_answers_of_one_probe_are_other_defects() -> None:
     expect = "result.status == 200"
     names = {identity("ux", seen(expect, status=status), CALLS) for status in (403, 404, 410)}

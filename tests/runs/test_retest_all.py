@@ -132,11 +132,13 @@ async def test_one_item_is_run_again_on_demand_whatever_its_state(tmp_path: Path
 async def test_what_a_probe_expected_is_judged_by_that_probe_or_not_at_all(tmp_path: Path) -> None:
     probe = look("a", "result.text.contains('hello')")
     row = found(probe, text="bye")
-    async with again(tmp_path / "gone") as table:
-        await listing(table, listed(row))
-        with pytest.raises(RunOver, match=f"blind: .*{UNKNOWN}"):
-            await table.drive()
-        assert (await figure(table, row.fingerprint)).why == UNKNOWN
+    odd = found(probe, ok=False, text="", status=0, error_class="garbage", error="sent less than said")
+    for number, one in enumerate((row, odd)):
+        async with again(tmp_path / f"gone{number}") as table:
+            await listing(table, listed(one))
+            with pytest.raises(RunOver, match=f"blind: .*{UNKNOWN}"):
+                await table.drive()
+            assert (await figure(table, one.fingerprint)).why == UNKNOWN
     for answer, words in ((Site(a={"text": "bye"}), "1 shown"), (Site(), "1 clean")):
         async with again(tmp_path / words, answer) as table:
             cast(dict[str, LoadedPersona], table.world.personas)["qa-other"] = persona(probe)

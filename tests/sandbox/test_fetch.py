@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 from typing import Any
 
 import pytest
 
+from fleet.findings.sighting import of_probe
 from sandbox import http
 from sandbox.errors import Deadline
 from sandbox.pages.latency import WARM_UPS
@@ -30,6 +32,40 @@ async def test_a_page() -> None:
     assert result["sha256"] == hashlib.sha256(body).hexdigest()
     assert result["content_type"] == "text/html; charset=utf-8"
     assert (result["headers"]["x-a"], result["text"], result["a11y"]) == ("1, 2", body.decode(), [])
+
+
+ODD = b"<!doctype html><html lang=en><title>ok</title><h1>ok</h1></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (gzip.compress(ODD) + b"\0" * 64, ["content-encoding: gzip"]),
+        (gzip.compress(ODD) + b"trailing", ["content-encoding: gzip"]),
+        (ODD, ["content-encoding: none"]),
+        (ODD, ["content-encoding: UTF-8"]),
+        (ODD, ["content-encoding: aws-chunked"]),
+        (ODD, [f"x-note-{number}: v" for number in range(150)]),
+        (ODD, ["x-long: " + "v" * 100_000]),
+    ],
+    ids=["padded", "junk", "none", "utf8", "chunked-word", "many-headers", "long-header"],
+)
+async def test_what_browsers_read_is_read(body: bytes, fields: list[str]) -> None:
+    result = await fetch(http_answer(200, body, *fields, "content-type: text/html", "x-frame-options: DENY"))
+    assert (result["ok"], result["status"], result["error"]) == (True, 200, "")
+    assert (result["text"], result["content_type"]) == (ODD.decode(), "text/html")
+    assert (result["headers"]["x-frame-options"], result["unjudged"]) == ("DENY", [])
+
+
+async def test_of_very_many_headers_none_is_called_absent() -> None:
+    result = await fetch(http_answer(200, ODD, *(f"x-{number}: v" for number in range(500)), "etag: x"))
+    assert (result["status"], len(result["headers"]), result["unjudged"]) == (200, 200, ["headers"])
+
+
+async def test_an_odd_answer_is_named_with_its_reason() -> None:
+    result = await fetch(http_answer(200, b"x", "content-encoding: br"))
+    said = of_probe("result.status == 200", [{"tool": "qa_fetch", "args": {"url": "{site}/x"}}], [result], "")
+    assert said.title == "GET {site}/x: garbage content-encoding 'br' was not asked for"
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from fleet.runs.proof.candidates import NEW, ORDER, Candidate, candidates, showi
 from fleet.runs.proof.claims import kept
 from fleet.store.rows import FindingRow, ItemRow
 from fleet.text import clean, line
+from sandbox.errors import CLASSES
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
@@ -40,7 +41,7 @@ UNKNOWN = "its question is not known here"
 STRANGER = "only strangers report it, and a stranger's repro never runs by itself"
 NO_PAST = "it compares with earlier runs, and what they measured is not known here"
 _RUN_NAME = re.compile(r"\bqa-[a-z2-7]{8}-[0-9]{1,4}\b")
-_STATE = re.compile(r"\d{1,3}(?:[,;]|$)")
+_STATE = re.compile(rf"\d{{1,3}}(?:[,;]|$)|(?:{'|'.join(filter(None, CLASSES))}) ")
 _MASKED = "[redacted"
 
 
