@@ -10,10 +10,11 @@ import zlib
 import anyio.to_thread
 import pytest
 
+from fleet.broker.broker import Broker
 from sandbox.errors import Deadline, Failure, JailBroken
 from sandbox.http import HttpReply, HttpRequest, absolute, send
 from sandbox.spec import Mistake
-from tests.sandbox.doubles import Raw, bench, http_answer
+from tests.sandbox.doubles import Raw, bench, http_answer, listener, policy_for
 
 served = pytest.mark.anyio
 
@@ -149,6 +150,22 @@ async def test_heads_that_browsers_read(
 
     reply = await ask(once, monkeypatch)
     assert (reply.headers.get(name), reply.body) == (value, b"hello")
+
+
+@served
+async def test_a_host_by_its_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(http_answer(200, head.split(b"\r\n")[1]))
+        writer.close()
+
+    server = await asyncio.start_server(once, "::1", 0)
+    url = f"http://[::1]:{server.sockets[0].getsockname()[1]}"
+    with listener() as sock:
+        monkeypatch.setenv("QA_BROKER", "{}:{}".format(*sock.getsockname()))
+        async with server, Broker(policy_for(url)).egress(sock):
+            reply = await anyio.to_thread.run_sync(send, HttpRequest("GET", f"{url}/"), Deadline(10))
+    assert (reply.status, reply.body.decode()) == (200, f"host: {url.removeprefix('http://')}")
 
 
 @served
