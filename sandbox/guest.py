@@ -16,14 +16,14 @@ import os
 import signal
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
 import sandbox.chain.rpc  # noqa: F401 -- what most tools need, paid for before the fork
 from sandbox import strict_json
 from sandbox.errors import OUR_FAILURES, DeadlinePassed, Failure, JailBroken, cause_of
-from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec
+from sandbox.spec import PROTOCOL, Context, Mistake, ToolSpec, as_record
 from sandbox.text import clean
 from sandbox.tools import tool
 from sandbox.validate import build, check
@@ -111,7 +111,7 @@ def answer(spec: ToolSpec, raw: object, ctx: Context) -> dict[str, Any]:
             raise
         result = spec.result(ok=False, error="no space left in the sandbox", error_class="disk_full")
     elapsed = round((time.monotonic() - started) * 1000, 3)
-    return asdict(result if result.latency_ms else replace(result, latency_ms=elapsed))
+    return as_record(result if result.latency_ms else replace(result, latency_ms=elapsed))
 
 
 class _Alarm:

@@ -8,8 +8,9 @@ is a claim until it has passed them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from sandbox.programs.program import Program
@@ -81,6 +82,24 @@ class OneOf:
     """
 
     words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LowerCase:
+    """The keys of a map of a result are in lower case: an expectation that spells one otherwise is refused."""
+
+    named: str
+    """What the keys are, for a person."""
+
+
+ABSENT: Mapping[str, bool] = MappingProxyType({"absent": True})
+"""Metadata of a field of a result that is absent, not null, where it is None: an expectation can ask for it."""
+
+
+def as_record(result: Any) -> dict[str, Any]:
+    """A result as plain data, without its absent fields."""
+    gone = {one.name for one in fields(result) if one.metadata.get("absent")}
+    return {name: value for name, value in asdict(result).items() if not (name in gone and value is None)}
 
 
 class Points(StrEnum):

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
+from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from sandbox.spec import OneOf
+from sandbox.spec import LowerCase, OneOf
 from sandbox.tools import TOOLS
 
 _KINDS: Mapping[Any, str] = {str: "string", int: "int", float: "double", bool: "bool"}
@@ -23,7 +24,8 @@ class TypeShape:
     that is written out, one by one.
 
     `label` names it for a person; `literal` is the value of a literal; `words` are all values that a text can
-    have, () if it can have any.
+    have, () if it can have any. `lower`: what its keys are, where all are in lower case; of a text, what it is
+    one of. `optional`: the field may be absent.
     """
 
     kind: str
@@ -33,6 +35,8 @@ class TypeShape:
     label: str = ""
     literal: Any = None
     words: tuple[str, ...] = ()
+    lower: str = ""
+    optional: bool = False
 
     @property
     def members(self) -> TypeShape:
@@ -54,7 +58,10 @@ def shape_of(hint: Any) -> TypeShape:
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if origin is Annotated:
         words = next((one.words for one in inner[1:] if isinstance(one, OneOf)), ())
-        return replace(shape_of(inner[0]), words=words)
+        lower = next((one.named for one in inner[1:] if isinstance(one, LowerCase)), "")
+        return replace(shape_of(inner[0]), words=words, lower=lower)
+    if origin is UnionType and NoneType in inner:
+        return shape_of(next(one for one in inner if one is not NoneType))
     if origin is tuple:
         return TypeShape("list", of=shape_of(inner[0]) if inner else ANY)
     if origin is dict:
@@ -62,7 +69,11 @@ def shape_of(hint: Any) -> TypeShape:
         return TypeShape("map", of=shape_of(inner[1])) if inner and inner[1] is not Any else ANY
     if is_dataclass(origin) and isinstance(origin, type):
         hints = get_type_hints(origin, include_extras=True)
-        return TypeShape("object", {one.name: shape_of(hints[one.name]) for one in fields(origin)})
+        shapes = {
+            one.name: replace(shape_of(hints[one.name]), optional=one.metadata.get("absent", False))
+            for one in fields(origin)
+        }
+        return TypeShape("object", shapes)
     return TypeShape(_KINDS.get(origin, "any"))
 
 

@@ -28,6 +28,7 @@ from fleet.drivers.expect_words import (
     bad_pattern,
     mixed,
     never,
+    never_lower,
     no_word,
     one_of,
     other_default,
@@ -129,6 +130,10 @@ class _Walk:
         shapes = (self.expr(left), self.expr(right))
         answer = applied(f"_{word}_", shapes)
         if answer is not NO_OVERLOAD and not mixed(word, *shapes):
+            for at, (text, given) in ((right, shapes), (left, shapes[::-1])):
+                why, remedy = never_lower(text, given) if word in ("==", "!=", "in") else ("", "")
+                if why:
+                    self._wrong(at, why, remedy)
             for side, of, value in unheard(word, shapes):
                 why = f"{self._source((left, right)[side])} {never(value, of)}"
                 self._wrong((right, left)[side], why, one_of(of))
@@ -187,16 +192,29 @@ class _Walk:
             return DOUBLE if owner.kind != "any" else ANY
         if owner.kind == "object":
             if name in owner.fields:
-                return owner.fields[name]
+                return self._field(node, owner.fields[name], name, at)
             why = f"{owner} has no field {name!r}{suggestion(name, owner.fields)}"
             return self._wrong(at, why, f"fields: {', '.join(sorted(owner.fields))}")
         if owner.kind != "map":
             return self._wrong(at, f"{an(owner)} has no field {name!r}", "remove it")
+        why, remedy = never_lower(owner, TypeShape("string", literal=name))
+        if why:
+            return self._wrong(at, why, remedy)
         if (path := path_of(node)) and path not in self._guarded:
             where = self._source(node.children[0])
             why = f"{where} may be without {name!r}, and then this cannot be decided"
             return self._wrong(at, why, f'ask for it: {where}.get("{name}", ""), or "{name}" in {where}')
         return owner.members
+
+    def _field(self, node: Node, shape: TypeShape, name: str, at: Any) -> TypeShape:
+        """A field of an object; one that may be absent only where the expression asks whether it is there."""
+        if not shape.optional:
+            return shape
+        if (path := path_of(node)) and path not in self._guarded:
+            where = self._source(node.children[0])
+            why = f"{where} may be without {name!r}, and then this cannot be decided"
+            return self._wrong(at, why, f"ask for it: !has({where}.{name}) || ...")
+        return replace(shape, optional=False)
 
     def _member_index(self, node: Node) -> TypeShape:
         owner, index = self.expr(node.children[0]), self.expr(node.children[1])
@@ -263,6 +281,10 @@ class _Walk:
             given = ", ".join(str(shape) for shape in shapes) or "nothing"
             remedy = FUNCTIONS.get(name, "convert the argument, or leave it out")
             return self._wrong(at, f"{name}() does not take {given}", remedy)
+        if name in ("get", *PARTIAL - {"matches"}):
+            why, remedy = never_lower(shapes[0], shapes[1])
+            if why:
+                return self._wrong(arguments[1], why, remedy)
         if name == "get" and (why := other_default(shapes)):
             return self._wrong(arguments[-1], why, SAME)
         if name in PARTIAL and (why := no_word(name, shapes)):
@@ -275,7 +297,7 @@ class _Walk:
         owner = self.expr(receiver)
         if owner.kind not in ("list", "map", "any"):
             return self._wrong(receiver, f"{name}() needs a list or a map, not {an(owner)}", "name a list")
-        member = STRING if owner.kind == "map" else owner.members
+        member = replace(STRING, lower=owner.lower) if owner.kind == "map" else owner.members
         wanted = 0 if name == "min" else 4 if name == REDUCE else 2
         named = [path_of(one) for one in arguments[: 2 if name == REDUCE else 1]] if wanted else []
         if len(arguments) != wanted or any(len(path) != 1 for path in named):

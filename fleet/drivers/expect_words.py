@@ -71,6 +71,15 @@ def never(value: str, words: Sequence[str]) -> str:
     return f"is never {value[:40]!r}{suggestion(value, words)}"
 
 
+def never_lower(shape: TypeShape, given: TypeShape) -> tuple[str, str]:
+    """That a key in lower case never is, or has, this text, and the remedy; ("", "") for one that may be."""
+    texts = [one.literal for one in given.items or (given,)]
+    text = next((one for one in texts if isinstance(one, str) and one != one.lower()), "")
+    if not (shape.lower and text):
+        return "", ""
+    return f"{shape.lower} are in lower case: never {text[:60]!r}", f"write {text.lower()[:60]!r}"
+
+
 def no_word(name: str, shapes: Sequence[TypeShape]) -> str:
     """Why no word of a text has such a part, or ""."""
     text, part = shapes[0], shapes[-1].literal

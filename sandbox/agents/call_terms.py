@@ -20,14 +20,14 @@ _PRICES = frozenset(
 """Keys, in lower case without `_` and `-`, under which an answer says in wei what its call costs."""
 
 
-def advertised(document: object) -> int:
-    """What an answer says that its call costs, in wei; 0 where it does not say so."""
+def advertised(document: object) -> int | None:
+    """What an answer says that its call costs, in wei; None where it does not say so."""
     inner = list(document.values()) if isinstance(document, dict) else []
     for table in (document, *inner[:32]):
         for key, value in list(table.items())[:32] if isinstance(table, dict) else ():
             if key.lower().replace("_", "").replace("-", "") in _PRICES and str(value).isdecimal():
-                return int(str(value)) if len(str(value)) < MAX_WEI_DIGITS else 0
-    return 0
+                return int(str(value)) if len(str(value)) < MAX_WEI_DIGITS else None
+    return None
 
 
 def of(reply: HttpReply) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 from sandbox import http, strict_json
@@ -13,7 +13,7 @@ from sandbox.chain.contract import CLAIM_DAILY
 from sandbox.chain.gas import limit
 from sandbox.chain.names import require_name
 from sandbox.errors import Deadline, Failure, JailBroken, hint
-from sandbox.spec import Context, Cost, Effect, Mistake, Points, ToolSpec
+from sandbox.spec import ABSENT, Context, Cost, Effect, Mistake, Points, ToolSpec
 from sandbox.text import clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -93,8 +93,8 @@ class Result(ToolAnswer):
     """Error of the second request."""
     charged_again: int = 0
     """[wei] What the second request cost."""
-    advertised_wei: int = 0
-    """[wei] Cost by the answer's own word."""
+    advertised_wei: int | None = field(default=None, metadata=ABSENT)
+    """[wei] Cost by the answer's own word; absent where it does not say."""
     terms: tuple[str, ...] = ()
     """Headers of the answer about limits and costs."""
     credit: str = ""
@@ -228,7 +228,7 @@ def _result(
         status_again=again.status if again else 0,
         error_again=_error_again(again),
         charged_again=after - call.credit() if again else 0,
-        advertised_wei=next(filter(None, map(call_terms.advertised, documents)), 0),
+        advertised_wei=next((wei for wei in map(call_terms.advertised, documents) if wei is not None), None),
         terms=call_terms.of(reply),
         credit=str(before),
     )

@@ -21,7 +21,7 @@ from sandbox.pages.latency import Measured, check, measure, percentile
 from sandbox.pages.links import References, find, of_markup
 from sandbox.pages.markup import Form
 from sandbox.pages.page_request import effect_of, page_request
-from sandbox.spec import UNSAFE, Context, Cost, Effect, Mistake, OneOf, Points, ToolSpec
+from sandbox.spec import UNSAFE, Context, Cost, Effect, LowerCase, Mistake, OneOf, Points, ToolSpec
 from sandbox.text import KINDS, clean, decode, mask
 from sandbox.tools.base import PUBLIC, VOLATILE, ToolAnswer
 
@@ -81,7 +81,7 @@ class Result(ToolAnswer):
     """[bytes] Size of the decoded body."""
     sha256: str = ""
     """Hash of the decoded body, hex."""
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Annotated[dict[str, str], LowerCase("names of headers")] = field(default_factory=dict)
     """Its headers by lower-case name; an absent one is absent: `headers.get("etag", "")`."""
     allow_origin: str = ""
     """Its Access-Control-Allow-Origin."""

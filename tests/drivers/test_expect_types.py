@@ -21,6 +21,7 @@ from sandbox.tools import TOOLS
 
 PAGES = ["qa_fetch", "qa_fetch"]
 MIXED = ["qa_fetch", "qa_chain"]
+ANSWERED = ["qa_call"]
 COMPILED = ["qa_compile"]
 BUILT = ["qa_compile", "qa_publish"]
 SEARCHED = ["qa_fuzz"]
@@ -63,9 +64,25 @@ WRONG = (  # tools, expectation, where in it, part of the message, part of the r
     (PAGES, "!('privatekey' in result.secrets)", "'privatekey'", "did you mean 'private-key'?", "one of"),
     (PAGES, "result.a11y.all(x, x != 'img-alt')", "'img-alt'", "mean 'image-alt'?", "one of: button-name"),
     (PAGES, "['a', 'b'][2] == result.text", "2", "index 2 is past the last one, 1", "correct it"),
+    (PAGES, "result.headers.get('Content-Type', '') != ''", "'Content-Type'", "lower case", "'content-type'"),
+    (PAGES, "result.headers['X-Y'] == ''", "'X-Y'", "names of headers are in lower case", "write 'x-y'"),
+    (PAGES, "result.headers.ETag == ''", "ETag", "names of headers are in lower case", "write 'etag'"),
+    (PAGES, "has(result.headers.ETag)", "ETag", "names of headers are in lower case", "write 'etag'"),
+    (PAGES, "!has(result.headers['X-Y'])", "'X-Y'", "names of headers are in lower case", "write 'x-y'"),
+    (PAGES, "!('Vary' in result.headers)", "'Vary'", "names of headers are in lower case", "write 'vary'"),
+    (PAGES, "results[0].headers.get('Vary', '') == ''", "'Vary'", "in lower case", "write 'vary'"),
+    (PAGES, "results.all(r, r.headers.get('Vary', '') == '')", "'Vary'", "lower case", "write 'vary'"),
+    (PAGES, "result.headers.exists(k, k == 'Vary')", "'Vary'", "in lower case", "write 'vary'"),
+    (PAGES, "result.headers.all(k, k != \"Vary\")", '"Vary"', "in lower case", "write 'vary'"),
+    (PAGES, "result.headers.all(k, !k.startsWith('X-'))", "'X-'", "in lower case", "write 'x-'"),
+    (PAGES, "result.headers.all(k, !(k in ['a', 'B']))", "['a', 'B']", "in lower case", "write 'b'"),
+    (ANSWERED, "result.charged <= result.advertised_wei", "advertised_wei", "may be without", "has(result"),
     (MIXED, "results.all(r, r.status == 200)", "status", "every result of qa_fetch, qa_chain has no", "ok"),
 )  # fmt: skip
 SOUND = (
+    (PAGES, "result.headers.exists(k, k == 'vary' && result.headers[k] == 'Accept')"),
+    (PAGES, "result.headers.get('vary', 'None') != 'Accept' && 'x' in result.headers"),
+    (ANSWERED, "!has(result.advertised_wei) || result.charged <= result.advertised_wei"),
     (PAGES, "results.all(r, r.status == 200)"),
     (PAGES, "has(result.headers.etag) && result.headers.etag != ''"),
     (PAGES, "'etag' in result.headers && result.headers['etag'] != ''"),

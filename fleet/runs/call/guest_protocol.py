@@ -17,7 +17,7 @@ from fleet.errors import JailError
 from fleet.jail.model import End, Outcome
 from fleet.personas.check import suggestion
 from sandbox import strict_json
-from sandbox.spec import PROTOCOL, Context, ToolSpec
+from sandbox.spec import PROTOCOL, Context, ToolSpec, as_record
 
 MAX_DEPTH = 32
 """Deepest nesting in a result; later readers walk it by recursion."""
@@ -121,7 +121,7 @@ def result_of(spec: ToolSpec, line: Any) -> dict[str, Any]:
     if line["v"] != PROTOCOL:
         raise ValueError("another protocol")
     result = _adapter(spec.result).validate_python(line["result"], strict=False)
-    plain: dict[str, Any] = json_safe(asdict(result))
+    plain: dict[str, Any] = json_safe(as_record(result))
     if spec.caps:
         _capped(plain, spec.caps)
     return plain
