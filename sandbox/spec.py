@@ -93,7 +93,7 @@ class LowerCase:
 
 
 ABSENT: Mapping[str, bool] = MappingProxyType({"absent": True})
-"""Metadata of a field of a result that is absent, not null, where it is None: an expectation can ask for it."""
+"""Metadata of a field of a result that is absent, not null, where it is None: that can be asked for."""
 
 
 def as_record(result: Any) -> dict[str, Any]:
