@@ -86,7 +86,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class LowerCase:
-    """The keys of a map of a result are in lower case: an expectation that spells one otherwise is refused."""
+    """The keys of a map of a result are in lower case: an expectation with another spelling is refused."""
 
     named: str
     """What the keys are, for a person."""
