@@ -24,8 +24,8 @@ class TypeShape:
     that is written out, one by one.
 
     `label` names it for a person; `literal` is the value of a literal; `words` are all values that a text can
-    have, () if it can have any. `lower`: what the keys of a map are, or what a text is, where all are in lower
-    case. `optional`: the field may be absent.
+    have, () if it can have any. `lower`: what the keys of a map are, or what a text is, where all are lower
+    case letters. `optional`: the field may be absent.
     """
 
     kind: str
