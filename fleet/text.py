@@ -135,6 +135,7 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def csv_cell(text: str, limit: int = LIMIT) -> str:
-    """Cleaned text that a spreadsheet does not read as a formula; the csv module quotes it."""
+    """Cleaned text that a spreadsheet does not read as a formula; the csv module quotes it. A dash alone,
+    which stands for nothing, is none."""
     shown = clean(text, limit)
-    return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown
+    return "'" + shown if shown.lstrip().startswith(_FORMULA) and shown != "-" else shown

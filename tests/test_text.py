@@ -140,6 +140,10 @@ def test_formulas_become_text(formula: str) -> None:
     assert csv_cell("plain") == "plain"
 
 
+def test_a_dash_for_nothing_stays_a_dash() -> None:
+    assert [csv_cell(text) for text in ("-", " -", "--", "-1", "+")] == ["-", "' -", "'--", "'-1", "'+"]
+
+
 @pytest.mark.parametrize(
     ("said", "wanted"),
     [

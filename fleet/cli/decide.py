@@ -17,6 +17,7 @@ from fleet.clock import SystemClock, iso
 from fleet.errors import UsageError
 from fleet.store.rows import QUEUED, DecisionKind, DecisionRow, LinkKind
 from fleet.triage.decisions import fold
+from fleet.triage.outputs.selection import moment
 
 Item = Annotated[
     str,
@@ -34,6 +35,7 @@ Reason = Annotated[str, typer.Option(help="Reason, recorded with the decision.")
 Publish = Annotated[bool, typer.Option("--publish", help="Also post it on the log, as a record.")]
 Profile = Annotated[str | None, typer.Option("--platform", help="Profile; default: the configured one.")]
 For = Annotated[str, typer.Option("--for", help="How long: 12h, 30d, 2w, or ever.")]
+Until = Annotated[str, typer.Option("--until", metavar="WHEN", help="The end: a date or an ISO time (UTC).")]
 
 _FOR = re.compile(r"([1-9][0-9]{0,3})([hdw])", re.ASCII)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -55,16 +57,17 @@ def fixed(
 def dismiss(
     item: Item,
     reason: Reason,
-    for_: For = "90d",
+    for_: For = "",
+    until: Until = "",
     publish: Publish = False,
     platform: Profile = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Take an item off the list until it ends, or drop a driver's claim for good."""
+    """Take an item off the list until you undo it, or until a given end; or drop a driver's claim."""
     from fleet.cli.claims import dismiss_claim, waiting_claim  # the proof of a claim, as a run has it
 
-    wanted = replace(_wanted("dismiss", reason), until=_until(for_))
+    wanted = replace(_wanted("dismiss", reason), until=_until(for_, until))
     board = run(lambda: board_of(platform))
     claim = waiting_claim(board.subject(item))
     if claim is None:
@@ -78,17 +81,18 @@ def dismiss(
 def snooze(
     item: Item,
     reason: Reason,
-    for_: For,
+    for_: For = "",
+    until: Until = "",
     publish: Publish = False,
     platform: Profile = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Take an item off the list for a while."""
-    until = _until(for_)
-    if not until:
-        raise UsageError("a snooze ends", remedy="write --for 7d, or dismiss the item --for ever")
-    decide(item, replace(_wanted("snooze", reason), until=until), publish, platform, dry_run, as_json)
+    end = _until(for_, until)
+    if not end:
+        raise UsageError("a snooze ends", remedy="write --for 7d or --until DATE, or dismiss the item")
+    decide(item, replace(_wanted("snooze", reason), until=end), publish, platform, dry_run, as_json)
 
 
 def reopen(
@@ -247,10 +251,18 @@ def _posted(one: DecisionRow) -> tuple[object, ...]:
     return one.name, one.item, words_of(one), one.entry if one.entry >= 0 else "to be posted"
 
 
-def _until(text: str) -> str:
-    """The end of a duration that begins now (ISO); "" for one without an end."""
-    if text == "ever":
+def _until(duration: str, end: str) -> str:
+    """The end of what begins now (ISO); "" for what has none."""
+    now = SystemClock().now()
+    if duration and end:
+        raise UsageError("--for and --until: choose one", remedy="write --for 30d, or --until 2027-01-31")
+    if end:
+        at = moment(end, now, option="--until")
+        if at <= iso(now):
+            raise UsageError(f"--until: {at} is over", remedy="write a time to come, such as 2027-01-31")
+        return at
+    if duration in ("", "ever"):
         return ""
-    if (match := _FOR.fullmatch(text)) is None:
-        raise UsageError(f"{text!r} is not a duration", remedy="write 12h, 30d, 2w or ever")
-    return iso(SystemClock().now() + int(match[1]) * _UNITS[match[2]])
+    if (match := _FOR.fullmatch(duration)) is None:
+        raise UsageError(f"{duration!r} is not a duration", remedy="write 12h, 30d, 2w or ever")
+    return iso(now + int(match[1]) * _UNITS[match[2]])

@@ -11,10 +11,12 @@ from fleet.app.journal import known_journal, open_journal
 from fleet.app.lock import holder
 from fleet.cli.console import few_digits, note, put, run, state
 from fleet.cli.status_page import minute
+from fleet.clock import SystemClock, iso
 from fleet.config import load_fleet, load_platform
 from fleet.errors import ConfigError, FleetError, UsageError
 from fleet.store.rows import QUEUED, DecisionRow
 from fleet.text import clean
+from fleet.triage.decisions import fold
 
 
 def _platform(name: str | None) -> str:
@@ -48,8 +50,12 @@ def decide(
         refresh(board.platform)
     if publish and not dry_run:
         (made,) = run(lambda: post(board, [made]))
+    hidden = fold([*board.decisions, made]).hiding(subject.names, iso(SystemClock().now()))
     data = asdict(made) | {"title": subject.title, "recorded": not dry_run, "new": new}
-    put(data, as_json=as_json, text=lambda: print(clean(_said(made, dry_run=dry_run))))
+    data["hidden_by"] = hidden.name if hidden else ""
+    undone = next((one for one in board.decisions if one.name == made.undoes), None)
+    lines = [_said(made, dry_run=dry_run), *_besides(made, undone, hidden)]
+    put(data, as_json=as_json, text=lambda: print("\n".join(map(clean, lines))))
 
 
 def _made(board: Board, subject: Subject, wanted: DecisionRow) -> tuple[DecisionRow, bool]:
@@ -109,10 +115,31 @@ async def _look_again(platform: str) -> None:
 
 
 def _said(made: DecisionRow, *, dry_run: bool) -> str:
-    until = f" until {made.until}" if made.until else ""
+    term = f" ({_term(made)})" if made.kind in ("dismiss", "snooze") else ""
     where = f", entry {made.entry} of the log" if made.entry >= 0 else ""
     verb = "would be recorded" if dry_run else "is recorded"
-    return f"item {made.item}: {words_of(made)}{until} {verb} (decision {made.name}{where})"
+    return f"item {made.item}: {words_of(made)}{term} {verb} (decision {made.name}{where})"
+
+
+def _term(one: DecisionRow) -> str:
+    return f"until {one.until}" if one.until else "until it is undone"
+
+
+def _besides(made: DecisionRow, undone: DecisionRow | None, hidden: DecisionRow | None) -> list[str]:
+    """What an undo takes back, and what still keeps the item off the list."""
+    lines = []
+    if undone is not None:
+        lines.append(f"it takes back: {words_of(undone)} by {undone.who}, {undone.at}: {undone.reason}")
+    if hidden is not None and hidden.name != made.name:
+        word = "dismissed" if hidden.kind == "dismiss" else "snoozed"
+        back = f"fleet findings undo {made.item} --decision {hidden.name}"
+        lines += [
+            f"the item is still {word} {_term(hidden)}, by {hidden.who}, {hidden.at}: {hidden.reason}",
+            f"  to list it again: {back}, or fleet findings reopen {made.item}",
+        ]
+    elif undone is not None and undone.kind in ("dismiss", "snooze"):
+        lines.append("the item is on the list again")
+    return lines
 
 
 def rows_of(shown: Sequence[DecisionRow], standing: Collection[str]) -> list[tuple[object, ...]]:

@@ -21,7 +21,9 @@ NARROW = 13
 
 
 async def read(folder: Path, limit: int) -> list[dict[str, Any]]:
-    """The latest runs, newest first: the row, `findings`, `looked`, `applicable`, `spent`, `routine`.
+    """The latest runs, newest first: the row, `findings`, `unproven`, `looked`, `applicable`, `spent`, `routine`.
+
+    `findings` counts the proven ones, `unproven` those that are flaky or whose proof is open or was not reached.
 
     The two counts of probes are None for a run without a plan here: it only read the log, ran on another
     host, or was pruned.
@@ -31,11 +33,13 @@ async def read(folder: Path, limit: int) -> list[dict[str, Any]]:
     async with known as journal:
         found = []
         for row in await journal.runs(limit):
-            seen = [one for one in await journal.findings(row.run_id) if one.state in FOUND]
+            states = [one.state for one in await journal.findings(row.run_id)]
+            seen = sum(one in FOUND for one in states)
+            unproven = sum(one not in FOUND and one != "dropped" for one in states)
             looked, applicable = _coverage(folder, row)
-            figures = {"findings": len(seen), "looked": looked, "applicable": applicable}
+            figures = {"findings": seen, "unproven": unproven, "looked": looked, "applicable": applicable}
             spent = await journal.spent(row.run_id)
-            routine = row.state == "ended" and row.outcome == "done" and not seen
+            routine = row.state == "ended" and row.outcome == "done" and not (seen or unproven)
             found.append({**fields_of(row), **figures, "spent": spent, "routine": routine})
         return found
 
@@ -54,8 +58,8 @@ def show(rows: Sequence[dict[str, Any]], *, everything: bool) -> None:
         heads = ("run", "persona", "created", "found", "looked", "calls", "usd", "outcome")
         table(heads, [_short(row) for row in shown], empty=_empty(rows), one_line="outcome")
     else:
-        cells = [[*(row[name] for name in PIPED), *_figures(row)] for row in shown]
-        table((*PIPED, "findings", "looked", "calls", "usd"), cells, empty=_empty(rows))
+        cells = [[*(row[name] for name in (*PIPED, "findings", "unproven")), *_cost(row)] for row in shown]
+        table((*PIPED, "findings", "unproven", "looked", "calls", "usd"), cells, empty=_empty(rows))
     if len(shown) < len(rows):
         note(f"{len(rows) - len(shown)} routine runs are not shown: --all")
 
@@ -75,10 +79,12 @@ def _short(row: dict[str, Any]) -> list[object]:
     at = row["created"][5:16].replace("T", " ")
     outcome = row["outcome"] or row["state"]
     detail = f": {row['detail']}" if row["detail"] else ""
-    return [row["run"], clean(row["persona"], NARROW), at, *_figures(row), f"{outcome}{detail}"]
+    found = f"{row['findings']}+{row['unproven']}" if row["unproven"] else row["findings"]
+    return [row["run"], clean(row["persona"], NARROW), at, found, *_cost(row), f"{outcome}{detail}"]
 
 
-def _figures(row: dict[str, Any]) -> list[object]:
+def _cost(row: dict[str, Any]) -> list[object]:
+    """Coverage, calls and money."""
     looked = "-" if row["looked"] is None else f"{row['looked']}/{row['applicable']}"
     usd = row["spent"].get(USD)
-    return [row["findings"], looked, row["spent"].get("calls", 0), number(USD, usd) if usd else "-"]
+    return [looked, row["spent"].get("calls", 0), number(USD, usd) if usd else "-"]

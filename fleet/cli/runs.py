@@ -44,7 +44,8 @@ def list_runs(
 ) -> None:
     """List the latest runs, newest first, with findings, coverage and cost.
 
-    `looked` counts the probes that a run looked at, of those that apply. --json has all runs, with `routine`.
+    `found` counts the proven findings, behind a `+` those that are not proven; `looked` the probes that a run
+    looked at, of those that apply. --json has all runs, with `routine`.
     """
     rows = run(lambda: run_list.read(state(), limit))
     put(rows, as_json=as_json, text=lambda: run_list.show(rows, everything=everything))

@@ -48,6 +48,13 @@ class StandingDecisions:
         found = (one for one in self.all if one.kind in STATES and one.item in names)
         return tuple(one for one in found if self._about(one, names))
 
+    def hiding(self, names: Collection[str], now: str) -> DecisionRow | None:
+        """The dismissal or snooze that keeps this item off the open list at `now` (ISO); None: nothing does."""
+        last = next(reversed(self.states_of(names)), None)
+        if last is None or last.kind not in ("dismiss", "snooze") or (last.until and last.until <= now):
+            return None
+        return last
+
     def severity_of(self, names: Collection[str]) -> DecisionRow | None:
         """The decision about the severity of the item with these fingerprints."""
         found = [self.severities[name] for name in names if name in self.severities]

@@ -207,7 +207,7 @@ def _stuck(
         case "unreachable":
             return _lost(known)
         case "dismissed" | "snoozed":
-            return f"{now.state} until {until}" if until else f"{now.state} for good"
+            return f"{now.state} until {until}" if until else f"{now.state} until it is undone"
         case "proposed":
             return f"waits for your decision about the proposed fix since {now.at}"
         case "verified-fixed":

@@ -14,11 +14,19 @@ from fleet.cli.runs import app
 from fleet.runs.desk.plan import Plan, PlanItem
 from fleet.runs.desk.state_file import AccountTally, RunState, StateFile
 from fleet.store.journal import Journal
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, FindingState
 from tests.cli.test_worklist_command import screen
 from tests.triggers.conftest import FakeClock
 
 GOLDEN = Path(__file__).parent / "golden" / "runs-list.txt"
+REACHED: dict[FindingState, tuple[FindingState, ...]] = {
+    "raised": (),
+    "flaky": ("flaky",),
+    "unverified": ("unverified",),
+    "confirmed": ("confirmed",),
+    "posted": ("confirmed", "posting", "posted"),
+    "dropped": ("dropped",),
+}
 ENDS = (
     ("qa-smoke", "done", ""),
     ("qa-with-a-long-name", "done", "12 probes"),
@@ -83,12 +91,38 @@ def test_routine_runs_are_counted_and_shown_on_demand(state: Path) -> None:
     assert few.stderr == "6 routine runs are not shown: --all\n"
     assert every.stderr == ""
     heads, first = (line.split("\t") for line in few.stdout.splitlines()[:2])
-    assert heads[-4:] == ["findings", "looked", "calls", "usd"]
-    assert first[-4:] == ["1", "1/2", "132", "0.02"]
+    assert heads[-5:] == ["findings", "unproven", "looked", "calls", "usd"]
+    assert first[-5:] == ["1", "0", "1/2", "132", "0.02"]
+    assert few.stdout.splitlines()[2].split("\t")[-5:] == ["0", "0", "-", "120", "-"]
     rows = json.loads(listed("--json").stdout)
     assert [len(rows), sum(row["routine"] for row in rows)] == [12, 6]
     assert (rows[0]["findings"], rows[0]["looked"], rows[0]["applicable"]) == (1, 1, 2)
     assert rows[1]["looked"] is None
+
+
+@pytest.mark.parametrize("grade", ["raised", "flaky", "unverified", "confirmed", "posted", "dropped"])
+def test_what_a_run_saw_is_counted_proven_or_not(state: Path, grade: FindingState) -> None:
+    async def found() -> None:
+        async with await Journal.open(state / "fleet.db", clock=FakeClock()) as journal:
+            await journal.trigger(
+                "run0", persona="qa-ux", key="k", platform="devnet", trigger="t", rung="observe", budget={}
+            )
+            await journal.claim("run0", pid=1, pid_start=1)
+            for mark in "abcde":
+                name = mark * 12
+                await journal.add_finding(FindingRow(run_id="run0", fingerprint=name, title="t"))
+                for step in REACHED[grade]:
+                    await journal.set_finding("run0", name, state=step)
+            await journal.finish("run0", "done", "")
+
+    anyio.run(found)
+    (row,) = json.loads(listed("--json").stdout)
+    proven, unproven = {"confirmed": (5, 0), "posted": (5, 0), "dropped": (0, 0)}.get(grade, (0, 5))
+    assert (row["findings"], row["unproven"]) == (proven, unproven)
+    assert row["routine"] == (grade == "dropped")
+    text = screen(state, "runs", "list")
+    shown = {"dropped": "nothing found, nothing wrong", "confirmed": " 5 ", "posted": " 5 "}
+    assert shown.get(grade, " 0+5 ") in text
 
 
 def test_an_empty_list_says_so_and_is_no_error(state: Path) -> None:

@@ -141,6 +141,30 @@ def test_decided_undone_and_listed(desk: Desk) -> None:
     assert not desk.entries()
 
 
+def test_the_term_of_a_dismissal_is_said_and_an_undo_says_what_is_left(desk: Desk) -> None:
+    name = f"{STEPS + 1:012x}"
+    said = desk.fleet("dismiss", name, *WHY)
+    assert f"item {name}: dismiss (until it is undone) is recorded" in said.out
+    first = desk.decisions()[-1]
+    assert first.until == ""
+    again = desk.fleet("dismiss", name, "--reason", "for a while", "--until", "2999-01-31")
+    assert "dismiss (until 2999-01-31T00:00:00Z) is recorded" in again.out
+    undone = desk.fleet("undo", name, "--reason", "no")
+    assert "it takes back: dismiss by " in undone.out
+    assert "the item is still dismissed until it is undone, by " in undone.out
+    assert f"fleet findings undo {name} --decision {first.name}" in undone.out
+    other = desk.fleet("link", name, "same-cause", A, *WHY, "--json")
+    assert other.data["hidden_by"] == first.name
+    latest = desk.fleet("undo", name, "--reason", "no")  # the link, which was decided last
+    assert f"it takes back: link same-cause {A} by " in latest.out
+    assert "the item is still dismissed until it is undone" in latest.out
+    last = desk.fleet("undo", name, "--reason", "no")
+    assert "the item is on the list again" in last.out
+    assert "still" not in last.out
+    assert desk.fleet("dismiss", name, *WHY, "--for", "30d", "--json").data["until"] < "2999"
+    assert desk.fleet("reopen", name, *WHY, "--json").data["hidden_by"] == ""
+
+
 def test_what_is_asked_for_wrongly_is_said_and_nothing_recorded(desk: Desk) -> None:
     before = desk.decisions()
     for words, said in {
@@ -148,7 +172,12 @@ def test_what_is_asked_for_wrongly_is_said_and_nothing_recorded(desk: Desk) -> N
         ("fixed", "ffff", *WHY): "no item or finding 'ffff'",
         ("fixed", A, "--reason", " "): "a decision needs a reason",
         ("snooze", A, *WHY, "--for", "ever"): "a snooze ends",
+        ("snooze", A, *WHY): "a snooze ends",
         ("dismiss", A, *WHY, "--for", "0d"): "'0d' is not a duration",
+        ("dismiss", A, *WHY, "--until", "2020-01-01"): "--until: 2020-01-01T00:00:00Z is over",
+        ("dismiss", A, *WHY, "--until", "soon"): "--until: 'soon' is not a time",
+        ("dismiss", A, *WHY, "--until", "7d"): "is over",
+        ("dismiss", A, *WHY, "--until", "2999-01-01", "--for", "7d"): "--for and --until: choose one",
         ("severity", A, "meta", *WHY): "'meta' is not a severity",
         ("merge", A, C, *WHY): f"{A} is the item itself",
         ("link", A, "like", B, *WHY): "'like' is not a link",

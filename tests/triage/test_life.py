@@ -262,7 +262,7 @@ STUCK: Sequence[tuple[dict[str, Any], str]] = [
         f"waits for 3 clean re-runs since {at(10)}: its surface has not answered since {at(20)}",
     ),
     (CASES["verified-fixed"], "waits for nothing"),
-    (EVENTS["dismiss"], "dismissed for good"),
+    (EVENTS["dismiss"], "dismissed until it is undone"),
     (EVENTS["snooze"], f"snoozed until {at(DAY)}"),
     (CASES["regression"], f"waits for a fix since {at(10)}"),
     (

@@ -109,10 +109,11 @@ def proven(items: Sequence[WorklistItem]) -> int:
 
 
 def standing(item: WorklistItem) -> str:
-    """The state of an item, how little it is proven where the state does not say that, and of one of ours
-    that is open whether it is stale."""
+    """The state of an item and when it ends, how little it is proven where the state does not say that, and
+    of one of ours that is open whether it is stale."""
+    until = f" until {item.until[:10]}" if item.until and item.state in ("dismissed", "snoozed") else ""
     said = item.proof == "verified" or item.proof == item.state
-    words = [item.state] if said else [item.state, item.proof]
+    words = [item.state + until] if said else [item.state + until, item.proof]
     return ", ".join(words + ["stale"] * (item.stale and item.trusted and item.state in OPEN))
 
 

@@ -77,8 +77,8 @@ class Selection:
         return all(word in text for word in self.text.casefold().split())
 
 
-def moment(text: str, now: datetime) -> str:
-    """`6h`, `1d`, `2w`, a date or an ISO time as an ISO time in UTC; UsageError for anything else."""
+def moment(text: str, now: datetime, *, option: str = "--since") -> str:
+    """`6h`, `1d`, `2w` back, a date or an ISO time, as an ISO time in UTC; UsageError for anything else."""
     if found := _BACK.fullmatch(text):
         try:
             return iso(now - timedelta(seconds=int(found[1]) * _UNITS[found[2]]))
@@ -89,7 +89,7 @@ def moment(text: str, now: datetime) -> str:
         return iso(at if at.tzinfo else at.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         remedy = "write a number and s, m, h, d or w (6h, 1d), or a date such as 2026-11-21"
-        raise UsageError(f"--since: {clean(text, 40)!r} is not a time", remedy=remedy) from None
+        raise UsageError(f"{option}: {clean(text, 40)!r} is not a time", remedy=remedy) from None
 
 
 def _known(option: str, given: Sequence[str], valid: Iterable[str]) -> None:
