@@ -21,9 +21,10 @@ NARROW = 13
 
 
 async def read(folder: Path, limit: int) -> list[dict[str, Any]]:
-    """The latest runs, newest first: the row, `findings`, `unproven`, `looked`, `applicable`, `spent`, `routine`.
+    """The latest runs, newest first: the row, `findings`, `unproven`, `looked`, `applicable`, `spent`,
+    `routine`.
 
-    `findings` counts the proven ones, `unproven` those that are flaky or whose proof is open or was not reached.
+    `findings` counts the proven ones, `unproven` those that are flaky, or not proven yet.
 
     The two counts of probes are None for a run without a plan here: it only read the log, ran on another
     host, or was pruned.

@@ -49,7 +49,7 @@ class StandingDecisions:
         return tuple(one for one in found if self._about(one, names))
 
     def hiding(self, names: Collection[str], now: str) -> DecisionRow | None:
-        """The dismissal or snooze that keeps this item off the open list at `now` (ISO); None: nothing does."""
+        """The dismissal or snooze that keeps this item off the open list at `now` (ISO), if any."""
         last = next(reversed(self.states_of(names)), None)
         if last is None or last.kind not in ("dismiss", "snooze") or (last.until and last.until <= now):
             return None

@@ -153,10 +153,10 @@ def test_the_term_of_a_dismissal_is_said_and_an_undo_says_what_is_left(desk: Des
     assert "it takes back: dismiss by " in undone.out
     assert "the item is still dismissed until it is undone, by " in undone.out
     assert f"fleet findings undo {name} --decision {first.name}" in undone.out
-    other = desk.fleet("link", name, "same-cause", A, *WHY, "--json")
+    other = desk.fleet("merge", name, A, *WHY, "--json")
     assert other.data["hidden_by"] == first.name
-    latest = desk.fleet("undo", name, "--reason", "no")  # the link, which was decided last
-    assert f"it takes back: link same-cause {A} by " in latest.out
+    latest = desk.fleet("undo", name, "--reason", "no")  # the merge, which was decided last
+    assert f"it takes back: merge {A} by " in latest.out
     assert "the item is still dismissed until it is undone" in latest.out
     last = desk.fleet("undo", name, "--reason", "no")
     assert "the item is on the list again" in last.out
