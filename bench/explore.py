@@ -71,7 +71,7 @@ async def batch(table: Table, count: int) -> None:
     questions = [Question((Step(tool="qa_fetch", args={"url": "{site}/"}),))] * count
     async with table.desk.turn() as turn:
         found = await turn.pose(questions)
-    assert all(one[0]["status"] == 200 for one in found), found
+    assert all(one and one[0]["status"] == 200 for one in found), found
 
 
 async def singly(table: Table, count: int) -> None:

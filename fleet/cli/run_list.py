@@ -47,7 +47,7 @@ async def read(folder: Path, limit: int) -> list[dict[str, Any]]:
 
 def _coverage(folder: Path, row: RunRow) -> tuple[int | None, int | None]:
     groups = coverage(folder / "runs" / row.run_id, row.run_id, row.outcome)
-    others = ("not_applicable", "unexplored")
+    others = ("not_applicable", "unexplored", "left")
     applicable = sum(len(rows) for group, rows in groups.items() if group not in others)
     return (len(groups["looked"]), applicable) if any(groups.values()) else (None, None)
 
@@ -65,11 +65,13 @@ def show(rows: Sequence[dict[str, Any]], *, everything: bool) -> None:
         note(f"{len(rows) - len(shown)} routine runs are not shown: --all")
 
 
-def show_left_out(coverage: Mapping[str, Sequence[Mapping[str, str]]]) -> None:
+def show_left_out(coverage: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """A line for each probe, or other part of a platform, that a run did not look at, and why."""
     for word in ("undecided", "not_applicable", "refused", "could_not", "unexplored"):
         for row in coverage.get(word, ()):
             print(clean(f"  {word.replace('_', ' ')}  {row['probe']}: {row['reason']}", 300))
+    for row in coverage.get("left", ()):
+        print(clean(f"  left  {row['part']}: {row['reason']}", 500))
 
 
 def _empty(rows: Sequence[dict[str, Any]]) -> str:

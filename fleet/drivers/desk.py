@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from fleet.events.model import Event, TurnUsage
 from fleet.personas.model import Step
@@ -91,6 +91,19 @@ class Allowance:
     """Why there are no more calls, where the platform's own limit decides it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A part of the platform that a run did not look at, or not fully, and why: for its report.
+
+    `unexplored`: it cannot be looked at; `left`: a limit of the run or of the platform left some of it;
+    `cut`: most of it, so that the run counts as incomplete.
+    """
+
+    part: str
+    reason: str
+    kind: Literal["unexplored", "left", "cut"] = "unexplored"
+
+
 class Turn(Protocol):
     """One turn in progress; it is recorded however it ends."""
 
@@ -100,8 +113,9 @@ class Turn(Protocol):
         `args` is a text if the driver's JSON was malformed. Raises RunOver when a fence ends the run.
         """
 
-    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
-        """Ask an explorer's questions; the results of each, up to the first call that was refused or failed.
+    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]] | None]:
+        """Ask an explorer's questions; the results of each, up to the first call that was refused or failed,
+        None for one that was not begun.
 
         Results are untrusted data. Raises RunOver when a fence ends the run.
         """
@@ -145,6 +159,12 @@ class Desk(Protocol):
 
     async def room(self) -> Allowance:
         """What an explorer may still ask; no calls when its run should end."""
+
+    async def prove(self) -> None:
+        """Prove and post what is critical or high of what was seen so far, before anything new is asked."""
+
+    def leave(self, left: Left) -> None:
+        """Record what the run did not look at; the latest record of a part counts."""
 
     async def reserve(self, *, tokens: int) -> None:
         """Before a model call: reserve what it may cost. BudgetExceeded: not covered, or unpriced."""

@@ -22,6 +22,7 @@ from fleet.drivers.desk import (
     RUN_PROBE,
     Allowance,
     Brief,
+    Left,
     Offer,
     Question,
     Reply,
@@ -86,6 +87,7 @@ class MemoryDesk:
     reserved: list[int] = field(default_factory=list)
     settled: list[TurnUsage | None] = field(default_factory=list)
     withdrawn: set[str] = field(default_factory=set)
+    left: dict[str, Left] = field(default_factory=dict)
     continuations: int = 0
     _closed: set[str] = field(default_factory=set)
     _streaks: dict[str, int] = field(default_factory=dict)
@@ -136,6 +138,12 @@ class MemoryDesk:
 
     async def room(self) -> Allowance:
         return Allowance(0 if self.stop or self._over else self.calls, acts=self.calls)
+
+    async def prove(self) -> None:
+        pass
+
+    def leave(self, left: Left) -> None:
+        self.left[left.part] = left
 
     async def reserve(self, *, tokens: int) -> None:
         if self.tokens is None or sum(self.reserved) + tokens > self.tokens:
@@ -238,7 +246,7 @@ class MemoryTurn:
             self.desk.replies.append(reply)
             return reply
 
-    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
+    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]] | None]:
         async with self.one_at_a_time:
             if not self.is_open:
                 raise RuntimeError("this turn is over")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -156,13 +157,14 @@ class Ledger:
         fleet: Callable[[], Mapping[Unit, int]] = dict,
     ) -> None:
         self.budget = budget
+        self._kept: dict[Unit, int] = {}
         self._journal = journal
         self._run = run
         self._fleet = fleet
 
     async def spend(self, unit: Unit, amount: int = 1) -> int:
         """Count before spending; return what is left. On BudgetExceeded nothing is counted."""
-        limit = INT_MAX if unit == "requests" else self.budget.limits().get(unit, 0)
+        limit = INT_MAX if unit == "requests" else self._of_run().get(unit, 0)
         return await self._journal.spend(self._run, unit, amount, limit, day=self._day())
 
     async def count(self, unit: Unit, amount: int) -> None:
@@ -228,8 +230,21 @@ class Ledger:
         spent = await self._journal.spent_in(self._run)
         return max(0, self.budget.limits().get(unit, 0) - spent["run"].get(unit, 0))
 
+    @contextmanager
+    def keeping(self, kept: Mapping[Unit, int]) -> Iterator[None]:
+        """Hold back so much of the run's own limits while the block runs: it is for another purpose."""
+        before, self._kept = self._kept, dict(kept)
+        try:
+            yield
+        finally:
+            self._kept = before
+
+    def _of_run(self) -> dict[Unit, int]:
+        limits = self.budget.limits()
+        return {unit: max(0, limit - self._kept.get(unit, 0)) for unit, limit in limits.items()}
+
     def _limits(self) -> Limits:
-        return {"run": _plain(self.budget.limits()), **self._day()}
+        return {"run": _plain(self._of_run()), **self._day()}
 
     def _day(self) -> Limits:
         return {"persona": _plain(self.budget.day), "fleet": _plain(self._fleet())}

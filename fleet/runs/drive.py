@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from fleet import __version__
-from fleet.drivers.desk import ProviderFailed
+from fleet.drivers.desk import Left, ProviderFailed
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Ground
@@ -36,9 +36,11 @@ from fleet.runs.desk.stop_conditions import PROVABLE, limit_of, summary
 from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, DriverChoice
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
+from fleet.runs.proof.leftovers import SHARE, adopt
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.retest import RetestTally, retest, retest_all, retest_one
-from fleet.text import line
+from fleet.runs.proof.verify import BUDGET, OF_ONE_PROOF
+from fleet.text import counted, line
 from sandbox.tools import TOOLS
 
 LEARNED = 24
@@ -94,6 +96,8 @@ class Drive:
         if self.driver.name == RETEST.name:
             return await self._again(watch)
         detail = ""
+        if self._plans:
+            await self._leftovers()
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
                 if not self._only_explores(desk):
@@ -106,18 +110,48 @@ class Drive:
         except RunOver as over:
             if over.outcome != "done":
                 if over.outcome in PROVABLE:
-                    await watch.after()
-                    await self.exercise.prove_raised()
+                    await self._prove(watch)
                 raise
             detail = over.detail
-        await watch.after()
-        await self.exercise.prove_raised()
+        await self._prove(watch)
         if self._plans:
             await retest(self.exercise)
         watch.verdict()
         if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))
         return detail or summary(desk.state.plan)
+
+    async def _leftovers(self) -> None:
+        """Prove what earlier runs saw and did not prove, before anything new is asked."""
+        with anyio.move_on_after(self.budget.wall_s * SHARE):
+            if not await adopt(self.exercise, self.budget):
+                return
+            try:
+                await self.exercise.prove_raised()
+            except RunOver as over:  # they ended an earlier run: they do not end this one as well
+                if over.outcome not in OF_ONE_PROOF:
+                    raise
+            await self.exercise.post()
+
+    async def _prove(self, watch: Watch) -> None:
+        """Prove what was raised; what stays unproven is said, and is proven first by the next run."""
+        try:
+            await watch.after()
+        except RunOver as over:
+            if over.outcome != BUDGET:
+                raise
+        try:
+            await self.exercise.prove_raised()
+        finally:
+            await self._unproven()
+
+    async def _unproven(self) -> None:
+        rows = await self.world.journal.findings(self.exercise.run, ["raised"])
+        if self.desk is None or not rows:
+            return
+        why = next((str(one.data["why"]) for one in rows if one.data.get("why")), "its time was over")
+        said = f"{counted(len(rows), 'candidate')} seen and not proven: {why}; the next run proves them first"
+        self.desk.leave(Left("proofs", said, "cut"))
 
     async def _again(self, watch: Watch) -> str:
         """Run open items again, and prove what came back; RunOver when none was reached."""

@@ -7,6 +7,8 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import anyio
 
@@ -30,11 +32,11 @@ from fleet.runs.desk.coverage_file import coverage
 from fleet.runs.desk.exit_codes import UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.proof.probe_runner import Exercise
-from fleet.runs.settlement.outbox import close_over_budget
+from fleet.runs.settlement.outbox import close_over_budget, report_proven
 from fleet.runs.settlement.settle import settle, waits_key
 from fleet.store.rows import FindingRow, RunRow
 from fleet.store.tables.base import lost
-from fleet.text import clean
+from fleet.text import clean, line
 from sandbox.chain.contract import VIEWS
 from sandbox.tools import TOOLS
 
@@ -59,9 +61,9 @@ class RunReport:
     calls: int
     seconds: float
     settled: bool
-    coverage: Mapping[str, list[dict[str, str]]] = field(default_factory=dict)
+    coverage: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Every probe under looked, not_applicable, refused, could_not or undecided, with its reason;
-    other parts under unexplored."""
+    other parts under unexplored, and what a limit left under left."""
 
 
 def _unsaid(row: RunRow) -> str:
@@ -116,7 +118,7 @@ async def opened(
             first_name=1 + max((int(name.rpartition("-")[2]) for name in names), default=0),
         )
         past = await world.journal.past(world.platform.name)
-        exercise = Exercise(world, run, persona, stream, session, past)
+        exercise = Exercise(world, run, persona, stream, session, past, partial(report_proven, context))
         drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
 
@@ -210,8 +212,12 @@ class ActiveRun:
             await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}", run=self.run)
             settled, detail = False, f"{detail}; clean-up continues at the next start: {error}".lstrip("; ")
         if settled:
-            for row in await world.journal.findings(self.run, ["raised"]):  # no one will return to it
-                await world.journal.set_finding(self.run, row.fingerprint, state="unverified")
+            for row in await world.journal.findings(self.run, ["raised"]):  # the next run proves it first
+                why = (
+                    row.data.get("why") or f"its run ended before it was proven: {outcome} {detail}".rstrip()
+                )
+                data = {**row.data, "why": world.redactor.text(line(str(why), 500))}
+                await world.journal.set_finding(self.run, row.fingerprint, state="unverified", data=data)
             if not self.sink.ended:
                 self.stream.emit(self._footer(outcome, detail))
             await self._remember(outcome)

@@ -127,7 +127,7 @@ class DaemonHealth:
         for row in last:
             if row.persona in self._personas.loaded:
                 groups = coverage(self._world.folder(row.run_id), row.run_id, row.outcome)
-                del groups["unexplored"]  # these are not probes
+                del groups["unexplored"], groups["left"]  # these are not probes
                 if any(groups.values()):
                     found |= {(row.persona, group): len(probes) for group, probes in groups.items()}
         return found

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from fleet.config import Platform
-from fleet.drivers.desk import Allowance, Question
+from fleet.drivers.desk import Allowance, Left, Question
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.endings import Endings, first_page
@@ -241,3 +243,89 @@ def test_of_many_parameters_one_is_asked_first(ended: bool, then: int) -> None:
     assert [question.steps[-1].args["url"] for question in endings.due()] == [many] * then
     endings.told([(question, [{"status": 200}, {"ended": False}]) for question in endings.due()])
     assert endings.due() == []
+
+
+# -- nothing asked for is lost ------------------------------------------------------------------------------
+
+
+class Marks(Counting):
+    """Knows its pages as asked once it made their questions, three a turn, with a PUT as every third."""
+
+    def ask(self, most: int) -> Sequence[Question]:
+        return [
+            Question((Step(tool="qa_fetch", args=one.steps[0].args | {"method": "PUT"}),))
+            if one.steps[0].args["url"].endswith(("2", "5", "8"))
+            else one
+            for one in super().ask(most)
+        ]
+
+
+def asked(desk: MemoryDesk) -> str:
+    return "".join(str(step.args["url"])[-1] for step in desk.posed)
+
+
+async def test_what_no_room_was_left_for_is_asked_by_the_next_run(tmp_path: Path) -> None:
+    class Calm(MemoryDesk):
+        async def room(self) -> Allowance:
+            return replace(await super().room(), acts=0)
+
+    first, second, third = Calm(answers=answering), MemoryDesk(answers=answering), MemoryDesk()
+    drive = explorer({"marks": Marks}, GROUND, Notebook(tmp_path), "s")
+    assert await drive(first) == "6 questions asked"
+    assert first.left["explorer marks"].reason == (
+        "asked 6 of about 9 questions: its run had no room for more"
+    )
+    assert await drive(second) == "3 questions asked"
+    assert await drive(third) == ""
+    assert (asked(first), asked(second), asked(third)) == ("013467", "258", "")
+    assert second.left == {}
+
+
+@pytest.mark.parametrize(("lost", "order"), [({0}, "012345678"), ({1}, "012345678"), ({0, 1}, "345678")])
+async def test_a_turn_that_took_too_long_is_asked_once_more(
+    tmp_path: Path, lost: set[int], order: str
+) -> None:
+    class Slow(MemoryDesk):
+        turn_number = -1
+
+        @asynccontextmanager
+        async def _turn(self) -> AsyncIterator[Any]:
+            self.turn_number += 1
+            async with super()._turn() as turn:
+                if self.turn_number in lost:
+                    raise TimeoutError
+                yield turn
+
+    desk = Slow(answers=lambda tool, args: {"ok": True})
+    assert (
+        await explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")(desk) == "9 questions asked"
+    )
+    assert "".join(sorted(asked(desk))) == order
+
+
+@pytest.mark.parametrize(("calls", "cut"), [(3, True), (6, False)])
+async def test_a_run_cut_short_says_how_many_questions_were_left_and_why(
+    tmp_path: Path, calls: int, cut: bool
+) -> None:
+    class Spent(MemoryDesk):
+        async def room(self) -> Allowance:
+            return Allowance(0, 0, "the calls are spent") if self.calls <= 0 else await super().room()
+
+    desk = Spent(answers=lambda tool, args: {"ok": True}, calls=calls)
+    said = await explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")(desk)
+    assert said == f"{calls} questions asked, the calls are spent"
+    left = desk.left["explorer counting"]
+    assert (left.reason, left.kind == "cut") == (
+        f"asked {calls} of about 9 questions: the calls are spent",
+        cut,
+    )
+
+
+async def test_an_explorer_says_what_it_cannot_ask(tmp_path: Path) -> None:
+    class Blind(Counting):
+        def left(self) -> Sequence[Left]:
+            return [Left("openapi.yaml", "in YAML, not read")]
+
+    desk = MemoryDesk(answers=answering)
+    await explorer({"blind": Blind}, GROUND, Notebook(tmp_path), "s")(desk)
+    assert desk.left == {"openapi.yaml": Left("openapi.yaml", "in YAML, not read")}

@@ -126,6 +126,7 @@ class Table:
     drive: Drive
     jail: PaperJail
     events: list[Event] = field(default_factory=list)
+    run: str = RUN
 
     @property
     def desk(self) -> RunDesk:
@@ -133,7 +134,7 @@ class Table:
 
     @property
     def folder(self) -> Path:
-        return self.world.folder(RUN)
+        return self.world.folder(self.run)
 
     def said(self, kind: str) -> list[Any]:
         return [event for event in self.events if event.type == kind]
@@ -163,6 +164,7 @@ async def seated(
     real: Jail | None = None,
     egress: MakeEgress | None = None,
     rate: Rate | None = None,
+    run: str = RUN,
 ) -> AsyncIterator[Table]:
     """A run of `one` that has been claimed, and not begun; `egress` is a `real` jail's only way out."""
     state = root / "state"
@@ -192,26 +194,26 @@ async def seated(
         )
         name = one.persona.name
         await source.trigger(
-            RUN,
+            run,
             hand=True,
             persona=name,
-            key=f"{name}@test:{RUN}",
+            key=f"{name}@test:{run}",
             platform="paper",
             trigger="test",
             rung="",
             budget={},
         )
-        assert await source.begin(RUN)
-        folder = world.folder(RUN)
+        assert await source.begin(run)
+        folder = world.folder(run)
         folder.mkdir(mode=0o700, parents=True)
-        recorder = DecisionRecorder(DecisionFile(state, clock), RUN)
+        recorder = DecisionRecorder(DecisionFile(state, clock), run)
         sink = TrajectoryFile(folder / "trajectory.jsonl")
-        stream = Stream(RUN, clock=clock, sink=sink, readers=(events.append, recorder))
+        stream = Stream(run, clock=clock, sink=sink, readers=(events.append, recorder))
         budget = Budget.of(one.persona.budget)
-        ledger, scope = Ledger(journal, RUN, budget), Scope.of(platform, VIEWS)
+        ledger, scope = Ledger(journal, run, budget), Scope.of(platform, VIEWS)
         gate = Gate(
             state=state,
-            run=RUN,
+            run=run,
             grant=one.persona.tools,
             tools=TOOLS,
             scope=scope,
@@ -220,14 +222,14 @@ async def seated(
             deadline=clock.monotonic() + 60.0,
             rate=rate,
         )
-        context = RunContext(fleet=world, run=RUN, persona=name, gate=gate, ledger=ledger, stream=stream)
-        session = RunSession(context, wallet=Wallet(world, RUN, payer=ledger), history={})
-        exercise = Exercise(world, RUN, one, stream, session)
+        context = RunContext(fleet=world, run=run, persona=name, gate=gate, ledger=ledger, stream=stream)
+        session = RunSession(context, wallet=Wallet(world, run, payer=ledger), history={})
+        exercise = Exercise(world, run, one, stream, session)
         drive = Drive(
             world, one, exercise, ledger, budget, scope, recorder, clock.monotonic(), hand, turn_s=turn_s
         )
         stream.emit(header(drive))
-        yield Table(world=world, drive=drive, jail=jail, events=events)
+        yield Table(world=world, drive=drive, jail=jail, events=events, run=run)
         sink.close()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.personas.model import Probe, Step
-from fleet.runs.desk.coverage import Coverage
+from fleet.runs.desk.coverage import Coverage, LeftPart
 from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.desk.plan import Plan
 
@@ -15,7 +15,7 @@ LOOK = (Step(tool="qa_fetch", args={}),)
 PLAN = Plan.of(
     Probe(id=id_, severity="low", steps=LOOK, expect="true", finding="something") for id_ in "abcdef"
 )
-LOOKED = {"looked": [{"probe": "a", "reason": ""}]}
+LOOKED: dict[str, Any] = {"looked": [{"probe": "a", "reason": ""}]}
 
 
 def run(outcome: str = "done", detail: str = "", findings: Any = (), **coverage: list[str]) -> dict[str, Any]:
@@ -42,7 +42,18 @@ def test_every_probe_is_somewhere_with_its_reason() -> None:
         ],
         "undecided": [],
         "unexplored": [],
+        "left": [],
     }
+
+
+def test_what_was_left_is_said_and_ends_the_command_as_incomplete() -> None:
+    left = [LeftPart("explorer web", "asked 2 of about 9 questions", True)]
+    data = Coverage.of(PLAN.with_item("a", "healthy"), "done", left=left).as_data()
+    assert data["left"] == [{"part": "explorer web", "reason": "asked 2 of about 9 questions", "cut": True}]
+    said = {**LOOKED, "left": data["left"]}
+    assert exit_code({"outcome": "done", "detail": "", "findings": (), "coverage": said}) == 75
+    said["left"] = [{"part": "description", "reason": "in YAML, not read", "cut": False}]
+    assert exit_code({"outcome": "done", "detail": "", "findings": (), "coverage": said}) == 0
 
 
 @pytest.mark.parametrize(

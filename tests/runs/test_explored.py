@@ -15,7 +15,8 @@ from fleet.drivers.desk import Question
 from fleet.drivers.explore.port import Ground, Results
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage_file import coverage
-from fleet.runs.desk.desk import KEPT, MIN_WRITES, PROOF_CALLS
+from fleet.runs.desk.desk import KEPT, PROOF_CALLS, PROOF_SHARE
+from fleet.runs.proof.rerun import WRITES
 from tests.runs.table import PLATFORM, RUN, persona, seated, well
 from tests.runs.test_desk import ANY
 
@@ -38,7 +39,7 @@ async def test_a_question_is_judged_minimised_proven_and_learned(tmp_path: Path)
     question = Question((fetch("a"), fetch("bad", canary="qaword"), fetch("b")))
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
         async with table.desk.turn() as turn:
-            ((one, two, three),) = await turn.pose([question])
+            one, two, three = (await turn.pose([question]))[0] or ()
         assert [one["status"], two["status"], three["status"]] == [200, 500, 200]
         await table.drive.exercise.prove_raised()
         (row,) = await table.world.journal.findings(RUN)
@@ -86,9 +87,8 @@ async def test_what_the_title_says_is_not_cut_away(tmp_path: Path) -> None:
 async def test_a_question_ends_at_its_first_call_that_could_not_look(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(), hand=ANY, answer=answer) as table:
         async with table.desk.turn() as turn:
-            first, second = await turn.pose(
-                [Question((fetch("a"), fetch("gone"), fetch("bad"))), Question((fetch("b"),))]
-            )
+            asked = [Question((fetch("a"), fetch("gone"), fetch("bad"))), Question((fetch("b"),))]
+            first, second = [one or () for one in await turn.pose(asked)]
         assert [one["ok"] for one in first] == [True, False]
         assert [one["ok"] for one in second] == [True]
         assert await table.world.journal.findings(RUN) == []
@@ -96,11 +96,23 @@ async def test_a_question_ends_at_its_first_call_that_could_not_look(tmp_path: P
 
 async def test_the_room_of_an_explorer_keeps_back_what_proofs_need(tmp_path: Path) -> None:
     async with seated(tmp_path, persona(calls=100, writes=50), hand=ANY, answer=answer) as table:
-        assert (await table.desk.room()).calls == 100 - KEPT
-        assert (await table.desk.room()).acts == (50 - MIN_WRITES) // 2
+        share = int(100 * PROOF_SHARE)
+        assert (await table.desk.room()).calls == 100 - KEPT - share
+        assert (await table.desk.room()).acts == (50 - int(50 * PROOF_SHARE)) // WRITES
         async with table.desk.turn() as turn:
-            await turn.pose([Question((fetch("bad"),))])
-        assert (await table.desk.room()).calls == 100 - KEPT - 1 - PROOF_CALLS
+            await turn.pose(
+                [Question((fetch(f"{at}/bad"),)) for at in ("ant", "bee", "cow", "dog", "elk", "fox", "gnu")]
+            )
+        assert (await table.desk.room()).calls == 100 - 7 - KEPT - max(share, 7 * PROOF_CALLS)
+
+
+async def test_the_end_of_the_room_says_what_ended_it_and_what_to_raise(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(calls=20, writes=50), hand=ANY, answer=answer) as table:
+        room = await table.desk.room()
+    said = (
+        "the budget of 20 calls is spent, but for the 20 kept for proofs (budget.calls in the persona file)"
+    )
+    assert (room.calls, room.why) == (0, said)
 
 
 async def test_there_is_no_room_once_everything_is_paused(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_a_new_tool_is_offered_in_its_group_and_every_probe_of_it_is_accounted_f
         "could_not": [],
         "undecided": [],
         "unexplored": [],
+        "left": [],
     }
     assert made["missing"] == "the profile names no faces"
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from random import Random
 
-import anyio.to_thread
+import anyio
 
-from fleet.drivers.desk import Desk, Driver, Question
+from fleet.drivers.desk import Allowance, Desk, Driver, Left, Question
 from fleet.drivers.explore.endings import Endings
 from fleet.drivers.explore.lockout import WHY, Lockout
 from fleet.drivers.explore.notebook import Notebook
-from fleet.drivers.explore.port import Discoverer, Ground, MakeExplorer, Results
+from fleet.drivers.explore.port import Discoverer, Explorer, Ground, MakeExplorer, Reporter, Results
+from fleet.text import counted
 
 BATCH = 48
 """Calls of one turn at most."""
+COUNTED = 1_000
+"""Questions up to which those are counted that an explorer would have asked next."""
+NO_ROOM = "its run had no room for more"
+STARVED = 0.5
+"""An explorer that asked less than this share of its questions was cut short."""
 
 
 async def untold() -> None:
@@ -36,53 +44,150 @@ def explorer(
 
     async def drive(desk: Desk) -> str:
         known = {
-            name: make(ground, Random(f"{seed}/{name}"), notebook.read(name)) for name, make in makers.items()
+            name: ExplorerTurns(
+                name, make(ground, Random(f"{seed}/{name}"), notebook.read(name)), notebook.questions(name)
+            )
+            for name, make in makers.items()
         }
-        waiting, asked, why = list(known), 0, ""
-        endings, lockout = Endings(), Lockout()
-        while waiting:
-            room = await desk.room()
-            if room.calls <= 0:
-                why = room.why
-                break
-            name = waiting.pop(0)
-            # in a thread: what makes cases from a description computes for seconds at its first use
-            asked_for = await anyio.to_thread.run_sync(known[name].ask, min(BATCH, room.calls))
-            questions = list(_afforded(asked_for, room.acts))
-            if not questions:
-                continue
-            answered = await _turn(desk, questions)
-            asked += len(questions)
-            if (first := lockout.suspected(answered)) and lockout.confirmed(await _turn(desk, [first])):
-                why = WHY  # nothing is learned from these answers, and it asks no more
-                continue
-            waiting.append(name)
-            for question, results in answered:
-                known[name].tell(question, results)
-                endings.saw(question, results)
-            while unanswered := endings.due():
-                endings.told(await _turn(desk, unanswered))
-                asked += len(unanswered)
-            notebook.write(name, known[name].state())
-        if any(isinstance(one, Discoverer) and one.discovered for one in known.values()):
+        why = "the time for exploring is over (budget.wall in the persona file)"
+        try:
+            why = await _rounds(desk, known, notebook)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _leave(desk, known.values(), why)
+        if any(isinstance(one.explorer, Discoverer) and one.explorer.discovered for one in known.values()):
             await discovered()
+        asked = sum(one.asked for one in known.values())
         return ", ".join(filter(None, (f"{asked} questions asked" if asked else "", why)))
 
     return drive
 
 
-def _afforded(questions: Iterable[Question], acts: int) -> Iterator[Question]:
-    """Those without an act, and of those with acts the first that the run's room is for."""
-    for one in questions:
-        if one.acts <= max(0, acts):
-            acts -= one.acts
-            yield one
+@dataclass(slots=True)
+class ExplorerTurns:
+    """One explorer in a run: what it asked, and the questions that it made and nobody answered yet.
+
+    `held` are posed before new ones, in this run or the next: an explorer may know them as asked already.
+    """
+
+    name: str
+    explorer: Explorer
+    held: list[Question]
+    asked: int = 0
+    is_over: bool = False
+    _again: set[str] = field(default_factory=set)
+    _earlier: frozenset[str] = frozenset()
+    """Questions of another run: their answers are judged, and teach this instance nothing."""
+
+    def __post_init__(self) -> None:
+        self._earlier = frozenset(map(_spelled, self.held))
+
+    async def questions(self, room: Allowance) -> list[Question]:
+        """The next questions that the room is for; none when there are no others in this run."""
+        calls, acts, chosen = min(BATCH, room.calls), max(0, room.acts), list[Question]()
+        before = {_spelled(one) for one in self.held}
+        while not chosen:
+            waiting, self.held = self.held, []
+            fresh = await self._fresh(calls - sum(len(one.steps) for one in waiting))
+            for one in (*waiting, *fresh):
+                if len(one.steps) <= calls and one.acts <= acts:
+                    chosen.append(one)
+                    calls, acts = calls - len(one.steps), acts - one.acts
+                else:
+                    self.held.append(one)
+            if not {_spelled(one) for one in fresh} - before:
+                break
+            before |= {_spelled(one) for one in fresh}
+        self.is_over = not chosen
+        return chosen
+
+    async def _fresh(self, calls: int) -> Sequence[Question]:
+        # in a thread: what makes cases from a description computes for seconds at its first use
+        return await anyio.to_thread.run_sync(self.explorer.ask, calls) if calls > 0 else ()
+
+    def answered(
+        self, posed: Sequence[Question], answers: Sequence[Results | None]
+    ) -> list[tuple[Question, Results]]:
+        """Count a turn; what was not begun, or had no answer in time, is posed once more, an act only if it
+        was not begun."""
+        told = []
+        for one, results in zip_longest(posed, answers):
+            late = not answers
+            if results is None and not (late and one.acts) and _spelled(one) not in self._again:
+                self._again.add(_spelled(one))
+                self.held.append(one)
+                continue
+            self.asked += 1
+            told += [] if late or _spelled(one) in self._earlier else [(one, results or ())]
+        return told
+
+    async def left(self) -> int:
+        """How many questions it had left, as far as it knew them."""
+        found = {_spelled(one) for one in self.held}
+        with suppress(Exception):  # only a figure of the report: an explorer at its end may be in any state
+            while not self.is_over and len(found) < COUNTED:
+                more = {_spelled(one) for one in await self._fresh(BATCH)} - found
+                self.is_over = not more
+                found |= more
+        return len(found)
 
 
-async def _turn(desk: Desk, questions: Sequence[Question]) -> list[tuple[Question, Results]]:
-    """One turn: pose the questions; each with what was answered. None when the turn took too long: that is
+async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Notebook) -> str:
+    """Pose questions while there is room; why it ended before the explorers did, "" if it did not."""
+    waiting, why = list(known), ""
+    endings, lockout = Endings(), Lockout()
+    while waiting:
+        await desk.prove()
+        room = await desk.room()
+        if room.calls <= 0:
+            return room.why
+        one = known[waiting.pop(0)]
+        questions = await one.questions(room)
+        if not questions:
+            notebook.hold(one.name, one.held)
+            continue
+        answers = await _turn(desk, questions)
+        answered = one.answered(questions, answers)
+        if first := lockout.suspected(answered):
+            looks = [(first, results or ()) for results in await _turn(desk, [first])]
+            if lockout.confirmed(looks):
+                why = WHY  # nothing is learned from these answers, and it asks no more
+                continue
+        waiting.append(one.name)
+        for question, results in answered:
+            one.explorer.tell(question, results)
+            endings.saw(question, results)
+        while unanswered := endings.due():
+            found = zip(unanswered, await _turn(desk, unanswered), strict=False)
+            endings.told([(question, results or ()) for question, results in found])
+            one.asked += len(unanswered)
+        await desk.prove()  # before its question counts as asked
+        notebook.hold(one.name, one.held)
+        notebook.write(one.name, one.explorer.state())
+    return why
+
+
+async def _leave(desk: Desk, known: Iterable[ExplorerTurns], why: str) -> None:
+    """Record what each explorer did not come to, and what it met and cannot ask."""
+    for one in known:
+        if isinstance(one.explorer, Reporter):
+            for part in one.explorer.left():
+                desk.leave(part)
+        if left := await one.left():
+            about = one.asked + left
+            reason = f"asked {one.asked} of about {counted(about, 'question')}: {why or NO_ROOM}"
+            cut = one.asked < STARVED * about
+            desk.leave(Left(f"explorer {one.name}", reason, "cut" if cut else "left"))
+
+
+async def _turn(desk: Desk, questions: Sequence[Question]) -> Sequence[Results | None]:
+    """One turn: pose the questions; what was answered to each. Nothing when the turn took too long: that is
     recorded, its findings are kept, and nothing is learned from it."""
     with suppress(TimeoutError):
         async with desk.turn() as turn:
-            return list(zip(questions, await turn.pose(questions), strict=True))
-    return []
+            return await turn.pose(questions)
+    return ()
+
+
+def _spelled(question: Question) -> str:
+    return repr(question.steps)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fleet.drivers.desk import Question
 from fleet.errors import FleetError
 from fleet.files import read_owned, write_atomic
+from fleet.personas.model import Step
 from sandbox import strict_json
 
 MAX_BYTES = 8 << 20
 """A larger notebook is not written, and not read: its explorer begins again."""
+HELD = "-held"
+"""Ends the name of the file with the questions of an explorer that were not answered."""
+MAX_HELD = 500
 _LOG = logging.getLogger("fleet.explore")
 
 
@@ -35,6 +41,21 @@ class Notebook:
             _LOG.warning("%s: ignored: %s", path, error)
             return {}
         return found if isinstance(found, dict) else {}
+
+    def questions(self, name: str) -> list[Question]:
+        """The questions of an explorer that no run came to, or that had no answer."""
+        found = self.read(f"{name}{HELD}").get("questions")
+        with suppress(ValueError, TypeError):
+            steps = [[Step.model_validate(step) for step in one] for one in found or ()]
+            return [Question(tuple(one)) for one in steps if one]
+        return []
+
+    def hold(self, name: str, questions: Sequence[Question]) -> None:
+        """Keep the questions of an explorer that nobody answered: it may know them as asked."""
+        key = f"{name}{HELD}"
+        if questions or self.read(key):
+            kept = questions[:MAX_HELD]
+            self.write(key, {"questions": [[s.model_dump(mode="json") for s in one.steps] for one in kept]})
 
     def write(self, name: str, state: Mapping[str, Any]) -> None:
         """Keep what an explorer knows."""

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Protocol, runtime_checkable
 
 from fleet.config import Platform
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Left, Question
 from fleet.fuzzing.inputs import SearchStart
 
 Results = Sequence[Mapping[str, Any]]
@@ -59,6 +59,14 @@ class Discoverer(Protocol):
     @property
     def discovered(self) -> bool:
         """Whether the platform still behaved in a new way at the end: the next run comes soon."""
+
+
+@runtime_checkable
+class Reporter(Protocol):
+    """An explorer that knows what of its part of the platform it met and cannot ask."""
+
+    def left(self) -> Sequence[Left]:
+        """What it leaves, asked for at the end of a run; texts of the platform are cleaned by the desk."""
 
 
 class MakeExplorer(Protocol):

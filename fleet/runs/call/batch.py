@@ -79,6 +79,10 @@ class QuestionRound:
             await self._session.count_requests(before, len(batch))
         return [_in_order(found) for found in self._found]
 
+    def began(self, question: int) -> bool:
+        """Whether any call of a question was made, or refused: its time may have ended before."""
+        return bool(self._found[question])
+
     async def _until_back(self, call: QuestionCall) -> None:
         """Wait a while for a target that does not answer, as long as the run is patient with it."""
         session, tool, args = self._session, call.tool, call.args

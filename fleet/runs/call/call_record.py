@@ -135,9 +135,10 @@ class CallRecord:
         )
 
     def check_spent(self) -> None:
-        """RunOver once a budget has refused a signature."""
-        if self._wallet.spent:
-            raise RunOver("budget_exceeded", self._wallet.spent)
+        """RunOver when a budget refused a signature of the last call."""
+        spent, self._wallet.spent = self._wallet.spent, ""
+        if spent:
+            raise RunOver("budget_exceeded", spent)
 
     def count(self, asked: AdmittedCall, result: dict[str, Any]) -> Answer:
         """Count what an answer says of its target; one too many failures withdraw it."""

@@ -26,8 +26,8 @@ QUESTION = 4
 class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
 
-    `spent` is set once a budget refused a signature: the run must end. `acts` counts call tokens issued and
-    signatures begun. Without a `payer` it can only clean up.
+    `spent` is set when a budget refused a signature: its call ends the driver. `acts` counts call tokens
+    issued and signatures begun. Without a `payer` it can only clean up.
     """
 
     def __init__(self, world: FleetContext, run: str, payer: Payer | None = None) -> None:

@@ -133,8 +133,8 @@ class Calls:
             self._led.append(step)
         return Reply(call_id, tool, shown)
 
-    async def pose(self, questions: Sequence[Question]) -> list[Sequence[Mapping[str, Any]]]:
-        """Ask an explorer's questions in order, and judge the answers to each."""
+    async def pose(self, questions: Sequence[Question]) -> list[Sequence[Mapping[str, Any]] | None]:
+        """Ask an explorer's questions in order, and judge the answers to each; None for one not begun."""
         asked = []
         for question in questions:
             args = [dict(step.args) for step in question.steps]
@@ -142,14 +142,15 @@ class Calls:
             asked.append(
                 [(step.tool, bindings.resolve(raw)) for step, raw in zip(question.steps, args, strict=True)]
             )
-        found: list[Sequence[Mapping[str, Any]]] = []
-        for question, answers in zip(questions, await QuestionRound(self._session, asked)(), strict=True):
+        found: list[Sequence[Mapping[str, Any]] | None] = []
+        posed = QuestionRound(self._session, asked)
+        for at, (question, answers) in enumerate(zip(questions, await posed(), strict=True)):
             results = [one.result for one in answers if not one.denied and not one.lost]
             looked = [one for one in results if cause_of(one) not in OUR_FAILURES]
             if looked and looked == results[: len(looked)]:
                 steps = question.steps[: len(looked)]
                 await self._exercise.look_at_answers(steps, looked, trusted=True, minimal=question.minimal)
-            found.append(results)
+            found.append(results if posed.began(at) else None)
         return found
 
     async def look(self, probe: Probe) -> ProbeLook:

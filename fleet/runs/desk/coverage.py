@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from fleet.runs.desk.plan import Plan, State
 
+CoverageData = dict[str, list[dict[str, Any]]]
+"""Coverage as JSON: the rows of each group."""
 _WHERE: Mapping[State, str] = {
     "healthy": "looked",
     "finding": "looked",
@@ -27,8 +30,20 @@ class ProbeCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftPart:
+    """Something else that the run did not look at, or not fully: an explorer's questions, a description.
+
+    `cut`: a limit left it, and another run may reach it.
+    """
+
+    part: str
+    reason: str
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """The groups, with every probe of a plan exactly once in those before the last."""
+    """The groups, with every probe of a plan exactly once in those before the last two."""
 
     looked: tuple[ProbeCoverage, ...] = ()
     not_applicable: tuple[ProbeCoverage, ...] = ()
@@ -38,9 +53,17 @@ class Coverage:
     """Probes whose expectation cannot be decided on the answers: a failure of the probe."""
     unexplored: tuple[ProbeCoverage, ...] = ()
     """Parts of the platform, beyond the probes, that explorers could not look at."""
+    left: tuple[LeftPart, ...] = ()
+    """What a limit of the run, or of the platform, left."""
 
     @classmethod
-    def of(cls, plan: Plan, outcome: str = "", unexplored: Mapping[str, str] | None = None) -> Coverage:
+    def of(
+        cls,
+        plan: Plan,
+        outcome: str = "",
+        unexplored: Mapping[str, str] | None = None,
+        left: Iterable[LeftPart] = (),
+    ) -> Coverage:
         """Coverage of a plan; an untried probe names the outcome that ended the run before it.
 
         `unexplored`: why by part.
@@ -52,8 +75,8 @@ class Coverage:
             found.setdefault(_WHERE[item.state], []).append(ProbeCoverage(item.id, reason))
         parts = (unexplored or {}).items()
         found["unexplored"] = [ProbeCoverage(part, why) for part, why in parts]
-        return cls(**{word: tuple(rows) for word, rows in found.items()})
+        return cls(**{word: tuple(rows) for word, rows in found.items()}, left=tuple(left))
 
-    def as_data(self) -> dict[str, list[dict[str, str]]]:
+    def as_data(self) -> CoverageData:
         """As JSON."""
         return {word: list(map(dict, rows)) for word, rows in asdict(self).items()}

@@ -18,11 +18,11 @@ from typing import Any
 
 import anyio
 
-from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Offer, Question, Reply, Turn
+from fleet.drivers.desk import REPORT_FINDING, RUN_PROBE, Allowance, Brief, Left, Offer, Question, Reply, Turn
 from fleet.drivers.session import RunOver
 from fleet.events.model import TurnStarted, TurnUsage
-from fleet.gate.budget import Ledger
-from fleet.personas.model import PolicySection, Step
+from fleet.gate.budget import Ledger, Unit
+from fleet.personas.model import PolicySection, Severity, Step
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.call.replies import fitted, pointed, refusal
 from fleet.runs.desk import brief as words
@@ -35,6 +35,8 @@ from fleet.runs.desk.turn import OpenTurn, TurnRecord
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.proof.claims import MAX_CLAIMS, ReportFinding, claimed
 from fleet.runs.proof.probe_runner import Exercise
+from fleet.runs.proof.rerun import WRITES
+from fleet.store.tables.units import key_of
 from fleet.text import line
 from sandbox.tools import TOOLS
 
@@ -46,8 +48,12 @@ KEPT = 16
 """Calls kept back for a look at an outage."""
 ACCOUNT = "account"
 """What an answer is judged as that begins with the making of accounts."""
+PROOF_SHARE = 0.25
+"""The share of calls and of writes that is kept for proofs before anything is explored."""
 MIN_WRITES = 4
-"""Writes kept back, beside those for the acts of raised findings; one turn takes half of the rest."""
+"""The fewest writes that are kept for proofs."""
+GRAVE: tuple[Severity, ...] = ("critical", "high")
+"""Severities that are proven, and posted, before an explorer goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,18 +155,42 @@ class RunDesk:
     async def room(self) -> Allowance:
         setting, state = self._setting, self.state
         left = await setting.ledger.room()
+        kept = await self._kept_for_proofs()
+        spent = self._exercise.world.clock.monotonic() - setting.started
+        acts = max(0, left["writes"].left - kept["writes"]) // WRITES if setting.ledger.budget.acts else 0
+        if self.over is not None or (why := self.progress.facts().stop):
+            return Allowance(0, acts, why if self.over is None else "")
+        if spent > setting.ledger.budget.wall_s * EXPLORING:
+            return Allowance(0, acts, f"the rest of its time is for proofs ({key_of('run', 'wall')})")
+        if state.turns + 1 >= setting.policy.max_turns_per_run:
+            return Allowance(0, acts, "its turns are spent (policy.max_turns_per_run in the persona file)")
+        calls, day = left["calls"], left.get("requests")  # the latter is the platform's own limit
+        if not (room := max(0, calls.left - kept["calls"])):
+            why = f"{calls.limit} is spent, but for the {kept['calls']} kept for proofs"
+            return Allowance(0, acts, f"{why} ({key_of('run', 'calls')})")
+        if day is not None and not day.left:
+            return Allowance(0, acts, f"{day.limit} is spent")
+        return Allowance(room if day is None else min(room, day.left), acts)
+
+    async def prove(self) -> None:
+        try:
+            await self._exercise.prove_raised(GRAVE)
+            await self._exercise.post()
+        except RunOver as over:
+            raise self.progress.end(over) from None
+
+    async def _kept_for_proofs(self) -> dict[Unit, int]:
+        """What explorers may not spend: a share of the budget, or what raised findings need if it is more."""
         raised = await self._exercise.world.journal.findings(self._exercise.run, ["raised"])
         shown = [Step(**one) for row in raised if row.data.get("probe") for one in row.data["probe"]["steps"]]
-        spent = self._exercise.world.clock.monotonic() - setting.started
-        over = self.over is not None or spent > setting.ledger.budget.wall_s * EXPLORING
-        over |= state.turns + 1 >= setting.policy.max_turns_per_run or self.progress.facts().stop != ""
-        calls = 0 if over else max(0, left["calls"].left - len(shown) * PROOF_CALLS - KEPT)
-        kept = Question(tuple(shown)).acts * PROOF_CALLS + MIN_WRITES
-        acts = max(0, left["writes"].left - kept) // 2 if setting.ledger.budget.acts else 0
-        day = left.get("requests")  # the platform's own limit
-        if calls and day is not None and not day.left:
-            return Allowance(0, acts, f"{day.limit} is spent")
-        return Allowance(calls if day is None else min(calls, day.left), acts)
+        budget = self._setting.ledger.budget
+        calls = max(int(budget.calls * PROOF_SHARE), len(shown) * PROOF_CALLS) + KEPT
+        acts = Question(tuple(shown)).acts * PROOF_CALLS
+        writes = max(int(budget.writes * PROOF_SHARE), acts, MIN_WRITES)
+        return {"calls": min(calls, budget.calls), "writes": min(writes, budget.writes)}
+
+    def leave(self, left: Left) -> None:
+        self.progress.leave(left)
 
     async def reserve(self, *, tokens: int) -> None:
         await self._model_budget.reserve(tokens, self.progress.driver.price)
@@ -191,24 +221,26 @@ class RunDesk:
             raise self.progress.end(over) from None
         return refusal(call_id, tool, answer.error, answer.pointer)
 
-    async def _pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
+    async def _pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]] | None]:
         """Ask an explorer's questions; after the run has ended, every question raises its end."""
         if self.over is not None:
             raise self.over
         self.explored += len(questions)
         try:
-            found = await self._calls.pose(questions)
+            kept = await self._kept_for_proofs()
+            with self._setting.ledger.keeping({"writes": kept["writes"]}):
+                found = await self._calls.pose(questions)
         except RunOver as over:
             raise self.progress.end(over) from None
         self._count_accounts(questions, found)
         return found
 
     def _count_accounts(
-        self, questions: Sequence[Question], found: Sequence[Sequence[Mapping[str, Any]]]
+        self, questions: Sequence[Question], found: Sequence[Sequence[Mapping[str, Any]] | None]
     ) -> None:
         exercise = self._exercise
         for question, results in zip(questions, found, strict=True):
-            for step, result in zip(question.steps, results, strict=False):
+            for step, result in zip(question.steps, results or (), strict=False):
                 if ACCOUNT not in TOOLS[step.tool].judged_as:
                     continue
                 why = "" if result.get("ok") else str(result.get("error") or result.get("error_class"))

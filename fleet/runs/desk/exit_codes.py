@@ -40,7 +40,8 @@ def exit_code(run: Mapping[str, Any]) -> int:
     unproven = any(
         row["state"] in ("raised", "unverified") and not row["data"].get("claim") for row in findings
     )
-    if run["outcome"] not in ("done", BLIND) or reasons or unproven:
+    starved = any(row["cut"] for row in coverage.get("left", ()))
+    if run["outcome"] not in ("done", BLIND) or reasons or unproven or starved:
         return 4 if any(word in why for why in (run["detail"], *reasons) for word in _GONE) else 75
     if coverage.get("looked") or run["outcome"] == "done":
         return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from fleet.drivers.desk import Left
 from fleet.drivers.session import RunOver
 from fleet.events.usage import total
 from fleet.files import write_atomic
@@ -17,11 +18,12 @@ from fleet.personas.model import PolicySection
 from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.desk.plan import Plan, PlanItem, State, complete
-from fleet.runs.desk.state_file import AccountTally, RunState, StateFile, invalid
+from fleet.runs.desk.state_file import MAX_LEFT, AccountTally, LeftState, RunState, StateFile, invalid
 from fleet.runs.desk.stop_conditions import RunFacts, full, next_item, retries_left, stop
 from fleet.runs.desk.turn import TurnRecord
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.proof.probe_runner import Exercise
+from fleet.text import line
 
 PLAN = "PLAN.md"
 TRAJECTORY = "trajectory.jsonl"
@@ -160,6 +162,14 @@ class RunProgress:
         """Switch to another driver, and reset the failures of the previous one."""
         self.driver = driver
         self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
+
+    def leave(self, left: Left) -> None:
+        """Record on disk what the run does not look at, cleaned; the latest record of a part counts."""
+        mask, state = self._world.redactor.text, self.state
+        part, reason = mask(line(left.part, 120))[:120] or "?", mask(line(left.reason, 500))[:1_000]
+        others = [one for one in state.left if one.part != part][: MAX_LEFT - 1]
+        kept = LeftState(part=part, reason=reason, kind=left.kind)
+        self.keep(state.model_copy(update={"left": (*others, kept)}))
 
     def decide(self, decision: Decision) -> None:
         """Record a decision that has no event."""

@@ -20,6 +20,8 @@ from fleet.runs.desk.plan import Plan, PlanItem, State
 
 NAME = "state.json"
 MAX_BYTES = 1 << 20
+MAX_LEFT = 100
+"""Most parts that a run records as not looked at."""
 
 _Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
@@ -52,6 +54,14 @@ class AccountTally(_Strict):
         return f"no account could be made{times}, because {self.why}" if self.failed else ""
 
 
+class LeftState(_Strict):
+    """One part that the run did not look at, or not fully."""
+
+    part: Annotated[str, Field(min_length=1, max_length=120)]
+    reason: Annotated[str, Field(max_length=1_000)]
+    kind: Literal["unexplored", "left", "cut"] = "unexplored"
+
+
 class RunState(_Strict):
     """Every count of a run, as non-negative JSON numbers."""
 
@@ -71,6 +81,7 @@ class RunState(_Strict):
     items: tuple[ItemState, ...] = ()
     accounts: dict[str, AccountTally] = {}
     """By the URL where they are made."""
+    left: Annotated[tuple[LeftState, ...], Field(max_length=MAX_LEFT)] = ()
 
     @classmethod
     def begin(cls, run: str, plan: Plan) -> RunState:

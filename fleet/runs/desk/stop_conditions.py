@@ -37,6 +37,7 @@ PROVABLE = frozenset(
         "incomplete",
         "deadline_exceeded",
         "jail_lost",
+        "budget_exceeded",
     }
 )
 """Outcomes that end the driver but not the run: raised findings are still proven."""

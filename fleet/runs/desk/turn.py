@@ -34,7 +34,7 @@ _MESSAGES = (MessageStarted, MessageDelta, MessageDone, MessageSaid)
 
 Answering = Callable[[str, str, Mapping[str, Any] | str], Awaitable[Reply]]
 """Executes one call (call id, tool, arguments); RunOver when a fence ends the run."""
-Posing = Callable[[Sequence[Question]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
+Posing = Callable[[Sequence[Question]], Awaitable[Sequence[Sequence[Mapping[str, Any]] | None]]]
 """Asks an explorer's questions; RunOver when a fence ends the run."""
 
 
@@ -126,7 +126,7 @@ class OpenTurn:
             record.count_reply(reply)
             return reply
 
-    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]]]:
+    async def pose(self, questions: Sequence[Question]) -> Sequence[Sequence[Mapping[str, Any]] | None]:
         async with self.lock:
             if not self.is_open:
                 raise RuntimeError("this turn is over")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from fleet.clock import iso
 from fleet.drivers.expect import ExpectationError, Values, number
-from fleet.drivers.session import Answer
+from fleet.drivers.session import Answer, RunOver
 from fleet.drivers.template import Bindings, wants_name
 from fleet.events.model import FindingRaised, ProbeSkipped
 from fleet.events.stream import Stream
@@ -28,16 +28,20 @@ from fleet.runs.call.batch import QuestionRound
 from fleet.runs.call.tool_session import RunSession
 from fleet.runs.context import FleetContext
 from fleet.runs.proof.attempt import UNJUDGED, Attempt, attempt
-from fleet.runs.proof.candidates import NEW, Candidate, answered, candidates, covering, showing
+from fleet.runs.proof.candidates import NEW, ORDER, Candidate, answered, candidates, covering, showing
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.item_figures import PROVEN, count_shown
 from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.plots import draw
-from fleet.runs.proof.verify import EXTRA, TRIES, Proof, prove_all
+from fleet.runs.proof.verify import EXTRA, OF_ONE_PROOF, TRIES, Proof, gravest_first, prove_all
 from fleet.store.rows import FindingRow, SampleRow
 
 PLACES = 12
 """Pages at most that a finding lists beside its own."""
+
+
+async def at_the_end() -> None:
+    """For a run that posts when it is settled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Exercise:
     session: RunSession
     past: Mapping[str, Sequence[SampleRow]] = field(default_factory=dict)
     """What earlier runs measured, by measure."""
+    post: Callable[[], Awaitable[None]] = at_the_end
+    """Posts what is confirmed by now, while the run goes on."""
 
     @property
     def facts(self) -> Facts:
@@ -120,27 +126,35 @@ class Exercise:
             await self._keep(row for one in told for row in measured(one))
         self._draw(found, exchanges)
 
-    async def prove_raised(self) -> None:
-        """Minimise, prove and count what was raised; if its persona has changed, it stays unverified."""
+    async def prove_raised(self, severities: Collection[str] = ORDER) -> None:
+        """Minimise, prove and count what was raised with one of these severities; if its persona has changed,
+        it stays unverified. RunOver `jail_lost`, when all were tried, for one that kills its jails.
+        """
         proofs = []
         for row in await self.world.journal.findings(self.run, ["raised"]):
             probe = kept(row)
+            if row.severity not in severities:
+                continue
             if probe is not None and row.data.get("persona_sha256") == self.persona.sha256:
                 proofs.append(Proof(row, probe))
             else:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
+        if not proofs and severities is not ORDER:
+            return
         raised = [one.row for one in proofs]
         last = [one for one in proofs if covering(one.row, raised)]
-        await self._prove([one for one in proofs if one not in last])
+        ends = await self._prove([one for one in proofs if one not in last])
         proven = await self.world.journal.findings(self.run, PROVEN)  # an older one may be fixed by now
-        await self._prove([one for one in last if not await self._covered(one.row, proven)])
+        ends += await self._prove([one for one in last if not await self._covered(one.row, proven)])
         for row in await self.world.journal.findings(self.run, ["confirmed"]):
             self._learn(row)
         await count_shown(self.world, self.run)
+        if lost := [one for one in ends if one.outcome == "jail_lost"]:
+            raise lost[-1]
 
-    async def _prove(self, proofs: Sequence[Proof]) -> None:
+    async def _prove(self, proofs: Sequence[Proof]) -> list[RunOver]:
         await self._minimise(proofs)
-        await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
+        return await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
 
     async def _covered(self, row: FindingRow, proven: Sequence[FindingRow]) -> bool:
         """Whether a proven finding says more of the same place; then this one is dropped, with the reason."""
@@ -153,14 +167,21 @@ class Exercise:
     async def _minimise(self, proofs: Sequence[Proof]) -> None:
         """Cut each question of a driver, with what the budget leaves when every proof is paid."""
         needed = sum(len(one.probe.steps) * (TRIES + EXTRA) for one in proofs)
-        new = [one for one in proofs if one.probe.id.startswith(NEW) and one.row.data.get("whole")]
+        new = [
+            one for one in gravest_first(proofs) if one.probe.id.startswith(NEW) and one.row.data.get("whole")
+        ]
         for at, proof in enumerate(new):
             row, before = proof.row, proof.probe
             spare = (await self.session.calls_left() - needed) // (len(new) - at)
             most = FEW if row.data.get("minimal") else MOST
-            found = await minimise(
-                before, partial(self._shows, row, before), most=min(most, spare // len(before.steps))
-            )
+            try:
+                found = await minimise(
+                    before, partial(self._shows, row, before), most=min(most, spare // len(before.steps))
+                )
+            except RunOver as over:  # it is proven as it is, and the others are cut none the less
+                if over.outcome not in OF_ONE_PROOF:
+                    raise
+                continue
             if found.probe is not before:
                 title = retold(row.title, before, found.probe)
                 probe = found.probe.model_copy(update={"finding": title[:300].ljust(8, ".")})

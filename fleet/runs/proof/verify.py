@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,11 +26,17 @@ from fleet.runs.proof.candidates import shows
 from fleet.runs.proof.grades import needs_review
 from fleet.runs.proof.lockout import locked_out
 from fleet.store.rows import FindingRow
+from sandbox.spec import Effect
+from sandbox.tools import TOOLS
 
 TRIES = 3
 
 EXTRA = 2
 """Extra looks per proof, to replace inconclusive tries."""
+
+BUDGET = "budget_exceeded"
+OF_ONE_PROOF = frozenset({"jail_lost", BUDGET})
+"""Outcomes of a proof that say nothing of the others: those without an act need no writes."""
 
 State = Literal["confirmed", "flaky", "dropped", "unverified"]
 Shown = Literal["shown", "healthy", "could_not"]
@@ -104,28 +110,52 @@ async def prove_all(
     proofs: Sequence[Proof],
     persona: LoadedPersona,
     facts: Facts,
-) -> None:
+) -> list[RunOver]:
     """Reproduce each in rounds, so that a finding does not rest on one burst of load.
 
-    The gravest are first; each is recorded once decided, evidence before verdict. RunOver passes through.
+    The gravest are first; each is recorded once decided, evidence before verdict. What ends one proof
+    alone is returned; a spent budget leaves its candidate as it was, for a later run. RunOver of any other
+    end passes through.
     """
-    lost: RunOver | None = None
-    ordered = sorted(proofs, key=lambda one: SEVERITIES.index(one.row.severity))
+    ends: list[RunOver] = []
+    ordered = gravest_first(proofs)
     while waiting := [one for one in ordered if one.is_open]:
         for one in waiting:
             try:
                 one.add(await attempt(session, one.probe, proof=True), facts)
-            except RunOver as over:  # a candidate that kills its jails must not block the others
-                if over.outcome != "jail_lost":
+                if not one.is_open:
+                    await _unless_locked_out(session, one)
+            except (
+                RunOver
+            ) as over:  # a candidate that kills its jails, or costs too much, ends no other proof
+                if over.outcome not in OF_ONE_PROOF:
                     raise
+                ends.append(over)
                 one.give_up(over.detail)
-                lost = over
+                if over.outcome == BUDGET:
+                    await _left(world, one)
+                    continue
             if not one.is_open:
-                await _unless_locked_out(session, one)
                 await _decided(world, stream, one, persona)
         await anyio.sleep(world.spread_s if any(one.is_open for one in waiting) else 0)
-    if lost is not None:
-        raise lost
+    return ends
+
+
+def gravest_first(proofs: Iterable[Proof]) -> list[Proof]:
+    """In order of severity; of one severity those without an act first: they go on when writes are spent."""
+
+    def order(one: Proof) -> tuple[int, bool]:
+        acts = any(TOOLS[step.tool].effect_of(step.args) is Effect.ACT for step in one.probe.steps)
+        return SEVERITIES.index(one.row.severity), acts
+
+    return sorted(proofs, key=order)
+
+
+async def _left(world: FleetContext, proof: Proof) -> None:
+    """Record why a candidate was not proven by this run; it stays raised."""
+    row = proof.row
+    data = {**row.data, "why": world.redactor.text(proof.why)}
+    await world.journal.set_finding(row.run_id, row.fingerprint, data=data)
 
 
 async def _unless_locked_out(session: Session, proof: Proof) -> None:

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.ports import PostedEntry
 from fleet.chain.tx import parse
-from fleet.errors import BudgetExceeded
+from fleet.errors import BudgetExceeded, FleetError, LostRun
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.runs.context import FleetContext, RunContext
-from fleet.store.rows import FindingRow
+from fleet.store.rows import FindingRow, FindingState
 
 CLOSING = "budget-exceeded"
 """Used in a closing report in place of a probe."""
+_LOG = logging.getLogger("fleet.runs")
 
 
-async def report_all(context: RunContext) -> None:
+async def report_proven(context: RunContext) -> None:
+    """Post this run's confirmed findings while it goes on; what fails is left to its end."""
+    try:
+        await report_all(context, ["confirmed"])
+    except LostRun:
+        raise
+    except FleetError as error:
+        _LOG.warning("run %s: its findings are posted at its end: %s", context.run, error)
+
+
+async def report_all(
+    context: RunContext, states: Collection[FindingState] = ("posting", "confirmed")
+) -> None:
     """Post this run's confirmed findings, and finish what a crash left in the outbox.
 
     Every transaction of this run is settled before this call: what is not on the log now will not appear
@@ -29,7 +44,7 @@ async def report_all(context: RunContext) -> None:
     """
     world, run, stream = context.fleet, context.run, context.stream
     await _seen(world, run)
-    for row in await world.journal.findings(run, ["posting", "confirmed"]):
+    for row in await world.journal.findings(run, states):
         if row.data.get("held"):
             continue  # an outage of the node: the run that sees it answer posts it (outage/watch.py)
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"

@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import and_, or_, select, update
 
 from fleet.errors import UsageError
 from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
 from fleet.store.sql.database import AnyRow, Connection
-from fleet.store.sql.schema import FINDINGS
+from fleet.store.sql.schema import FINDINGS, RUNS
 from fleet.store.tables.base import TableGroup, pack, plain, unpack
 
 _SETTABLE = frozenset(
@@ -29,6 +29,10 @@ _SETTABLE = frozenset(
         "data",
     }
 )
+
+
+TRIES = 3
+"""Conclusive tries of a completed proof."""
 
 
 class Findings(TableGroup):
@@ -111,6 +115,30 @@ class Findings(TableGroup):
             statement = statement.where(FINDINGS.c.run_id == run_id)
         if states:
             statement = statement.where(FINDINGS.c.state.in_(states))
+        return [_row(row) for row in await self._db.rows(statement)]
+
+    async def unsettled(self, persona: str) -> list[FindingRow]:
+        """What this persona's ended runs saw and neither completed the proof of nor posted, as no run since
+        did: the last row of each fingerprint."""
+        later, run = FINDINGS.alias(), RUNS
+        statement = (
+            select(FINDINGS)
+            .join(run, run.c.run_id == FINDINGS.c.run_id)
+            .where(
+                FINDINGS.c.persona == persona,
+                or_(
+                    FINDINGS.c.state == "confirmed",
+                    and_(FINDINGS.c.state == "unverified", FINDINGS.c.tries < TRIES),
+                ),
+                run.c.state == "ended",
+                ~select(later.c.finding_id)
+                .where(
+                    later.c.fingerprint == FINDINGS.c.fingerprint, later.c.finding_id > FINDINGS.c.finding_id
+                )
+                .exists(),
+            )
+            .order_by(FINDINGS.c.finding_id)
+        )
         return [_row(row) for row in await self._db.rows(statement)]
 
     async def posted(self, fingerprint: str) -> FindingRow | None:

@@ -1,0 +1,240 @@
+"""What a run saw and could not prove is proven by the next run first; one proof ends no other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from fleet.drivers.desk import Question
+from fleet.drivers.explore.port import Ground, Results
+from fleet.drivers.session import RunOver
+from fleet.errors import BudgetExceeded
+from fleet.gate.model import Rung
+from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Step
+from fleet.store.rows import FindingRow
+from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
+from tests.runs.test_desk import ANY
+
+pytestmark = pytest.mark.anyio
+
+LATER = "bcdefghi"
+CART = PLATFORM.model_copy(
+    update={"web": PLATFORM.web.model_validate(PLATFORM.web.model_dump() | {"act_paths": ["{site}/cart"]})}
+)
+
+
+def fetch(page: str, **more: Any) -> Step:
+    return Step(tool="qa_fetch", args={"url": "{site}/" + page, **more})
+
+
+def put(page: str) -> Step:
+    return fetch(f"cart/{page}", method="PUT", body="x")
+
+
+async def breaks(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+    """Pages named `bad…` answer 500, those named `leak…` show a private key."""
+    page = str(args["url"]).rpartition("/")[2]
+    said: dict[str, Any] = {"status": 500} if page.startswith("bad") else {}
+    if page.startswith("leak"):
+        said = {"secrets": ["private-key"]}
+    return await well(tool, args) | said
+
+
+async def raised(table: Table, *steps: Step) -> list[FindingRow]:
+    async with table.desk.turn() as turn:
+        await turn.pose([Question((step,)) for step in steps])
+    return await table.world.journal.findings(table.run)
+
+
+async def states(table: Table) -> dict[str, str]:
+    """By the last part of the page in the title."""
+    rows = await table.world.journal.findings(table.run)
+    return {row.title.split("/")[-1].split()[0]: row.state for row in rows}
+
+
+async def ended(table: Table) -> None:
+    """What the end of a run does with what it could not prove."""
+    for row in await table.world.journal.findings(table.run, ["raised"]):
+        await table.world.journal.set_finding(table.run, row.fingerprint, state="unverified")
+    await table.world.journal.start_settling(table.run)
+    assert await table.world.journal.finish(table.run, "budget_exceeded")
+
+
+def exploring(**more: Any) -> LoadedPersona:
+    one = persona(**more)
+    return replace(one, persona=one.persona.model_copy(update={"explore": ("web",)}))
+
+
+class Asks:
+    """Asks for these pages, one a turn."""
+
+    pages: tuple[str, ...] = ("new",)
+
+    def __init__(self, ground: Ground, chance: Random, state: Mapping[str, Any]) -> None:
+        self.waiting = list(self.pages)
+
+    def ask(self, most: int) -> Sequence[Question]:
+        return [Question((fetch(self.waiting.pop(0)),))] if self.waiting else []
+
+    def tell(self, question: Question, results: Results) -> None:
+        pass
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+
+def pages(table: Table) -> list[str]:
+    return [str(args["url"]).rpartition("/")[2] for _, args in table.jail.calls]
+
+
+# -- one proof ends no other --------------------------------------------------------------------------------
+
+
+async def test_proofs_without_an_act_go_on_when_the_writes_are_spent(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(writes=12), hand=ANY, answer=breaks, platform=CART) as table:
+        await raised(table, put("bad-a"), put("bad-b"), fetch("bad-c"), fetch("leak-d"))
+        left = (await table.drive.ledger.left())["writes"]
+        await table.drive.ledger.spend("writes", left - 1)
+        await table.drive.exercise.prove_raised()
+        assert await states(table) == {
+            "bad-a": "raised",
+            "bad-b": "raised",
+            "bad-c": "confirmed",
+            "leak-d": "confirmed",
+        }
+        rows = await table.world.journal.findings(RUN, ["raised"])
+        assert {row.data["why"] for row in rows} == {"the budget of 12 writes is spent"}
+
+
+async def test_a_proof_that_kills_its_jails_ends_no_other(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks) as table:
+        await raised(table, fetch("leak-a"), fetch("bad-b"), fetch("bad-c"))
+        call = table.drive.exercise.session.call
+
+        async def dies(tool: str, args: Mapping[str, Any], **more: Any) -> Any:
+            if str(args["url"]).endswith("leak-a"):
+                raise RunOver("jail_lost", "3 times in a row")
+            return await call(tool, args, **more)
+
+        table.drive.exercise.session.call = dies  # type: ignore[method-assign]
+        with pytest.raises(RunOver, match="jail_lost"):
+            await table.drive.exercise.prove_raised()
+        assert await states(table) == {"leak-a": "unverified", "bad-b": "confirmed", "bad-c": "confirmed"}
+
+
+@pytest.mark.parametrize("severities", [("critical", "low"), ("low", "critical")])
+async def test_what_was_seen_is_proven_though_the_budget_ended_the_probes(
+    tmp_path: Path, severities: tuple[str, str]
+) -> None:
+    probes = [look(f"bad-{at}").model_copy(update={"severity": one}) for at, one in enumerate(severities)]
+    act = look("cart", url="{site}/cart/x", method="PUT", body="x")
+    one = persona(*probes, act, act.model_copy(update={"id": "cart-2"}), writes=1)
+    async with seated(tmp_path, one, answer=breaks, platform=CART) as table:
+        with pytest.raises(RunOver, match="the budget of 1 write is spent"):
+            await table.drive()
+        assert await states(table) == {"bad-0": "confirmed", "bad-1": "confirmed"}
+
+
+# -- a share is kept for proofs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("writes", [8, 20, 120])
+async def test_explorers_cannot_spend_what_is_kept_for_proofs(tmp_path: Path, writes: int) -> None:
+    """Every turn takes what its room gives, and each act what an act may cost at most."""
+    async with seated(tmp_path, persona(writes=writes), hand=ANY, platform=CART) as table:
+        ledger = table.drive.ledger
+        while acts := (await table.desk.room()).acts:
+            async with table.desk.turn() as turn:
+                await turn.pose([Question((put(f"{at}"),)) for at in range(acts)])
+            await ledger.spend("writes", acts * 3)
+        assert (await ledger.left())["writes"] >= max(4, writes // 4)
+        assert table.desk.over is None
+
+
+async def test_a_jail_that_signs_on_and_on_leaves_the_share_of_proofs(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(writes=40), hand=ANY, platform=CART) as table:
+        ledger = table.drive.ledger
+
+        async def signs(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+            with suppress(BudgetExceeded):
+                while True:
+                    await ledger.spend("writes")
+            return await well(tool, args)
+
+        table.jail.answer = signs
+        async with table.desk.turn() as turn:
+            await turn.pose([Question((fetch("a"),))])
+        assert (await ledger.left())["writes"] == 10
+
+
+async def test_a_grave_candidate_is_proven_and_posted_before_exploring_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Leaks(Asks):
+        pages = ("bad-low", "leak", "new-1", "new-2")
+
+    monkeypatch.setattr("fleet.runs.drive.chosen", lambda names, granted: {"asks": Leaks})
+    async with seated(tmp_path, exploring(), answer=breaks) as table:
+        posted: list[list[str]] = []
+
+        async def post() -> None:
+            rows = await table.world.journal.findings(RUN, ["confirmed"])
+            posted.append([row.title for row in rows])
+
+        table.drive.exercise = replace(table.drive.exercise, post=post)
+        await table.drive()
+        asked = pages(table)
+    leaked = ["GET {site}/leak shows a private key"]
+    assert asked[asked.index("leak") : asked.index("new-1")] == ["leak"] * 4
+    assert leaked in posted
+    assert asked.index("new-2") < len(asked) - asked[::-1].index("bad-low")
+
+
+# -- what was left is proven first --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [(fetch("leak-a"),), (fetch("bad-a"), fetch("leak-b"), fetch("bad-c"))])
+async def test_the_next_run_proves_first_what_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: tuple[Step, ...]
+) -> None:
+    monkeypatch.setattr("fleet.runs.drive.chosen", lambda names, granted: {"asks": Asks})
+    async with seated(tmp_path, exploring(), hand=ANY, answer=breaks) as table:
+        before = await raised(table, *steps)
+        await ended(table)
+    async with seated(tmp_path, exploring(), answer=breaks, run=LATER) as table:
+        await table.drive()
+        rows = await table.world.journal.findings(LATER)
+        assert {row.fingerprint: row.state for row in rows} == {
+            one.fingerprint: "confirmed" for one in before
+        }
+        assert {row.data["left_by"] for row in rows} == {RUN}
+        asked = pages(table)
+        await ended(table)
+    grave = next(str(s.args["url"]).rpartition("/")[2] for s in steps if "leak" in s.args["url"])
+    assert asked[0] == grave
+    assert asked.index("new") == len(asked) - 1
+    async with seated(tmp_path, exploring(), answer=breaks, run="cdefghij") as table:
+        assert await table.world.journal.unsettled("qa-paper") != []  # confirmed, and not posted yet
+        for row in rows:
+            await table.world.journal.add_finding(replace(row, run_id="cdefghij", state="posted", at=""))
+        assert await table.world.journal.unsettled("qa-paper") == []
+
+
+async def test_what_this_persona_may_not_ask_now_waits(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), hand=ANY, answer=breaks, platform=CART) as table:
+        await raised(table, put("bad-a"), fetch("bad-b"))
+        await ended(table)
+    calm = seated(tmp_path, persona(), answer=breaks, platform=CART, run=LATER, rung=Rung.OBSERVE)
+    async with calm as table:
+        await table.drive.seat().prove()
+        with anyio.fail_after(30):
+            await table.drive._leftovers()
+        assert await states(table) == {"bad-b": "confirmed"}
