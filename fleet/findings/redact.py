@@ -1,26 +1,22 @@
 """Redaction: masking of what leaves this machine, before anything is hashed or signed.
 
-Three layers. Secrets the fleet holds are registered at load and masked in all their spellings.
+Three layers. Secrets the fleet holds are registered at load and masked in all their forms, pieces included.
 Things that look like a secret are masked by pattern. And a field of a tool result is private until its
 name is public by a tool's spec, so a new field is masked until a person has decided about it.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 
+from fleet.findings.known_secrets import PIECE, KnownSecrets
 from sandbox import tools
 from sandbox.secrets.mnemonics import bip39_words
 from sandbox.secrets.patterns import ISSUED, SECRETS, SecretPattern, hide_all
 from sandbox.sites.accounts import PHRASE
-
-MIN_SECRET = 8
-"""Shorter registered values would mask half of any text; registering one is a mistake."""
 
 MAX_DEPTH = 32
 
@@ -65,19 +61,22 @@ def _mask_of(secret: SecretPattern) -> str:
 class Redactor:
     """Masks text and structures; immutable, its repr reveals nothing."""
 
-    __slots__ = ("_exact", "_public", "reach")
+    __slots__ = ("_known", "_public", "reach")
 
-    def __init__(self, secrets: Iterable[str | bytes] = (), *, public: frozenset[str] | None = None) -> None:
-        """`secrets` are exact values (key bytes, hex, tokens); ValueError for one too short to mask."""
-        spellings: set[str] = set()
-        for secret in secrets:
-            spellings |= _spellings(secret)
-        longest_first = sorted(spellings, key=lambda text: (-len(text), text))
-        self._exact = (
-            re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE) if spellings else None
-        )
+    def __init__(
+        self,
+        secrets: Iterable[str | bytes] = (),
+        *,
+        public: frozenset[str] | None = None,
+        piece: int = PIECE,
+    ) -> None:
+        """`secrets` are exact values (key bytes, hex, tokens); ValueError for one too short to mask.
+
+        `piece`: the least piece of a secret that is masked.
+        """
+        self._known = KnownSecrets(secrets, piece=piece)
         self._public = public
-        self.reach = max(map(len, spellings), default=1) - 1
+        self.reach = max(self._known.longest, 1) - 1
         """Most characters of a registered secret that cannot be recognised yet: how much of a text in pieces
         must be held back."""
 
@@ -89,8 +88,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with every registered secret and everything that looks like one masked."""
-        if self._exact is not None:
-            text = self._exact.sub(mask("secret"), text)
+        text = self._known.masked(text, mask("secret"))
         text = hide_all(text, SECRETS, _mask_of, lambda one: one.leaks if one.drawn else bool)
         # what looks like an example as well, under what the other rows left
         text = hide_all(text, ISSUED, _mask_of, lambda _: _unmasked)
@@ -139,31 +137,8 @@ class Redactor:
         if key and _PRIVATE_KEY_NAMES.search(key):
             return value if value == PHRASE else mask("private")
         if key.lower() in _HASH_KEYS and _HASH_VALUE.match(value):
-            return value if self._exact is None else self._exact.sub(mask("secret"), value)
+            return self._known.masked(value, mask("secret"))
         return self.text(value)
-
-
-def _spellings(secret: str | bytes) -> set[str]:
-    """Spellings of a secret in a log: hex, base64, URL-encoded, decimal, or as Python prints bytes."""
-    if len(secret) < MIN_SECRET:
-        raise ValueError(f"a secret of fewer than {MIN_SECRET} characters cannot be masked")
-    forms: set[str] = set()
-    raws: list[bytes] = []
-    if isinstance(secret, str):
-        secret = secret.strip()
-        bare = secret[2:] if secret[:2] in ("0x", "0X") else secret
-        forms |= {secret, bare, quote(secret, safe="")}
-        raws.append(secret.encode("utf-8", "surrogatepass"))
-        if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", bare):
-            raws.append(bytes.fromhex(bare))
-    else:
-        raws.append(bytes(secret))
-    for raw in raws:
-        forms |= {raw.hex(), repr(raw)[2:-1], base64.b64encode(raw).decode().rstrip("=")}
-        forms.add(base64.urlsafe_b64encode(raw).decode().rstrip("="))
-        if len(raw) >= 16:
-            forms.add(str(int.from_bytes(raw)))
-    return {form for form in forms if len(form) >= MIN_SECRET}
 
 
 @cache

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pydantic_ai import exceptions as wrong
 
-from fleet.findings.redact import MIN_SECRET, Redactor, mask
+from fleet.findings.known_secrets import MIN_SECRET
+from fleet.findings.redact import Redactor
 from fleet.text import line
 
 MAX_WORDS = 600
 """A validation error names every kind of message that it tried before the intended one."""
 MAX_NESTED = 6
 PIECE = 6
-"""Consecutive characters of the key that count as a piece of it."""
+"""Consecutive letters and digits of the key that count as a piece of it."""
 
 
 def named(error: Exception, key: str) -> str:
@@ -50,15 +51,5 @@ def words(body: object, depth: int = MAX_NESTED) -> str:
 
 def without_key(text: str, key: str) -> str:
     """One cleaned line of bounded length without any spelling or piece of the key."""
-    shown = Redactor([key] if len(key) >= MIN_SECRET else []).text(line(text, 8 * MAX_WORDS))
-    hidden = bytearray(len(shown))
-    for start in range(len(key) - PIECE + 1):
-        at = shown.find(key[start : start + PIECE])
-        while at >= 0:
-            hidden[at : at + PIECE] = b"\1" * PIECE
-            at = shown.find(key[start : start + PIECE], at + 1)
-    kept, last = "", 0
-    for char, hide in zip(shown, hidden, strict=True):
-        kept += mask("secret") if hide and not last else "" if hide else char
-        last = hide
-    return line(kept, MAX_WORDS)
+    text = line(text, 8 * MAX_WORDS)
+    return line(Redactor([key] if len(key) >= MIN_SECRET else [], piece=PIECE).text(text), MAX_WORDS)

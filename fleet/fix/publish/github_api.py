@@ -17,6 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from fleet.config.propose import GitHubSection
 from fleet.errors import FixError, FleetError, TryAgain
+from fleet.findings.known_secrets import PIECE
+from fleet.findings.redact import Redactor
 from fleet.fix.publish.github_answers import GitHubRefusal
 from fleet.fix.publish.github_operations import GitHubOperation, permitted
 from fleet.fix.publish.token import REMEDY, TokenFile
@@ -144,9 +146,9 @@ def _said(body: bytes, token: str) -> str:
 
 def _shown(text: str, token: str) -> str:
     """A server's words without the token, which it was sent and may have repeated, not even a part of it."""
-    shown = line(text[:WORDS], WORDS).replace(token, "[token]")
-    if len(text) > WORDS:
-        shown = shown[: -len(token)]
+    shown = Redactor([token]).text(line(text[:WORDS], WORDS))
+    if len(text) > WORDS:  # it may end in less than a piece of it
+        shown = shown[:-PIECE]
     return line(shown, 300)
 
 

@@ -28,7 +28,8 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from fleet.config.section import in_the_clear
 from fleet.errors import FixError
-from fleet.findings.redact import MIN_SECRET, Redactor
+from fleet.findings.known_secrets import MIN_SECRET
+from fleet.findings.redact import Redactor
 from fleet.text import line
 
 DEADLINE_S = 120.0
