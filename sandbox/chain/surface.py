@@ -10,19 +10,20 @@ from sandbox.errors import Deadline, Failure
 from sandbox.spec import Context
 
 MAX_FACETS = 64
-_SLOTS = (
-    "360894a13ba1a3210667c828492db98dca3e2076cc3735a50d382bbd3e33ad1f",  # EIP-1967: implementation
-    "c5f16f0fcc639fa48a6947836d9850f504798523bf8c9a3a87d5876cf622bcf7",  # EIP-1822
-    "a3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50",  # EIP-1967: beacon
-)
-"""Where proxies keep what they stand for."""
+SLOTS = {
+    "implementation": "360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc",  # EIP-1967
+    "proxiable": "c5f16f0fcc639fa48a6947836d9850f504798523bf8c9a3a87d5876cf622bcf7",  # EIP-1822
+    "zeppelinos": "7050c9e0f4ca769c69bd3a8ef740bc37934f8e2c036e5a723fd8ee048ed3f8c3",  # before EIP-1967
+    "beacon": "a3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50",  # EIP-1967
+}
+"""Where proxies keep what they stand for: of several, the first that is set."""
 _READS_SLOTS = (
     "0x"
-    + "".join(f"7f{slot}5460{32 * place:02x}52" for place, slot in enumerate(_SLOTS))
-    + f"60{32 * len(_SLOTS):02x}6000f3"
+    + "".join(f"7f{slot}5460{32 * place:02x}52" for place, slot in enumerate(SLOTS.values()))
+    + f"60{32 * len(SLOTS):02x}6000f3"
 )
 """Code that, put at a proxy's address for one call, gives these slots."""
-_IMPLEMENTATION = "0x5c60da1b"
+IMPLEMENTATION = "0x5c60da1b"
 """`implementation()`, of a beacon."""
 _MINIMAL = (("363d3d373d3d3d363d73", "5af43d82803e903d91602b57fd5bf3"), ("363d3d373d3d3d363d71", "5af4"))
 """EIP-1167 before and after the address; the second is of an address with two zero bytes less."""
@@ -92,13 +93,14 @@ def _by_slots(ctx: Context, block: str, deadline: Deadline) -> str:
         if failure.error_class not in ("http", "refused"):
             raise
         return ""
-    if found is None or len(found) != 32 * len(_SLOTS):
+    if found is None or len(found) != 32 * len(SLOTS):
         return ""
-    plain, universal, beacon = (_address(found[at : at + 32]) for at in range(0, len(found), 32))
-    if not plain and not universal and beacon:
-        said = rpc.answered("eth_call", [{"to": beacon, "data": _IMPLEMENTATION}, block], deadline)
-        return _address(said or b"")
-    return plain or universal
+    *direct, beacon = (_address(found[at : at + 32]) for at in range(0, len(found), 32))
+    behind = next(filter(None, direct), "")
+    if not behind and beacon:
+        said = rpc.answered("eth_call", [{"to": beacon, "data": IMPLEMENTATION}, block], deadline)
+        behind = _address(said or b"")
+    return behind
 
 
 def _address(word: bytes) -> str:

@@ -74,6 +74,10 @@ class Field:
         code = self.codes["Pennants"] + codec.encode(["uint256"], [faults])
         return await self.planted(await node.create(self.rpc, DEPLOYER, code))
 
+    async def proxy(self, kind: str, behind: str) -> str:
+        """A proxy of this kind before a contract."""
+        return await node.create(self.rpc, DEPLOYER, self.codes[kind] + codec.encode(["address"], [behind]))
+
     async def planted(self, contract: str) -> str:
         for number, who in enumerate((ALICE, BOB, ALICE, BOB, BOB)):
             words = codec.encode(["bytes32"], [bytes([number + 1]) * 32])
@@ -83,9 +87,8 @@ class Field:
 
 @pytest.fixture(scope="module")
 async def field(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Field]:
-    codes = {
-        name: code for name, (code, _) in compiled((CONTRACTS / "Pennants.sol").read_text("utf-8")).items()
-    }
+    sources = [(CONTRACTS / name).read_text("utf-8") for name in ("Pennants.sol", "Proxies.sol")]
+    codes = {name: code for source in sources for name, (code, _) in compiled(source).items()}
     async with Anvil(tmp_path_factory.mktemp("field") / "chain.json") as anvil, Rpc(anvil.url) as rpc:
         yield Field(rpc, anvil.url, codes)
 
@@ -118,21 +121,23 @@ async def test_one_fault_is_one_finding(bits: int, field: Field, monkeypatch: py
         assert [one.oracle for one in found if words in one.sighting.title] == [oracle]
 
 
-async def test_behind_a_proxy(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
-    behind = await field.contract(2)
-    slot = field.codes["PennantsProxy"] + codec.encode(["address"], [behind])
-    contract = await field.planted(await node.create(field.rpc, DEPLOYER, slot))
+PROXIES = ("ERC1967Proxy", "TransparentUpgradeableProxy", "UniversalProxy", "OlderProxy", "BeaconProxy")
+
+
+@pytest.mark.parametrize("kind", PROXIES)
+async def test_behind_a_proxy(kind: str, field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    contract = await field.planted(await field.proxy(kind, await field.contract(2)))
     through_policy(monkeypatch, field.url)
     (one,) = await found_on(contract)
     assert "called by a stranger, gives" in one.sighting.title
 
 
 async def test_what_each_contract_offers(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its functions are those of what it stands for: by the slot of EIP-1967, and by its code (EIP-1167)."""
+    """Its functions are those of what it stands for: by its code (EIP-1167), and by each known slot."""
     behind = await field.contract()
     minimal = bytes.fromhex(MINIMAL.format(behind[2:]))
-    slot = field.codes["PennantsProxy"] + codec.encode(["address"], [behind])
-    proxies = [await node.create(field.rpc, DEPLOYER, one) for one in (minimal, slot)]
+    proxies = [await node.create(field.rpc, DEPLOYER, minimal)]
+    proxies += [await field.proxy(kind, behind) for kind in PROXIES]
     through_policy(monkeypatch, field.url)
     (own,) = await surface_of(behind)
     assert own["facet"] == behind
@@ -140,8 +145,33 @@ async def test_what_each_contract_offers(field: Field, monkeypatch: pytest.Monke
     assert own["functions"][sel("loudestCry()")]["mutability"] == "pure"
     for proxy in proxies:
         shell, found = await surface_of(proxy)
-        assert (shell["facet"], shell["selectors"]) == (proxy, [])
+        assert (shell["facet"], shell["size"] > 0) == (proxy, True)
         assert found == own
+
+
+@pytest.mark.parametrize("kind", PROXIES)
+async def test_a_token_behind_a_proxy_is_asked_as_the_token(
+    kind: str, field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await node.create(field.rpc, DEPLOYER, field.codes["Token"])
+    proxy = await field.proxy(kind, token)
+    through_policy(monkeypatch, field.url)
+    (own,) = await surface_of(token)
+    _, found = await surface_of(proxy)
+    assert found["selectors"] == own["selectors"]
+    names = ("mint(uint256)", "transfer(address,uint256)", "balanceOf(address)", "totalSupply()")
+    assert {sel(name) for name in names} <= set(found["selectors"])
+    _, calls, _ = await anyio.to_thread.run_sync(lambda: explored(proxy))
+    asked_of = {str(one["simulate"]) for one in calls if one.get("simulate")}
+    assert {sel("mint(uint256)"), sel("transfer(address,uint256)")} <= asked_of
+
+
+async def test_a_contract_that_stands_for_nothing_is_itself(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = await field.proxy("ERC1967Proxy", "0x" + "00" * 20)
+    through_policy(monkeypatch, field.url)
+    assert [one["facet"] for one in await surface_of(nothing)] == [nothing]
 
 
 async def surface_of(contract: str) -> list[dict[str, Any]]:

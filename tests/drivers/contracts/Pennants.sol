@@ -145,24 +145,3 @@ contract Pennants {
         return tally;
     }
 }
-
-/// Stands for another contract by the slot of EIP-1967.
-contract PennantsProxy {
-    constructor(address to) {
-        assembly {
-            sstore(0x360894a13ba1a3210667c828492db98dca3e2076cc3735a50d382bbd3e33ad1f, to)
-        }
-    }
-
-    fallback() external payable {
-        assembly {
-            calldatacopy(0, 0, calldatasize())
-            let to := sload(0x360894a13ba1a3210667c828492db98dca3e2076cc3735a50d382bbd3e33ad1f)
-            let done := delegatecall(gas(), to, 0, calldatasize(), 0, 0)
-            returndatacopy(0, 0, returndatasize())
-            switch done
-            case 0 { revert(0, returndatasize()) }
-            default { return(0, returndatasize()) }
-        }
-    }
-}
