@@ -43,6 +43,9 @@ class Recurrence(BaseModel):
     """The run that saw it first, or first again since it was clean: the one whose report is on the log."""
     why: str = ""
     """Why the last re-run could not tell; empty when it could."""
+    cleaned_at: str = ""
+    """When it was last clean before it was seen again: a fix that the log may have no record of."""
+    cleaned_run: str = ""
 
     def shown(self, at: str, run: str) -> Recurrence:
         """Seen (again) by a run: no longer clean."""
@@ -50,7 +53,16 @@ class Recurrence(BaseModel):
             return self
         days = tuple(sorted({*self.days, at[:10]}))[-DAYS:]
         opened = run if self.clean_at or not self.runs else self.opened
-        return Recurrence(runs=self.runs + 1, days=days, last=at, run=run, looked=at, opened=opened)
+        return Recurrence(
+            runs=self.runs + 1,
+            days=days,
+            last=at,
+            run=run,
+            looked=at,
+            opened=opened,
+            cleaned_at=self.clean_at or self.cleaned_at,
+            cleaned_run=self.clean_run or self.cleaned_run,
+        )
 
     def clean(self, at: str, run: str) -> Recurrence:
         """Run again often enough, with answers, and not seen."""

@@ -8,7 +8,7 @@
 
 A draft that may not be opened or closed now (STOP, dial, token) waits, and so, below `propose`, do records
 that the log lacks. Work trees of ended runs are removed. One task at a time does this; on a shared journal
-one daemon, whose turn ends with it (`fleet/triage/turn.py`).
+one daemon, whose turn ends with it (`fleet/runs/settlement/turn.py`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from fleet.fix.permission.permit import ProposePermit
 from fleet.fix.proposal_row import current, owes, post_owed, task_again
 from fleet.fix.publish.publishing import Publishing
 from fleet.fix.repository.git import DEADLINE_S
+from fleet.runs.settlement.turn import posting
 from fleet.store.proposal_rows import OPEN_PROPOSALS, ProposalRow, ProposalState
-from fleet.triage.turn import posting
 from fleet.triage.worklist import WorklistItem
 
 SETTLING = "propose.settling"

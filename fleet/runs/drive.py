@@ -40,6 +40,7 @@ from fleet.runs.proof.leftovers import SHARE, adopt
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.retest import RetestTally, retest, retest_all, retest_one
 from fleet.runs.proof.verify import BUDGET, OF_ONE_PROOF
+from fleet.runs.settlement.fixed_items import record_fixed
 from fleet.text import counted, line
 from sandbox.tools import TOOLS
 
@@ -115,7 +116,9 @@ class Drive:
             detail = over.detail
         await self._prove(watch)
         if self._plans:
-            await retest(self.exercise)
+            tally = RetestTally()
+            await retest(self.exercise, tally)
+            await record_fixed(self.world, self.exercise.run, tally.clean)
         watch.verdict()
         if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))
@@ -161,8 +164,10 @@ class Drive:
                 await (retest_one if self.world.item else retest_all)(self.exercise, tally)
         except RunOver as over:
             if over.outcome in PROVABLE:
+                await record_fixed(self.world, self.exercise.run, tally.clean)
                 await self.exercise.prove_raised()
             raise
+        await record_fixed(self.world, self.exercise.run, tally.clean)
         await watch.after()
         await self.exercise.prove_raised()
         watch.verdict()

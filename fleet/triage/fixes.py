@@ -55,10 +55,13 @@ def merged_figures(
     logged = [one for one in records if one.kind == "seen"]
     if best is not None:
         clean = max(found, key=lambda one: one.clean_at)
-        if any(one.last > clean.clean_at for one in found):
-            clean = Recurrence()  # another of its names was seen since
+        was = max(found, key=lambda one: one.cleaned_at)
+        cleaned = was.cleaned_at, was.cleaned_run
+        if any(one.last > clean.clean_at for one in found):  # another of its names was seen since
+            cleaned, clean = max(cleaned, (clean.clean_at, clean.clean_run)), Recurrence()
         looked = max(one.looked for one in found)
         update = {"looked": looked, "clean_at": clean.clean_at, "clean_run": clean.clean_run}
+        update |= {"cleaned_at": cleaned[0], "cleaned_run": cleaned[1]}
         best = best.model_copy(update=update)
     if not logged:
         return ItemFacts(figures=best, days=len(best.days) if best else 0, figures_by="journal")

@@ -25,7 +25,7 @@ from fleet.triage.worklist import ItemLink, WorklistItem
 
 Records: TypeAlias = Mapping[str, Sequence[ItemRecord]]
 """Records of the log about items, by fingerprint."""
-ItemOrder: TypeAlias = tuple[bool, int, float, int, int, str]
+ItemOrder: TypeAlias = tuple[bool, int, float, float, int, int, str]
 """Whether it is closed, then its `RankOrder`."""
 
 
@@ -38,7 +38,7 @@ class JudgedItem:
     """
 
     group: MergedItem
-    order: ItemOrder = (False, 0, 0.0, 0, 0, "")
+    order: ItemOrder = (False, 0, 0.0, 0.0, 0, 0, "")
     judged: bool = False
     fresh: RankedCluster | None = None
     item: WorklistItem | None = None

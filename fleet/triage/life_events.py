@@ -96,10 +96,9 @@ def events(
     loose += [_recorded(one) for one in records if one.index < 0 and one.kind in _MACHINES]
     if figures.last:
         loose.append(LifeEvent("shown", figures.last, _by_run(figures.run)))
-    if figures.clean_at and not any(
-        one.event.kind == "clean" and one.event.at == figures.clean_at for one in placed
-    ):
-        loose.append(LifeEvent("clean", figures.clean_at, _by_run(figures.clean_run)))
+    for at, run in ((figures.cleaned_at, figures.cleaned_run), (figures.clean_at, figures.clean_run)):
+        if at and not any(one.event.kind == "clean" and one.event.at == at for one in placed):
+            loose.append(LifeEvent("clean", at, _by_run(run)))
     for one in decisions:
         if one.until and one.until <= iso(now):
             loose.append(LifeEvent("end", one.until, "its end", until=one.until))
@@ -137,10 +136,16 @@ def _order(event: LifeEvent, placed: Sequence[_Placed], figures: Recurrence) -> 
     told = figures.last <= event.at and event.kind != "shown"
     runs = {figures.opened, figures.run} - {""} if told else set()
     later = figures.clean_at if event.kind == "shown" else ""
+    back = event.at == figures.cleaned_at or (event.kind == "shown" and figures.cleaned_at and not later)
+    since = {figures.opened, figures.run}
     before = [
         one.order
         for one in placed
-        if (one.event.at <= event.at if one.event.kind != "reported" else one.run in runs)
+        if (
+            one.event.at <= event.at
+            if one.event.kind != "reported"
+            else one.run in runs or (back and one.run not in since)
+        )
         and not (later and one.event.kind == "clean" and one.event.at == later)
     ]
     return max([seconds(event.at), *before])

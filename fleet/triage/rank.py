@@ -2,7 +2,8 @@
 
 Proof comes before weight: unproven items rank below all proven ones, and strangers' items last. Within a tier
 the score is severity x (1 + log2 recurrence) x surface x verification x age; recurrence counts our own runs
-only. Equal scores are in order of first sight; nothing that a stranger writes is part of the order of ours.
+only. Equal scores are in order of severity, then of first sight (the oldest first); nothing that a stranger
+writes is part of the order of ours.
 
 Verification is the share of tries that confirmed it, where an item is flaky, else 1: its tier stands before
 the score. Age is 1 + log2(1 + days open) / 16, at most a year's: a day 1.06, a month 1.31, a year 1.53.
@@ -42,8 +43,9 @@ _AGE = 16.0
 _DAY_0 = date(1970, 1, 1).toordinal()
 
 
-RankOrder: TypeAlias = tuple[int, float, int, int, str]
-"""Tier, score (negative), epoch and index of the first report, fingerprint: the least is the first."""
+RankOrder: TypeAlias = tuple[int, float, float, int, int, str]
+"""Tier, score and weight of the severity (negative), epoch and index of the first report, fingerprint: the
+least is the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +86,9 @@ class RankedCluster:
     @property
     def order(self) -> RankOrder:
         """Where it stands, among its like: best first."""
-        first = self.first
-        return TIERS.index(self.proof), -self.score, first.epoch, first.index, self.cluster.fingerprint
+        first, weight = self.first, SEVERITIES[self.severity]
+        tier = TIERS.index(self.proof)
+        return tier, -self.score, -weight, first.epoch, first.index, self.cluster.fingerprint
 
     @property
     def factors(self) -> tuple[RankFactor, ...]:
@@ -170,7 +173,7 @@ def reported_order(item: ItemReports, weights: Mapping[str, float], day: date) -
     proof, first = lead.proof, item.reports[0]
     severity = _gravest(name for (one, name), count in item.said.items() if count and one == proof)
     numbers = _numbers(severity, len(item.runs), lead.entry, proof, _open_days(first, day), weights)
-    return TIERS.index(proof), -_score(numbers), first.epoch, first.index, item.fingerprint
+    return TIERS.index(proof), -_score(numbers), -numbers[0], first.epoch, first.index, item.fingerprint
 
 
 def _gravest(names: Iterable[str]) -> str:

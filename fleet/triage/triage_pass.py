@@ -21,6 +21,7 @@ from fleet.findings.records import write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.load import LoadedPersona
 from fleet.runs.outage.book import book_of
+from fleet.runs.settlement.turn import posting
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import TRACKED
 from fleet.store.rows import QUEUED, DecisionRow
@@ -31,7 +32,6 @@ from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTask, triage
 from fleet.triage.run import earlier as earlier_items
 from fleet.triage.suggest import Suggester
-from fleet.triage.turn import posting
 from fleet.triage.unproven import unproven
 from fleet.triage.worklist import ProposalLink, WorklistItem
 

@@ -1,4 +1,4 @@
-"""A desk over a real journal, gate and files; a jail that answers what a test says, and no chain."""
+"""A desk over a real journal, gate and files; a jail that answers what a test says, and a log in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from fleet.app.wiring import at_work
+from fleet.chain.doubles import MemoryChain
+from fleet.chain.own_entries import OwnEntries
+from fleet.chain.ports import Role
+from fleet.chain.signing_limits import SigningLimits
 from fleet.clock import SystemClock
 from fleet.config import ChainSection, FleetConfig, LiveConfig, Platform, WebSection
 from fleet.events.model import Event, Header
@@ -172,7 +176,8 @@ async def seated(
     write_dial(state, rung, "a test", "test", SystemClock())
     async with at_work(state / "fleet.db", "paper", stalled_s=60.0) as (journal, source):
         jail, clock, events = PaperJail(answer), SystemClock(), list[Event]()
-        missing = cast(Any, None)
+        missing, chain = cast(Any, None), MemoryChain(SigningLimits(rung=lambda: "observe"))
+        identity = chain.signer.address(Role.IDENTITY)
         world = FleetContext(
             state=state,
             live=LiveConfig(FleetConfig()),
@@ -182,7 +187,12 @@ async def seated(
             jail=real or jail,
             tier=await jail.probe(),
             chain=ChainSide(
-                signer=missing, sponsor=missing, names=missing, log=missing, identity="", own=missing
+                signer=missing,
+                sponsor=missing,
+                names=missing,
+                log=chain.log,
+                identity=identity,
+                own=OwnEntries(frozenset({identity.lower()})),
             ),
             redactor=Redactor(),
             clock=clock,

@@ -39,6 +39,20 @@ def test_row_41_severity_and_recurrence_multiply() -> None:
     assert [(item.title, item.count, item.score) for item in found] == [("often", 8, 24.0), ("once", 1, 12.0)]
 
 
+@pytest.mark.parametrize("names", ["abc", "cab", "bca", "cba"])
+def test_items_of_one_score_are_in_order_of_severity_then_of_age(names: str) -> None:
+    """Each pair weighs the same: critical perf, high ux, medium on-chain; 8 x 1, 4 x 2, 2 x 4."""
+    kinds = {"a": ("critical", "perf"), "b": ("high", "ux"), "c": ("medium", "on-chain")}
+    texts = [
+        finding(f"{name}{again}", title=f"{name}{again}", sev=kinds[name][0], surface=kinds[name][1])
+        for again in (1, 2)
+        for name in names
+    ]
+    found = worklist(log(*texts))
+    assert {item.score for item in found} == {8.0}
+    assert [item.title for item in found] == ["a1", "a2", "b1", "b2", "c1", "c2"]
+
+
 def test_row_41_ties_go_to_the_first_seen() -> None:
     assert titles(log(finding("b", title="b"), finding("a", title="a"))) == ["b", "a"]
 

@@ -13,7 +13,7 @@ from fleet.triage.worklist import as_json
 from tests.triage.seeded_log import SeededLog
 from tests.triage.triage_log import START, TRUSTED
 
-DIGEST = "dd58b5839a8d1ba737dc9350203df5efcd2f02a9c9f82360d8d6a15bc370ee4b"
+DIGEST = "8c6137636dde2fd089ef9a9031f0ed67c8f6231b17b69ce4b7b1d35897bcfbaf"
 
 
 def digest_of(count: int, cuts: int) -> str:

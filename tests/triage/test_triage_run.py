@@ -22,7 +22,7 @@ from fleet.store.rows import DecisionRow, MirroredEntry
 from fleet.triage.decisions import named, record_of
 from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import FILES, TriageMemory, TriageResult, TriageTask, decide, triage
-from fleet.triage.turn import POSTING, TURN_S, posting
+from fleet.runs.settlement.turn import POSTING, TURN_S, posting
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, ScriptedLog, finding, inputs
 
 pytestmark = pytest.mark.anyio

@@ -36,9 +36,11 @@ class RetestTally:
     sampled: int = 0
     asked: int = 0
     reached: int = 0
+    clean: list[ItemRow] = field(default_factory=list)
 
-    def add(self, item: str, result: Rerun) -> None:
-        self.verdicts[item] = result.verdict
+    def add(self, item: ItemRow, result: Rerun) -> None:
+        self.verdicts[item.fingerprint] = result.verdict
+        self.clean += [item] if result.verdict == "clean" else []
         self.asked += result.asked
         self.reached += result.verdict != "unreached"
         if result.asked:
@@ -58,9 +60,9 @@ class RetestTally:
         return f"{counted(len(self.verdicts), 'item')} run again" + "".join(f", {word}" for word in words)
 
 
-async def retest(exercise: Exercise) -> Mapping[str, RetestVerdict]:
+async def retest(exercise: Exercise, tally: RetestTally | None = None) -> Mapping[str, RetestVerdict]:
     """Run the open items of this persona again that this run did not see; the verdict by fingerprint."""
-    world, tally = exercise.world, RetestTally()
+    world, tally = exercise.world, tally or RetestTally()
     rows = await world.journal.findings(exercise.run)
     tally.verdicts.update((row.fingerprint, "shown") for row in rows if row.state in PROVEN)
     met, figures = {row.fingerprint for row in rows}, await figures_of(world)
@@ -126,7 +128,7 @@ async def _settle(
         if result.verdict != "clean":
             break
     result = replace(result, why=world.redactor.text(result.why))
-    tally.add(item.fingerprint, result)
+    tally.add(item, result)
     at = iso(world.clock.now())
     if raises and result.verdict == "shown" and result.seen is not None and item.state in (FIXED, VERIFIED):
         await _raised(exercise, item, result.seen)
