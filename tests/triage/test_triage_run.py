@@ -17,12 +17,12 @@ from fleet.clock import iso
 from fleet.errors import ConfigError, TryAgain, Unreachable
 from fleet.findings.envelope import MAX_BYTES, read
 from fleet.findings.records import write_record
+from fleet.runs.settlement.turn import POSTING, TURN_S, posting
 from fleet.store.journal import MEMORY, Journal
 from fleet.store.rows import DecisionRow, MirroredEntry
 from fleet.triage.decisions import named, record_of
 from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import FILES, TriageMemory, TriageResult, TriageTask, decide, triage
-from fleet.runs.settlement.turn import POSTING, TURN_S, posting
 from tests.triage.triage_log import FLEET, HUMAN, START, TRUSTED, ScriptedLog, finding, inputs
 
 pytestmark = pytest.mark.anyio
