@@ -33,6 +33,16 @@ def decoded(body: bytes, coding: str, cap: int) -> bytes:
         raise Failure("garbage", f"a body that is not {layers[0]}") from None
 
 
+def opened(body: bytes, most: int) -> bytes:
+    """The first `most` bytes of what a gzip file holds, whole or not; the start of any other body."""
+    if not body.startswith(_MEMBER):
+        return body[:most]
+    try:
+        return zlib.decompressobj(wbits=31).decompress(body, most)
+    except zlib.error:
+        return body[:most]
+
+
 def _gunzip(body: bytes, cap: int) -> bytes:
     parts, room = list[bytes](), cap
     while not parts or body.startswith(_MEMBER):  # gzip allows several members, one after the other

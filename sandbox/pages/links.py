@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import unescape
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -35,7 +36,7 @@ _CALL = (
 _BODY = r"\s{0,20}[^\n{]{0,60}\n?\s{0,12}(\{[^\n]{2,1000}\})"
 _KEYS = r"[{,]\s{0,8}\"([A-Za-z_][\w.-]{0,40})\"\s{0,4}:"
 _MARKDOWN = r"\[[^\]\n]{1,200}\]\(<?([^)\s>]{0,200}[./][^)\s>]{0,200})"
-_SITEMAP = r"<loc>\s{0,20}([^<\s]{1,200})"
+_SITEMAP = r"<(?:\w{1,20}:)?loc>\s{0,20}(?:<!\[CDATA\[\s{0,20})?([^<\s\]]{1,200})"
 _PATHS = (
     r"(?im)^(?:dis)?allow:[ \t]{0,4}(/[^\s#*$]{0,200})",
     r"(?im)^sitemap:[ \t]{0,4}(\S{1,200})",
@@ -87,7 +88,7 @@ def find(text: str, url: str = "", *, prose: bool = True) -> References:
     for each in (_ROUTE, _CURL, _CALL):
         text = re.sub(each, " ", text)
     paths = [] if spec else [hit[1] for each in _PATHS for hit in re.finditer(each, text, re.MULTILINE)]
-    links = [*(re.findall(_MARKDOWN, text) if prose else ()), *re.findall(_SITEMAP, text)]
+    links = [*(re.findall(_MARKDOWN, text) if prose else ()), *map(unescape, re.findall(_SITEMAP, text))]
     return _bounded(url, links, [_trimmed(one) for one in paths if "${" not in one], forms, routes)
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from sandbox import http
+from sandbox.content_coding import opened
 from sandbox.errors import Deadline, hint
 from sandbox.pages.endings import Ended, watched
 from sandbox.pages.html import RULES, Analysis, read
@@ -31,6 +32,9 @@ LONGEST = 65_536
 MAX_HEADERS = 200
 """Headers that are kept; with more, the field is unjudged: what seems absent may be among the others."""
 
+MAX_READ = 1 << 20
+"""Bytes of a sitemap that are looked at."""
+_SITEMAP = re.compile(rb"<(?:\w{1,20}:)?(?:urlset|sitemapindex)\b")
 OF_MARKUP = ("a11y", "canary_executable", "links", "paths", "forms", "routes")
 """Fields that only a page's markup decides."""
 
@@ -175,9 +179,12 @@ def _result(measured: Measured, args: Args, url: str) -> Result:
     reply, latencies, controls = measured.first, measured.latencies, measured.controls
     quotients = [one / max(other, 0.001) for one, other in zip(latencies, controls, strict=False)]
     charset = _CHARSET.search(reply.content_type.lower())
-    body = decode(reply.body, charset.group(1) if charset else "utf-8")
+    sitemap = _sitemap(reply)
+    body = decode(sitemap or reply.body, charset.group(1) if charset else "utf-8")
     text, secrets = mask(body)
-    page, refers = _read(reply, body, args.canary, url)
+    page, refers = (
+        (Analysis(), find(body, url, prose=False)) if sitemap else _read(reply, body, args.canary, url)
+    )
     failed = reply.status >= 400
     return Result(
         ok=not failed,
@@ -222,6 +229,12 @@ def _read(reply: http.HttpReply, body: str, canary: str, url: str) -> tuple[Anal
     textual = not kind or any(word in kind for word in ("text/", "json", "xml", "script", "yaml"))
     prose = not kind or "plain" in kind or "markdown" in kind
     return Analysis(), find(body, url, prose=prose) if textual else References()
+
+
+def _sitemap(reply: http.HttpReply) -> bytes:
+    """The text of a sitemap that is a gzip file, or is called one; b"" for any other answer."""
+    start = b"" if _is_html(reply) else opened(reply.body, MAX_READ).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start if start[:1] == b"<" and _SITEMAP.search(start[:2_000]) else b""
 
 
 def _is_html(reply: http.HttpReply) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -217,6 +218,19 @@ def test_a_description_is_found_over_pages_that_lead_to_it_each_asked_once() -> 
             made.tell(question, [{"status": 200, "text": "-", "links": [leads.get(url, "/handbook/")]}])
     assert asked.count("{site}/v2/api-docs.json") == 1
     assert len(asked) == len(set(asked))
+
+
+@NEEDS
+@pytest.mark.parametrize("value", ["a b", "x/y", "50%", "ü", "a%2Fb", "100"])
+def test_a_value_of_a_path_is_encoded_once(value: str) -> None:
+    """`a%2Fb` in a description is the library's to read: it takes it for `a/b`."""
+    parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "enum": [value]}}
+    operation = {"parameters": [parameter], "responses": {"200": {"description": "-"}}}
+    read = read_description(json.dumps({"openapi": "3.0.3", "paths": {"/t/{id}/end": {"get": operation}}}))
+    assert isinstance(read, ApiDescription)
+    paths = [one.path for one in api_cases.requests(read.document, "GET /t/{id}/end", 1)]
+    assert unquote(value) in {unquote(path.split("/")[2]) for path in paths}
+    assert not any("%25" in path for path in paths if value != "50%")
 
 
 @NEEDS

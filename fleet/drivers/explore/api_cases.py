@@ -35,6 +35,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 _VALUE = re.compile(r"[ -~]{0,1000}", re.ASCII)
 _PLAIN = re.compile(r"\d{1,18}|.{0,400}%.{0,400}|.{65,}")
 """A value of a path that is folded when a finding is named: one defect, one name (oracles/spoken.py)."""
+_QUOTED = re.compile(r"(?:[A-Za-z0-9._~,;-]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _PRIVATE = frozenset({"authorization", "cookie", "x-api-key", "accept-encoding", "range", "content-type"})
 _LOG = logging.getLogger("fleet.explore")
 _ONE = threading.Lock()
@@ -118,7 +119,8 @@ def _request(case: Any, *, edges: bool = False) -> Iterator[ApiRequest]:
     method, query = str(case.method).upper(), dict(case.query or {})
     path = str(case.path)
     for name, value in dict(case.path_parameters or {}).items():
-        spelled = quote(_text(value), safe="")
+        text = _text(value)
+        spelled = text if _QUOTED.fullmatch(text) else quote(text, safe="")  # the library quotes its texts
         if not _PLAIN.fullmatch(spelled):
             return
         path = path.replace("{" + str(name) + "}", spelled)

@@ -32,7 +32,9 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HASH = re.compile(r"\b(?:0x)?[0-9a-fA-F]{8,}\b|\b[0-9a-f]{8}-[0-9a-f-]{20,}\b")
 _SLASHES = re.compile(r"/{2,}")
 _TOKEN = re.compile(r"(?=[^/]*[0-9])[A-Za-z0-9_-]{16,}")
-_ASSET = re.compile(r"\.(?:png|jpe?g|gif|ico|svg|webp|css|woff2?|ttf|mp4|wasm|pdf|zip)$", re.I)
+_ASSET = re.compile(
+    r"\.(?:png|jpe?g|gif|ico|svg|webp|css|woff2?|ttf|mp4|wasm|pdf|zip|gz|tgz|bz2|xz|zst|7z|rar|tar)$", re.I
+)
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class Page:
 
     @property
     def asset(self) -> bool:
-        """Whether it is an image, a style or the like."""
+        """Whether it is an image, a style, an archive or the like: such a page has no inputs."""
         return bool(_ASSET.search(self.url.partition("?")[0])) or self.kind.startswith(("image/", "font/"))
 
 

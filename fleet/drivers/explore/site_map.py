@@ -84,11 +84,14 @@ class SiteMap:
         if self.frontier.answered(url, result):
             self.inputs.again(self.path(url))
         page = self.frontier.pages.get(url)
-        if page is None or page.status <= 0 or page.asset:
+        if page is None or page.status <= 0:
             return
-        self.known.learn("", str(result.get("text", ""))[:8_000])
+        if not page.asset:
+            self.known.learn("", str(result.get("text", ""))[:8_000])
         for link in strings_of(result.get("links")):
             self._link(link, page, followed=True)
+        if page.asset:  # a compressed sitemap is one, and has links
+            return
         for path in strings_of(result.get("paths")):
             self._link(path, page, followed=False)
         for route in strings_of(result.get("routes")):

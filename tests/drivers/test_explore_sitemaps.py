@@ -1,0 +1,108 @@
+"""Compressed sitemaps on a real server: the pages that they alone name are asked, the files are read once."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import count
+from random import Random
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from fleet.config import Platform
+from fleet.drivers.explore.own_urls import OwnUrls
+from fleet.drivers.explore.port import Ground
+from fleet.drivers.explore.web import WebExplorer
+from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.table import judge
+from fleet.runs.call.guest_protocol import json_safe
+from sandbox.spec import Context
+from sandbox.tools import qa_fetch
+from tests.sandbox.doubles import Got, bench, http_answer
+
+pytestmark = pytest.mark.anyio
+MTIME = count(1)
+NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+PACKED = "content-encoding: gzip"
+URLS = f"<?xml version='1.0'?>\n<urlset {NS}><url><loc>@/hidden?a=1&amp;b=2</loc></url></urlset>"
+NAMED = "<s:urlset xmlns:s='x'><s:url><s:loc>\n <![CDATA[@/hidden?a=1&b=2]]></s:loc></s:url></s:urlset>"
+PAD = "<!--" + "x" * 900 + "-->"
+
+
+def explored(site: str) -> tuple[list[str], set[str]]:
+    """The URLs that the explorer of pages asks, and the signatures of what the oracles say."""
+    chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
+    platform = Platform.model_validate({"name": "maps", "chain": chain, "web": {"site": site}})
+    ground = Ground(platform=platform, tools=frozenset({"qa_fetch"}), acts=False)
+    explorer, urls, facts = WebExplorer(ground, Random(1), {}), OwnUrls(platform), Facts.of(platform)
+    context = Context(run="t0", prefix="qa-t0-")
+    asked, found = list[str](), set[str]()
+    while len(asked) < 600 and (questions := explorer.ask(48)):
+        for question in questions:
+            results = list[Mapping[str, Any]]()
+            for step in question.steps:
+                args = qa_fetch.Args(**(dict(step.args) | {"url": urls.actual(str(step.args["url"]))}))
+                results.append(json_safe(asdict(qa_fetch.run(args, context))))
+                asked.append(str(step.args["url"]))
+            seen = [
+                Exchange(one.tool, one.args, result)
+                for one, result in zip(question.steps, results, strict=True)
+            ]
+            found |= {one.sighting.signature for one in judge(seen, facts)}
+            explorer.tell(question, results)
+    return asked, found
+
+
+def served(got: Got, name: str, text: str, kind: str, fields: tuple[str, ...]) -> bytes:
+    site = f"http://{got.headers['host']}"
+    path = got.path.partition("?")[0]
+    if path == name:
+        raw = gzip.compress(text.replace("@", site).encode(), mtime=next(MTIME))  # as many servers do
+        return http_answer(200, raw, f"content-type: {kind}", *fields)
+    pages = {
+        "/": ("text/html", "<!doctype html><html lang=en><title>home</title><h1>home</h1></html>"),
+        "/robots.txt": ("text/plain", f"User-agent: *\nSitemap: {site}/sitemap.xml\n"),
+        "/sitemap.xml": (
+            "application/xml",
+            f"<sitemapindex {NS}><sitemap><loc>{site}{name}</loc></sitemap></sitemapindex>",
+        ),
+    }
+    if path == "/hidden":
+        return http_answer(500, b"Internal Server Error", "content-type: text/plain")
+    shown_kind, shown = pages.get(path, ("text/plain", "not here"))
+    return http_answer(200 if path in pages else 404, shown.encode(), f"content-type: {shown_kind}")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "fields"),
+    [
+        ("/sitemap-1.xml.gz", URLS, "application/x-gzip", ()),
+        ("/sitemap-1.xml.gz", NAMED, "application/octet-stream", ()),
+        ("/sitemap-1.xml.gz", URLS, "application/xml", (PACKED,)),
+        ("/sitemap-1.xml.gz", URLS, "application/x-gzip", (PACKED,)),
+        ("/posts.gz", "\ufeff" + PAD + URLS, "application/gzip", ()),
+        ("/sitemap-1.xml", URLS, "application/octet-stream", (PACKED,)),
+    ],
+)
+async def test_the_pages_of_a_compressed_sitemap_are_asked(
+    name: str, text: str, kind: str, fields: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(lambda got: served(got, name, text, kind, fields)) as it:
+        monkeypatch.setenv("QA_BROKER", it.address)
+        asked, found = await anyio.to_thread.run_sync(explored, it.site.url)
+    assert "{site}/hidden?a=1&b=2" in asked
+    assert "server-error {site}/hidden 500" in found
+    packed = [url for url in asked if ".gz" in url]
+    assert not [url for url in packed if "?" in url]
+    assert len(packed) <= 2
+
+
+async def test_an_archive_is_no_place_for_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even when each answer is another, as a stamp in it makes it."""
+    async with bench(lambda got: served(got, "/backup.tar.gz", "\0" * 9, "application/gzip", ())) as it:
+        monkeypatch.setenv("QA_BROKER", it.address)
+        asked, _ = await anyio.to_thread.run_sync(explored, it.site.url)
+    assert [url for url in asked if "/backup" in url] == ["{site}/backup.tar.gz"]
