@@ -119,8 +119,9 @@ def _request(case: Any, *, edges: bool = False) -> Iterator[ApiRequest]:
     method, query = str(case.method).upper(), dict(case.query or {})
     path = str(case.path)
     for name, value in dict(case.path_parameters or {}).items():
-        text = _text(value)
-        spelled = text if _QUOTED.fullmatch(text) else quote(text, safe="")  # the library quotes its texts
+        spelled = _text(value)
+        if not _QUOTED.fullmatch(spelled):  # the library quotes its texts
+            spelled = quote(spelled, safe="")
         if not _PLAIN.fullmatch(spelled):
             return
         path = path.replace("{" + str(name) + "}", spelled)
