@@ -17,7 +17,7 @@ from fleet.fix.gate.variants import make_variants
 from fleet.fix.jails.tree_jail import TreeJails
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
 from fleet.fix.parts import FixParts, ProposalTexts
-from fleet.fix.ports import FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees
+from fleet.fix.ports import Ask, FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees, unasked
 from fleet.fix.publish.body import commit_message, proposal_body, proposal_title
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.publish.github import GitHubPublisher
@@ -41,10 +41,10 @@ class ConfiguredParts:
     platform: Platform
     state: Path
 
-    def publisher(self, task: FixTask) -> PublisherPort:
-        branches = GitRemotePublisher(Git(), self.state, token=self._git_token)
+    def publisher(self, task: FixTask, ask: Ask) -> PublisherPort:
+        branches = GitRemotePublisher(Git(), self.state, token=self._git_token, ask=ask)
         section = task.repository.github
-        return branches if section is None else GitHubPublisher(section, self._api(task), branches)
+        return branches if section is None else GitHubPublisher(section, self._api(task, ask), branches)
 
     def tracker(self, task: FixTask) -> TrackerPort:
         return NoTracker() if task.repository.github is None else GitHubTracker(self._api(task))
@@ -89,9 +89,9 @@ class ConfiguredParts:
     def _jail(self, image: Image, work: Path | None) -> Jail:
         return open_jail(self.config.jail, image, pool=0, spool=self.state / SPOOL, work=work)
 
-    def _api(self, task: FixTask) -> GitHubApi:
+    def _api(self, task: FixTask, ask: Ask = unasked) -> GitHubApi:
         assert task.repository.github is not None
-        return GitHubApi(task.repository.github, self._token(task))
+        return GitHubApi(task.repository.github, self._token(task), ask=ask)
 
     def _token(self, task: FixTask) -> TokenFile:
         path = github_file(self.config, task.name, self.state)

@@ -23,7 +23,17 @@ from fleet.fix.model import (
     TrackerHit,
 )
 from fleet.fix.parts import ProposalTexts
-from fleet.fix.ports import FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, TreePort, Trees
+from fleet.fix.ports import (
+    Ask,
+    FixBudget,
+    Fixer,
+    PublisherPort,
+    TrackerPort,
+    TreeJailPort,
+    TreePort,
+    Trees,
+    by_hand,
+)
 from fleet.jail.model import Egress
 from fleet.runs.proof.item_questions import ItemQuestion
 
@@ -47,10 +57,13 @@ class MemoryPublisher:
     before: Callable[[str], None] = lambda act: None
     after: Callable[[str], None] = lambda act: None
 
+    ask: Ask = by_hand
+
     async def find(self, task: FixTask) -> Published | None:
         return self.branches.get(task.branch)
 
     async def push(self, task: FixTask, patch: CheckedPatch, message: str) -> Published:
+        await self.ask()
         self.before("push")
         if task.branch in self.foreign:
             raise FixError(f"branch {task.branch} is not ours")
@@ -65,6 +78,7 @@ class MemoryPublisher:
         return self.branches[task.branch]
 
     async def open(self, task: FixTask, title: str, body: str) -> Published:
+        await self.ask()
         self.before("open")
         known = self.branches.get(task.branch)
         if known is None:
@@ -77,6 +91,7 @@ class MemoryPublisher:
         return known
 
     async def close(self, task: FixTask, why: str) -> Published | None:
+        await self.ask()
         self.before("close")
         known = self.branches.get(task.branch)
         if known is None or known.state in ("merged", "closed"):
@@ -196,7 +211,8 @@ class MemoryParts:
     fails: Exception | None = None
     jails_: MemoryTreeJails = field(default_factory=MemoryTreeJails)
 
-    def publisher(self, task: FixTask) -> PublisherPort:
+    def publisher(self, task: FixTask, ask: Ask) -> PublisherPort:
+        self.publisher_.ask = ask
         return self.publisher_
 
     def tracker(self, task: FixTask) -> TrackerPort:

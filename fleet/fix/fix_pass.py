@@ -14,10 +14,10 @@ from fleet.config import FleetConfig, Platform
 from fleet.errors import ConfigError, FleetError
 from fleet.fix.parts import FixParts, FixRun, repository_for
 from fleet.fix.permission.allow_git import allow_folder
+from fleet.fix.permission.guard import FenceClosed
 from fleet.fix.permission.permit import ProposePermit, tried, unbuilt
 from fleet.fix.permission.preconditions import ProposeRefusal, calls_of, refusal
 from fleet.fix.propose import Proposer, best
-from fleet.fix.publish.publishing import over
 from fleet.fix.recovery import ProposalUpkeep
 from fleet.gate.budget import Ledger
 from fleet.personas.load import LoadedPersona
@@ -62,7 +62,7 @@ class Fixing:
     async def fix(self, run: str) -> str:
         """Propose a fix of the item named, or of the best one that may be; RunOver when none may be."""
         if (found := self.permit.fences()) is not None:
-            raise over(found)
+            raise FenceClosed(found)
         context = self.world.in_flight.get(run)
         assert context is not None, "the run is open while its work is done"
         items = await self._items()
@@ -141,7 +141,7 @@ class Fixing:
                 return item
             reason = f"of {len(best(items))} open items none may be fixed; {item.fingerprint}: {found.reason}"
             first = first or ProposeRefusal(found.rule, reason)
-        raise over(first or ProposeRefusal("item", "no item is open"))
+        raise FenceClosed(first or ProposeRefusal("item", "no item is open"))
 
     async def _items(self) -> tuple[WorklistItem, ...]:
         """The worklist as the log is now; nothing is posted."""

@@ -13,7 +13,7 @@ from fleet.config.propose import RepositorySection
 from fleet.events.model import Event
 from fleet.findings.redact import Redactor
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
-from fleet.fix.ports import FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees
+from fleet.fix.ports import Ask, FixBudget, Fixer, PublisherPort, TrackerPort, TreeJailPort, Trees
 from fleet.gate.budget import Ledger
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.triage.triage_pass import TriageWorld
@@ -69,7 +69,9 @@ class FixRun(Protocol):
 class FixParts(Protocol):
     """Makes the ports of one task. Only a publisher and a tracker hold a token."""
 
-    def publisher(self, task: FixTask) -> PublisherPort: ...
+    def publisher(self, task: FixTask, ask: Ask) -> PublisherPort:
+        """`ask` is asked right before each act that changes a server."""
+
     def tracker(self, task: FixTask) -> TrackerPort: ...
     def trees(self, task: FixTask, folder: Path) -> Trees:
         """Work trees beneath `folder`, which is removed at the end however the run ends."""

@@ -3,15 +3,28 @@ tree in jails; a publisher holds a token and sees only a patch that every check 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from fleet.errors import FixError
 from fleet.events.model import TurnUsage
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CheckedPatch, CommandEnd, FixAttempt, FixTask, Published, StepResult, TrackerHit
 from fleet.jail.model import Egress, Image, Jail
+
+Ask = Callable[[], Awaitable[None]]
+"""Asked right before each act that changes a server; raises when it is not permitted now."""
+
+
+async def unasked() -> None:
+    """Where no guard was given, nothing is permitted."""
+    raise FixError("nothing permits this act: no guard was given")
+
+
+async def by_hand() -> None:
+    """A person takes back what is the fleet's own: that is permitted at any rung."""
 
 
 class MakeJail(Protocol):

@@ -21,10 +21,11 @@ from fleet.fix.fixers.budget import RunFixBudget
 from fleet.fix.jails.paid_jails import PaidJails
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, StepResult, TrackerHit
 from fleet.fix.parts import WORK, FixParts, FixRun, FixWorld, ProposalTexts
+from fleet.fix.permission.guard import FenceClosed
 from fleet.fix.permission.permit import ProposePermit, unlike
 from fleet.fix.permission.preconditions import ProposeRefusal, refusal
 from fleet.fix.proposal_row import OWED, current, owes, post_owed, record_text, row_of, task_of
-from fleet.fix.publish.publishing import Publishing, over
+from fleet.fix.publish.publishing import Publishing
 from fleet.fix.recovery import EVIDENCE
 from fleet.runs.driver_choice import Price, unpriced
 from fleet.runs.proof.item_questions import ItemQuestion
@@ -56,7 +57,7 @@ class Proposer:
         facts = await self.permit.facts(asked, item, named=named, ledger=self.run.ledger)
         found = refusal(facts)
         if item is None or found is not None:
-            raise over(found or ProposeRefusal("item", f"no item {asked} on the worklist"))
+            raise FenceClosed(found or ProposeRefusal("item", f"no item {asked} on the worklist"))
         task = await task_of(self.world, item, self.run.run)
         folder = self.world.folder(self.run.run) / WORK
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,7 +67,7 @@ class Proposer:
             await self._begin(task)
             said = await self._proposed(task, folder, question)
             row = await current(self.world, row_of(self.world, task))
-            if owes(row) and await self.world.source.mine(task.run):
+            if owes(row) and self.permit.fences() is None and await self.world.source.mine(task.run):
                 await post_owed(self.world, row)
             return said
         finally:
@@ -99,7 +100,7 @@ class Proposer:
             row_of(self.world, task), per_item=limits.per_item, most=limits.open
         )
         if why:
-            raise over(ProposeRefusal("slots", why))
+            raise FenceClosed(ProposeRefusal("slots", why))
         self._tell(task, "begun")
 
     async def _proposed(self, task: FixTask, folder: Path, question: ItemQuestion | None) -> str:
@@ -122,7 +123,7 @@ class Proposer:
         publishing = Publishing(
             self.world,
             self.permit,
-            self.parts.publisher(task),
+            self.parts,
             task,
             self.run.persona,
             lambda state, ref, why: self._tell(task, state, ref, why),

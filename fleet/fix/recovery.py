@@ -30,7 +30,9 @@ from fleet.drivers.session import RunOver
 from fleet.errors import FixError, FleetError, Refused, UsageError
 from fleet.fix.model import StepResult
 from fleet.fix.parts import WORK, FixParts, FixWorld
+from fleet.fix.permission.guard import FenceClosed
 from fleet.fix.permission.permit import ProposePermit
+from fleet.fix.ports import by_hand
 from fleet.fix.proposal_row import current, owes, post_owed, task_again
 from fleet.fix.publish.publishing import Publishing
 from fleet.fix.repository.git import DEADLINE_S
@@ -95,22 +97,23 @@ class ProposalUpkeep:
             )
         if row.state in ("pushing", "opening", "open"):
             task = task_again(self.world, row)
-            await self.parts().publisher(task).close(task, why)
+            await self.parts().publisher(task, by_hand).close(task, why)
         await self.world.journal.move_proposal(row.proposal_id, "withdrawn", why=why)
         return await current(self.world, row)
 
     async def answer(self, row: ProposalRow, comment: int) -> str:
         """A person asks for an answer to a comment on an open draft; where it is. Refused by the fences and
         without the permission to push; FixError when what the gate saw is not here any more."""
-        if (found := await self.permit.refused(row.item)) is not None:
-            raise Refused(found.reason, rule=found.rule)
         task = task_again(self.world, row)
         path = self.world.folder(row.proposal_id) / "evidence" / EVIDENCE
         try:
             steps = _STEPS.validate_python(json.loads(await to_thread.run_sync(path.read_bytes))["steps"])
         except (OSError, ValueError, KeyError) as error:
             raise FixError(f"what the gate saw is not here: {path.name}: {error}") from None
-        return await self.parts().publisher(task).answer(task, comment, steps)
+        try:
+            return await self.permit.publisher(self.parts(), task).answer(task, comment, steps)
+        except FenceClosed as closed:
+            raise Refused(closed.found.reason, rule=closed.found.rule) from None
 
     async def _over(self, row: ProposalRow) -> bool:
         """Whether the run of a proposal has ended, or its row was pruned."""
@@ -145,8 +148,8 @@ class ProposalUpkeep:
         if self.permit.fences() is not None:
             return
         task = task_again(self.world, row)
-        publisher = self.parts().publisher(task)
-        found = await publisher.find(task)
+        parts = self.parts()
+        found = await self.permit.tidier(parts, task).find(task)
         if found is None:
             late = iso(self.world.clock.now() + timedelta(seconds=DEADLINE_S))
             await self.world.journal.move_proposal(
@@ -160,8 +163,9 @@ class ProposalUpkeep:
             return
         if row.state == "pushing":
             await self.world.journal.move_proposal(row.proposal_id, "opening", head=found.head, ref=found.ref)
-        publishing = Publishing(self.world, self.permit, publisher, task, "qa-fix", lambda *_: None)
-        if found.state == "pushed":
+        publishing = Publishing(self.world, self.permit, parts, task, "qa-fix", lambda *_: None)
+        undressed = found.state == "open" and await self.permit.refused(row.item) is None
+        if found.state == "pushed" or undressed:
             await publishing.open(str(row.data["title"]), str(row.data["body"]), run="")
         else:
             await publishing.found(found)
@@ -173,7 +177,7 @@ class ProposalUpkeep:
         rows = await self.world.journal.proposals(self.world.platform.name, item=row.item)
         if rows[-1].proposal_id == row.proposal_id:
             task = task_again(self.world, row)
-            await self.parts().publisher(task).close(task, row.why)
+            await self.permit.tidier(self.parts(), task).close(task, row.why)
         await self.world.journal.move_proposal(row.proposal_id, row.state, {LATE: ""})
 
     async def _opened(self, row: ProposalRow, items: Sequence[WorklistItem]) -> None:
@@ -181,7 +185,7 @@ class ProposalUpkeep:
         if self.permit.fences() is not None:
             return
         task = task_again(self.world, row)
-        publisher = self.parts().publisher(task)
+        publisher = self.permit.tidier(self.parts(), task)
         found = await publisher.find(task)
         state = found.state if found else "closed"
         if state in ("merged", "closed"):

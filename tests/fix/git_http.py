@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +30,8 @@ class GitHttp:
     token: str = ""
     status: dict[str, int] = field(default_factory=dict)
     redirect: str = ""
+    meanwhile: Callable[[str, socket.socket], bool] | None = None
+    """Called with each request's method and path before anything is done; False: its client is gone."""
     requests: list[tuple[str, str, bool]] = field(default_factory=list)
 
 
@@ -53,6 +56,9 @@ def serve_git(root: Path, *, token: str = "") -> Iterator[GitHttp]:
             body = self._body()
             named = self.headers.get("authorization", "")
             served.requests.append((self.command, self.path, bool(named)))
+            if served.meanwhile and not served.meanwhile(f"{self.command} {self.path}", self.connection):
+                self.close_connection = True
+                return
             path, _, query = self.path.partition("?")
             refused = next((code for part, code in served.status.items() if part in self.path), 0)
             if served.redirect:

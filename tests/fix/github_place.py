@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.fix.model import FixTask, Published
+from fleet.fix.ports import by_hand
 from fleet.fix.publish.body import commit_message, proposal_body, proposal_title
 from fleet.fix.publish.github import GitHubPublisher
 from fleet.fix.publish.github_api import GitHubApi
@@ -19,7 +20,7 @@ MESSAGE = commit_message(task(), report())
 def made(of: FixTask, token: Path, branches: MemoryBranches) -> GitHubPublisher:
     section = of.repository.github
     assert section is not None
-    return GitHubPublisher(section, GitHubApi(section, TokenFile(token), deadline_s=5), branches)
+    return GitHubPublisher(section, GitHubApi(section, TokenFile(token), deadline_s=5, ask=by_hand), branches)
 
 
 async def published(publisher: GitHubPublisher, of: FixTask) -> Published:

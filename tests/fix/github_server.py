@@ -14,7 +14,7 @@ import re
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,8 @@ class GitHubServer:
     bodies: list[tuple[str, Json]] = field(default_factory=list)
     faults: dict[str, list[Response]] = field(default_factory=dict)
     """Answers given instead, by the operation's id, before anything is done."""
+    meanwhile: Callable[[str, Request], Awaitable[bool]] | None = None
+    """Called with each request's id before anything is done; False: its client is gone, nothing is done."""
     lost: dict[str, list[Response]] = field(default_factory=dict)
     """Answers given instead after it was done."""
     wrong: list[str] = field(default_factory=list)
@@ -102,6 +104,8 @@ class GitHubServer:
             self.wrong += [f"{said}: {what}" for what in wrong]
             return _refusal(422, "Validation Failed")
         self.bodies.append((one.name, body or {}))
+        if self.meanwhile is not None and not await self.meanwhile(one.name, request):
+            return Response()
         if self.faults.get(one.name):
             return self.faults[one.name].pop(0)
         owner = f"{names.get('owner', '')}/{names.get('repo', '')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from fleet.fix.recovery import ProposalUpkeep
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
+from fleet.gate.stop import stop
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import ProposalRow
 from fleet.triage.worklist import WorklistItem
@@ -194,3 +195,15 @@ async def home(folder: Path, **more: Any) -> AsyncIterator[FixHome]:
         made.turn(Rung.PROPOSE)
         made.allow()
         yield made
+
+
+def pause(here: FixHome) -> None:
+    stop(here.state, "t", "a test", SystemClock())
+
+
+FENCES: dict[str, tuple[Callable[[FixHome], None], str]] = {
+    "stop": (pause, "stopped"),
+    "dial": (lambda here: here.turn(Rung.EXERCISE), "refused"),
+    "token": (lambda here: (here.tokens / FP).unlink(missing_ok=True), "refused"),
+    "lease": (lambda here: setattr(here, "owned", False), "crashed"),
+}

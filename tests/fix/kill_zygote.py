@@ -21,7 +21,7 @@ from fleet.errors import FleetError
 from fleet.fix.doubles import MemoryParts
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, StepResult
 from fleet.fix.parts import ProposalTexts
-from fleet.fix.ports import Fixer, PublisherPort, TreeJailPort, Trees
+from fleet.fix.ports import Ask, Fixer, PublisherPort, TreeJailPort, Trees
 from fleet.fix.publish.body import marker
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.publish.github import GitHubPublisher
@@ -98,13 +98,13 @@ class RealParts(MemoryParts):
     state: Path = Path()
     life: Life = field(default_factory=lambda: Life("", "", ""))
 
-    def publisher(self, task: FixTask) -> PublisherPort:
-        branches = GitRemotePublisher(CountedGit(), self.state, token=_token)
+    def publisher(self, task: FixTask, ask: Ask) -> PublisherPort:
+        branches = GitRemotePublisher(CountedGit(), self.state, token=_token, ask=ask)
         if task.repository.github is None:
             return branches
         path = Path(self.life.shared) / "github"
         return GitHubPublisher(
-            task.repository.github, GitHubApi(task.repository.github, TokenFile(path)), branches
+            task.repository.github, GitHubApi(task.repository.github, TokenFile(path), ask=ask), branches
         )
 
     def trees(self, task: FixTask, folder: Path) -> Trees:

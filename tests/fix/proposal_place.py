@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleet.fix.model import CheckedPatch, FixTask
+from fleet.fix.ports import by_hand
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.repository.git import Git
 from fleet.fix.repository.trees import GitTrees
@@ -21,7 +22,7 @@ class ProposalPlace:
     state: Path
 
     def publisher(self, state: str = "state") -> GitRemotePublisher:
-        return GitRemotePublisher(Git(), self.state.parent / state)
+        return GitRemotePublisher(Git(), self.state.parent / state, ask=by_hand)
 
     async def patch(self, text: str = FIXED) -> CheckedPatch:
         async with GitTrees(Git(), self.state).open(self.task) as tree:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from fleet.fix.doubles import MemoryPublisher
 from fleet.fix.model import CheckedPatch, FixTask
-from fleet.fix.ports import PublisherPort
+from fleet.fix.ports import PublisherPort, by_hand
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.publish.github import GitHubPublisher
 from fleet.fix.publish.github_api import GitHubApi
@@ -97,14 +97,14 @@ class GitStand:
     def again(self) -> PublisherPort:
         url = self.task.repository.url
         token = GitToken(url, TOKEN) if url.startswith("http") else None
-        branches = GitRemotePublisher(Git(), self.folder / "state", token=lambda _: token)
+        branches = GitRemotePublisher(Git(), self.folder / "state", token=lambda _: token, ask=by_hand)
         section = self.task.repository.github
         if section is None:
             return branches
         path = self.folder / "token"
         path.write_text(TOKEN)
         path.chmod(0o600)
-        return GitHubPublisher(section, GitHubApi(section, TokenFile(path)), branches)
+        return GitHubPublisher(section, GitHubApi(section, TokenFile(path), ask=by_hand), branches)
 
     def heads(self) -> set[str]:
         return {head for head in [self.remote.head(self.task.branch)] if head}
@@ -134,12 +134,12 @@ async def stand(kind: str, folder: Path) -> AsyncIterator[PublisherStand]:
     """One of KINDS."""
     if kind == "memory":
         of = task("/nowhere")
-        yield MemoryStand(MemoryPublisher(), of, checked(of, _diff(SOURCE, FIXED), "b" * 40))
+        yield MemoryStand(MemoryPublisher(), of, checked(of, fixing(), "b" * 40))
         return
     remote = make_remote(folder)
     with serve_git(folder, token=TOKEN) if "http" in kind else nullcontext() as http:
         of = task(remote.url if http is None else f"{http.url}/remote.git")
-        made = GitStand(folder, remote, of, checked(of, _diff(SOURCE, FIXED), remote.head("main")))
+        made = GitStand(folder, remote, of, checked(of, fixing(), remote.head("main")))
         if "github" not in kind:
             yield made
             return
@@ -147,6 +147,11 @@ async def stand(kind: str, folder: Path) -> AsyncIterator[PublisherStand]:
             repository = of.repository.model_copy(update={"github": github(server.url)})
             made.task, made.server = replace(of, repository=repository), server
             yield made
+
+
+def fixing() -> bytes:
+    """The diff of a true fix."""
+    return _diff(SOURCE, FIXED)
 
 
 def _diff(old: str, new: str) -> bytes:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from fleet.errors import FixError
+from fleet.fix.ports import by_hand
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.repository.git import Git, GitToken
 from fleet.fix.repository.trees import GitTrees
@@ -161,7 +162,7 @@ async def test_a_token_goes_with_each_request_and_is_not_kept(tmp_path: Path) ->
         async with GitTrees(Git(), state, token=lambda _: token).open(given) as tree:
             await tree.put("src/double.py", FIXED.encode())
             patch = checked(given, await tree.diff(), tree.base)
-        publisher = GitRemotePublisher(Git(), state, token=lambda _: token)
+        publisher = GitRemotePublisher(Git(), state, token=lambda _: token, ask=by_hand)
         await publisher.push(given, patch, "Fix double")
         await publisher.open(given, "Fix", "body")
         await publisher.close(given, "resolved")

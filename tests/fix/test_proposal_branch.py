@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleet.errors import FixError
+from fleet.fix.ports import by_hand
 from fleet.fix.publish.git_remote import GitRemotePublisher
 from fleet.fix.repository.git import Git
 from tests.fix.proposal_place import ProposalPlace, near_place
@@ -81,7 +82,7 @@ async def test_the_lease_is_lost_to_a_push_in_between(near: ProposalPlace, tmp_p
     ours.write_text(f'#!/bin/sh\n[ "$1" = push ] && env -u GIT_DIR {update}\nexec git "$@"\n')
     ours.chmod(0o755)
     with pytest.raises(FixError) as failed:
-        await GitRemotePublisher(Git(str(ours)), near.state).push(near.task, patch, "Fix double")
+        await GitRemotePublisher(Git(str(ours)), near.state, ask=by_hand).push(near.task, patch, "Fix double")
     assert near.remote.head(BRANCH) == head
     assert failed.value.remedy.startswith("the branch has changed meanwhile")
 

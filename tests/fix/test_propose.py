@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
-from fleet.clock import SystemClock
 from fleet.drivers.session import RunOver
 from fleet.errors import FixError
 from fleet.findings.envelope import read
 from fleet.findings.records import read_record
-from fleet.fix.model import GateStep, StepResult, TrackerHit
+from fleet.fix.doubles import MemoryPublisher, MemoryTreeJails
+from fleet.fix.model import CheckedPatch, CommandEnd, FixTask, GateStep, Published, StepResult, TrackerHit
 from fleet.fix.propose import PATCH
 from fleet.fix.recovery import EVIDENCE
 from fleet.gate.model import Rung
-from fleet.gate.stop import stop
-from tests.fix.homes import FP, PASSED, FixHome, home, item
+from fleet.gate.stop import resume
+from tests.fix.homes import FENCES, FP, PASSED, FixHome, home, item
 
 pytestmark = pytest.mark.anyio
 HIT = TrackerHit("issue", "https://example.org/issues/7", "compile panics", "open", "names the fingerprint")
@@ -144,18 +146,6 @@ async def test_a_patch_with_a_secret_goes_nowhere(here: FixHome, monkeypatch: py
     assert "secret" in (await here.permit.facts(FP, item(), named=False)).tried
 
 
-def pause(here: FixHome) -> None:
-    stop(here.state, "t", "a test", SystemClock())
-
-
-FENCES: dict[str, tuple[Callable[[FixHome], None], str]] = {
-    "stop": (pause, "stopped"),
-    "dial": (lambda here: here.turn(Rung.EXERCISE), "refused"),
-    "token": (lambda here: (here.tokens / FP).unlink(), "refused"),
-    "lease": (lambda here: setattr(here, "owned", False), "crashed"),
-}
-
-
 @pytest.mark.parametrize("fence", FENCES)
 async def test_nothing_is_pushed_once_a_fence_closes(here: FixHome, fence: str) -> None:
     """It closes with the last step of the gate, when everything was checked."""
@@ -200,6 +190,68 @@ async def test_no_jail_starts_once_a_fence_closes(here: FixHome, fence: str) -> 
     with pytest.raises(RunOver):
         await here.propose()
     assert len(ran) == 1
+
+
+class Slow(MemoryPublisher):
+    """Its server closes a fence, has the branch or not, and does not answer."""
+
+    def __init__(self, here: FixHome, fence: str, *, arrives: bool) -> None:
+        super().__init__()
+        self._here, self._fence, self._arrives = here, fence, arrives
+
+    async def push(self, task: FixTask, patch: CheckedPatch, message: str) -> Published:
+        if self._arrives:
+            await super().push(task, patch, message)
+        else:
+            await self.ask()
+        FENCES[self._fence][0](self._here)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+@pytest.mark.parametrize("fence", FENCES)
+@pytest.mark.parametrize("arrives", [True, False], ids=["arrives", "is lost"])
+async def test_a_push_that_a_fence_cut_off_is_settled_by_looking(
+    here: FixHome, fence: str, arrives: bool
+) -> None:
+    here.parts.publisher_ = slow = Slow(here, fence, arrives=arrives)
+    with pytest.raises(RunOver, match=fence):
+        await here.propose()
+    (row,) = await here.rows()
+    assert (row.state, row.why.startswith(f"waits: {fence}")) == ("pushing", True)
+    resume(here.state)
+    here.turn(Rung.PROPOSE)
+    here.allow()
+    here.owned = True
+    await here.upkeep.run()
+    assert await here.states() == ["open" if arrives else "withdrawn"]
+    assert (slow.pushes, slow.opened) == (int(arrives), int(arrives))
+
+
+@pytest.mark.parametrize("fence", ["stop", "dial"])
+async def test_a_jail_that_runs_ends_once_a_fence_closes(here: FixHome, fence: str) -> None:
+    class Endless(MemoryTreeJails):
+        async def run(self, tree: Path, command: Sequence[str], **more: Any) -> CommandEnd:
+            FENCES[fence][0](here)
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    here.parts.jails_ = Endless()
+    with pytest.raises(RunOver, match=fence) as over:
+        await here.propose()
+    assert over.value.outcome == FENCES[fence][1]
+    assert await here.states() == ["held"]
+
+
+@pytest.mark.parametrize("fence", ["stop", "dial"])
+async def test_the_record_of_a_draft_waits_once_a_fence_closes(here: FixHome, fence: str) -> None:
+    here.parts.publisher_.after = lambda act: FENCES[fence][0](here) if act == "open" else None
+    await here.propose()
+    assert (await here.states(), here.log.texts) == (["open"], [])
+    resume(here.state)
+    here.turn(Rung.PROPOSE)
+    await here.upkeep.run()
+    assert len(here.log.texts) == 1
 
 
 async def test_what_was_merged_of_us_is_no_hit_when_the_item_is_back(here: FixHome) -> None:

@@ -1,4 +1,4 @@
-"""Jails that are paid for: each is a call of the run; none starts under STOP or below `propose`."""
+"""Jails that are paid for: each is a call of the run; STOP or a dial below `propose` ends one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fleet.drivers.session import RunOver
 from fleet.errors import BudgetExceeded
 from fleet.findings.repro import ReproCall
 from fleet.fix.model import CommandEnd, FixTask
+from fleet.fix.permission.guard import ActGuard, FenceClosed
 from fleet.fix.permission.preconditions import ProposeRefusal
 from fleet.fix.ports import TreeJailPort
 from fleet.gate.budget import Ledger
@@ -39,24 +40,33 @@ class PaidJails:
         egress: Egress | None = None,
     ) -> CommandEnd:
         await self._pay()
-        return await self.inner.run(
-            tree,
-            command,
-            deadline_s=deadline_s,
-            keep=keep,
-            stdin=stdin,
-            environment=environment,
-            mounts=mounts,
-            egress=egress,
+        return await self._guard.watch(
+            lambda: self.inner.run(
+                tree,
+                command,
+                deadline_s=deadline_s,
+                keep=keep,
+                stdin=stdin,
+                environment=environment,
+                mounts=mounts,
+                egress=egress,
+            )
         )
 
     async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
         await self._pay()
-        return await self.inner.ask(tree, task, calls)
+        return await self._guard.watch(lambda: self.inner.ask(tree, task, calls))
+
+    @property
+    def _guard(self) -> ActGuard:
+        async def refused() -> ProposeRefusal | None:
+            return self.fences()
+
+        return ActGuard(refused)
 
     async def _pay(self) -> None:
         if (found := self.fences()) is not None:
-            raise RunOver("stopped" if found.rule == "stop" else "refused", found.reason)
+            raise FenceClosed(found)
         try:
             await self.ledger.spend("calls")
         except BudgetExceeded as error:

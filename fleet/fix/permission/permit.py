@@ -10,8 +10,10 @@ from pathlib import Path
 from fleet.clock import iso
 from fleet.errors import FixError
 from fleet.fix.build_calls import applicable, resolved
-from fleet.fix.parts import FixWorld, repository_for
+from fleet.fix.model import FixTask
+from fleet.fix.parts import FixParts, FixWorld, repository_for
 from fleet.fix.permission.allow_git import GitPermission, permission
+from fleet.fix.permission.guard import ActGuard, GuardedPublisher
 from fleet.fix.permission.preconditions import ProposeFacts, ProposeRefusal, calls_of
 from fleet.gate.budget import Ledger
 from fleet.gate.dial import DIAL, read_dial
@@ -53,6 +55,20 @@ class ProposePermit:
             return found
         token = self.token(item)
         return None if token.allowed else ProposeRefusal("token", token.why)
+
+    def publisher(self, parts: FixParts, task: FixTask, *, run: str = "") -> GuardedPublisher:
+        """The publisher of a task while it may be pushed and opened; `run` must still be this process's."""
+        guard = ActGuard(lambda: self.refused(task.item.fingerprint, run))
+        return GuardedPublisher(parts.publisher(task, guard.ask), guard)
+
+    def tidier(self, parts: FixParts, task: FixTask) -> GuardedPublisher:
+        """The publisher of a task for a look and for clean-up, which STOP and dial alone hold back."""
+
+        async def refused() -> ProposeRefusal | None:
+            return self.fences()
+
+        guard = ActGuard(refused)
+        return GuardedPublisher(parts.publisher(task, guard.ask), guard)
 
     async def facts(
         self, asked: str, item: WorklistItem | None, *, named: bool, ledger: Ledger | None = None

@@ -14,6 +14,7 @@ from typing import Literal
 from fleet.errors import FixError
 from fleet.files import disk_errors, write_atomic
 from fleet.fix.model import CheckedPatch, FixTask, Published, StepResult
+from fleet.fix.ports import Ask, unasked
 from fleet.fix.publish.proposal_branch import ProposalBranch
 from fleet.fix.repository.git import Git
 from fleet.fix.repository.trees import TokenOf, no_token
@@ -25,9 +26,9 @@ _REQUEST, _CLOSED = "request.txt", "closed.txt"
 class GitRemotePublisher:
     """See PublisherPort. A proposal's `ref` is its branch; merged is what the base branch contains."""
 
-    def __init__(self, git: Git, state: Path, *, token: TokenOf = no_token) -> None:
-        """`state` is the fleet's state directory."""
-        self._git, self._state, self._token = git, state, token
+    def __init__(self, git: Git, state: Path, *, token: TokenOf = no_token, ask: Ask = unasked) -> None:
+        """`state` is the fleet's state directory; `ask` comes before each push and each request."""
+        self._git, self._state, self._token, self._ask = git, state, token, ask
 
     async def find(self, task: FixTask) -> Published | None:
         branch = self._branch(task)
@@ -54,6 +55,7 @@ class GitRemotePublisher:
             return found
         if not await branch.ours(head):
             raise FixError(f"{task.branch} holds commits of others", remedy="look at the branch there")
+        await self._ask()
         await self._write(branch, task, head, f"{line(title)}\n\n{clean(body, 60_000, newlines=True)}\n")
         return Published(task.branch, task.branch, head, "open")
 
@@ -65,6 +67,7 @@ class GitRemotePublisher:
         found = await self._published(branch, task, head or branch.ours_once())
         if found.state == "merged":
             return found
+        await self._ask()
         if branch.folder.is_dir():
             with disk_errors(branch.folder):
                 write_atomic(branch.folder / _CLOSED, f"{line(why, 2_000)}\n".encode())
@@ -80,7 +83,7 @@ class GitRemotePublisher:
         )
 
     def _branch(self, task: FixTask) -> ProposalBranch:
-        return ProposalBranch(self._git, self._state, task, token=self._token(task))
+        return ProposalBranch(self._git, self._state, task, token=self._token(task), ask=self._ask)
 
     async def _published(self, branch: ProposalBranch, task: FixTask, head: str) -> Published:
         state: Literal["pushed", "open", "merged", "closed"] = "pushed"

@@ -19,6 +19,7 @@ from fleet.config.propose import GitHubSection
 from fleet.errors import FixError, FleetError, TryAgain
 from fleet.findings.known_secrets import PIECE
 from fleet.findings.redact import Redactor
+from fleet.fix.ports import Ask, unasked
 from fleet.fix.publish.github_answers import GitHubRefusal
 from fleet.fix.publish.github_operations import GitHubOperation, permitted
 from fleet.fix.publish.token import REMEDY, TokenFile
@@ -46,10 +47,17 @@ class RateLimited(TryAgain):
 
 
 class GitHubApi:
-    """Sends the requests of the table to one repository."""
+    """Sends the requests of the table to one repository; `ask` comes right before each that changes it."""
 
-    def __init__(self, section: GitHubSection, token: TokenFile, *, deadline_s: float = DEADLINE_S) -> None:
-        self.repository = section.repository
+    def __init__(
+        self,
+        section: GitHubSection,
+        token: TokenFile,
+        *,
+        deadline_s: float = DEADLINE_S,
+        ask: Ask = unasked,
+    ) -> None:
+        self.repository, self._ask = section.repository, ask
         self._base, self._token, self._deadline_s = section.api.rstrip("/"), token, deadline_s
 
     async def call(
@@ -66,6 +74,8 @@ class GitHubApi:
         path = operation.path.format(repository=quote(self.repository), number=number)
         url = self._base + path + (f"?{urlencode(query)}" if query else "")
         token = self._token.read()
+        if operation.method != "GET":
+            await self._ask()
         status, headers, body = await self._exchange(operation, url, token, fields)
         if status == operation.success:
             return _read(operation, model, body)

@@ -15,6 +15,7 @@ from pathlib import Path
 from fleet.errors import FixError
 from fleet.files import disk_errors, write_atomic
 from fleet.fix.model import CheckedPatch, FixTask, RegressionTest
+from fleet.fix.ports import Ask, unasked
 from fleet.fix.repository.git import IDENTITY, Git, GitPlace, GitToken
 from fleet.fix.repository.mirror import RepositoryMirror
 from fleet.text import clean, line
@@ -28,12 +29,15 @@ _PLAIN = frozenset({("100644", "100644"), ("100755", "100755"), ("000000", "1006
 
 
 class ProposalBranch:
-    """The branch of one task. `state` is the fleet's state directory; `token` is sent to the remote only."""
+    """The branch of one task. `state` is the fleet's state directory; `token` is sent to the remote only;
+    `ask` comes right before each push."""
 
-    def __init__(self, git: Git, state: Path, task: FixTask, *, token: GitToken | None = None) -> None:
+    def __init__(
+        self, git: Git, state: Path, task: FixTask, *, token: GitToken | None = None, ask: Ask = unasked
+    ) -> None:
         if not _BRANCH.match(task.branch) or task.branch == task.repository.branch:
             raise FixError(f"{line(task.branch, 80)}: not the name of a branch of ours")
-        self._git, self._task, self._token = git, task, token
+        self._git, self._task, self._token, self._ask = git, task, token, ask
         self.mirror = RepositoryMirror(git, state, task.name, task.repository)
         self.folder = state / "proposals" / task.name / task.branch
         """What is kept of this branch."""
@@ -119,6 +123,7 @@ class ProposalBranch:
         lease = f"--force-with-lease={ref}:{there}"
         words = ("push", "--quiet", "--no-verify", "--no-follow-tags", "--no-signed", lease)
         place = self.mirror.place
+        await self._ask()
         await self._git.run(*words, self.mirror.url, f"{head}:{ref}", place=place, token=self._token)
 
     def _record(self, head: str) -> None:
