@@ -36,7 +36,7 @@ from fleet.runs.desk.exit_codes import exit_code
 from fleet.runs.lifecycle import RunReport, fire, recover
 from fleet.runs.proof.grades import graded
 from fleet.runs.queue import FIX, TRIAGE
-from fleet.store.rows import FindingRow
+from fleet.store.rows import TRIAL, FindingRow
 from fleet.text import clean, counted
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
@@ -164,9 +164,15 @@ async def _followed(
 
 
 async def fire_one(
-    persona: LoadedPersona, platform: str | None, posts: bool = True, watch: Reader | None = None
+    persona: LoadedPersona,
+    platform: str | None,
+    posts: bool = True,
+    watch: Reader | None = None,
+    *,
+    trial: bool = False,
 ) -> dict[str, Any]:
-    """Run one persona in this process; without `posts`, nothing is written to the log."""
+    """Run one persona in this process; without `posts`, nothing is written to the log. A `trial` counts
+    nowhere."""
     personas, _ = roster()
     watching = (watch or Progress(),)
     if not posts and persona.persona.driver in (TRIAGE, FIX):
@@ -192,7 +198,12 @@ async def fire_one(
             }
         fixing = Fixing.of(world, fix_parts)
         fixes = persona.persona.driver == FIX
-        data = as_data(await fire(world, persona, work=fixing.fix if fixes else None))
+        work = fixing.fix if fixes else None
+        if trial:
+            report = await fire(world.as_trial(), persona, trigger=TRIAL, work=work)
+        else:
+            report = await fire(world, persona, work=work)
+        data = as_data(report)
         for row in data["findings"] if not posts else ():
             row["why_not_filed"] = "this run posts nothing"
         return data

@@ -39,7 +39,7 @@ def try_file(
     show: Annotated[bool, typer.Option("--show", help="Show every field, and long texts.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a persona file once, show how each expectation was decided, and post nothing.
+    """Run a persona file once, show how each expectation was decided, and post and count nothing.
 
     It runs at the dial's rung, never above it, and says which rung it needs.
     """
@@ -48,7 +48,7 @@ def try_file(
     chosen = only(load(file), probe)
     _may_run(chosen)
     heard = Hearing()
-    data = run(lambda: fire_one(chosen, platform, posts=False, watch=heard))
+    data = run(lambda: fire_one(chosen, platform, posts=False, watch=heard, trial=True))
     figures, facts = run(_figures), load_platform(platform or load_fleet().platform, state())[0].facts
     data["probes"] = [heard.told(each, figures, facts) for each in chosen.persona.probe]
     put(data, as_json=as_json, text=lambda: _print(data, LONG if show else SHOWN, every=show))
@@ -82,7 +82,7 @@ def undisturbed(folder: Path) -> None:
     if pause := stopped(folder):
         raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
     if daemon := daemon_of(folder):
-        remedy = "stop it, or use another state directory: QA_FLEET_STATE"
+        remedy = "stop it, or name another state directory in STATE_DIRECTORY"
         raise TryAgain(f"the daemon (pid {daemon}) is running here", remedy=remedy)
 
 
@@ -126,7 +126,7 @@ def _print(data: dict[str, Any], longest: int, *, every: bool) -> None:
         for part in one["decided"]:
             print(clean(f"  {part['part']}  ->  {part['value']}", longest + 80))
     show_report(data)
-    print("nothing was posted")
+    print("nothing was posted or counted; `fleet runs show` has what it saw")
 
 
 def _json(value: Any) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from fleet.broker.broker import Broker, EgressPolicy, EgressRecord, TxPort
 from fleet.chain.digest import metadata_key
+from fleet.chain.muted import MutedLog
 from fleet.chain.never import NeverList
 from fleet.chain.own_entries import OwnEntries
 from fleet.chain.ports import FeedbackPort, NamesPort
@@ -133,6 +134,8 @@ class FleetContext:
     """Longest wait for a silent target within one run."""
     item: str = ""
     """The only item that a run of the driver `retest` asks for; "" for all."""
+    trial: bool = False
+    """Whether a persona's file is tried: nothing is posted, counted, learned, noted or run again."""
 
     @property
     def config(self) -> FleetConfig:
@@ -151,6 +154,10 @@ class FleetContext:
     def folder(self, run: str) -> Path:
         """`runs/<id>/`: trajectory, keys, evidence."""
         return self.state / "runs" / run
+
+    def as_trial(self) -> FleetContext:
+        """The same, for a run that tries a persona's file."""
+        return replace(self, trial=True, chain=replace(self.chain, log=MutedLog(self.chain.log)))
 
     @property
     def learned(self) -> LearnedProbes:

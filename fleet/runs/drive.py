@@ -97,7 +97,7 @@ class Drive:
         if self.driver.name == RETEST.name:
             return await self._again(watch)
         detail = ""
-        if self._plans:
+        if self._plans and not self.world.trial:
             await self._leftovers()
         try:
             with anyio.move_on_after(self.budget.wall_s * DRIVING) as driving:
@@ -115,7 +115,7 @@ class Drive:
                 raise
             detail = over.detail
         await self._prove(watch)
-        if self._plans:
+        if self._plans and not self.world.trial:
             tally = RetestTally()
             await retest(self.exercise, tally)
             await record_fixed(self.world, self.exercise.run, tally.clean)
@@ -153,7 +153,8 @@ class Drive:
         if self.desk is None or not rows:
             return
         why = next((str(one.data["why"]) for one in rows if one.data.get("why")), "its time was over")
-        said = f"{counted(len(rows), 'candidate')} seen and not proven: {why}; the next run proves them first"
+        then = "" if self.world.trial else "; the next run proves them first"
+        said = f"{counted(len(rows), 'candidate')} seen and not proven: {why}{then}"
         self.desk.leave(Left("proofs", said, "cut"))
 
     async def _again(self, watch: Watch) -> str:
@@ -245,7 +246,8 @@ class Drive:
             seconds=max(self.started + self.budget.wall_s * EXPLORING - now, 1.0),
             start=await self._search_start() if SEARCHER in makers else SearchStart(),
         )
-        notebook = Notebook(world.state / "explore" / world.platform.name)
+        notes = world.folder(self.exercise.run) if world.trial else world.state
+        notebook = Notebook(notes / "explore" / world.platform.name)
         discovered = partial(world.journal.discover, self.exercise.run)
         drive = explorer(makers, ground, notebook, self.exercise.run, discovered)
         driver = DriverChoice(name="explorer", drive=drive, explores=True, patience=EXPLORER_PATIENCE)
@@ -312,7 +314,7 @@ async def _driven(driver: DriverChoice, desk: RunDesk) -> str:
 def with_learned(world: FleetContext, persona: LoadedPersona) -> LoadedPersona:
     """The persona with the learned probes that its policy leaves room for, if it explores."""
     one = persona.persona
-    if not one.explore:
+    if not one.explore or world.trial:
         return persona
     limit = limit_of(one.policy)
     room = LEARNED if limit is None else min(LEARNED, limit - len(one.probe))

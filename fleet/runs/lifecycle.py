@@ -18,7 +18,7 @@ from fleet.runs.driver_choice import PLAYBOOK, DriverChoice, choose_driver
 from fleet.runs.run import SETTLE_S, RunReport, Work, opened
 from fleet.runs.settlement.lost_runs import take_back
 from fleet.runs.settlement.settle import transactions
-from fleet.store.rows import RunRow
+from fleet.store.rows import TRIAL, RunRow
 
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 """Alphabet indexed by byte: each letter stands for equally many."""
@@ -53,6 +53,7 @@ async def forget_unbegun(world: FleetContext) -> None:
 
 async def resettle(world: FleetContext, row: RunRow) -> RunReport:
     """The last steps of one abandoned run: of a dead process, or one that had to wait."""
+    world = world.as_trial() if row.trigger == TRIAL else world
     persona = world.personas.get(row.persona) or _gone(row.persona)
     budget = Budget.of(persona.persona.budget, file=persona.path)
     await Wallet(world, row.run_id).inherit()

@@ -228,7 +228,7 @@ class ActiveRun:
     async def _remember(self, outcome: str) -> None:
         """Keep which probes of this run could not be decided, and what it could not explore, until the
         persona's next run."""
-        if self.drive.desk is None:
+        if self.drive.desk is None or self.world.trial:
             return
         seen = coverage(self.world.folder(self.run), self.run, outcome)
         for prefix, rows in ((UNDECIDED, seen["undecided"]), (UNEXPLORED, seen["unexplored"])):

@@ -20,6 +20,8 @@ FindingState = Literal[
 
 OPEN_RUNS: tuple[RunState, ...] = ("running", "settling")
 
+TRIAL = "trial"
+"""The trigger of a run that tries a persona's file: what it sees is its own, and counts nowhere."""
 NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")
 """States of findings that count as new. `repeated` and `dropped` do not."""
 

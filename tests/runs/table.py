@@ -39,6 +39,7 @@ from fleet.runs.desk.desk import RunDesk
 from fleet.runs.drive import Drive
 from fleet.runs.driver_choice import PLAYBOOK, DriverChoice
 from fleet.runs.proof.probe_runner import Exercise
+from fleet.store.rows import TRIAL
 from sandbox.chain.contract import VIEWS
 from sandbox.spec import PROTOCOL
 from sandbox.tools import TOOLS
@@ -169,6 +170,7 @@ async def seated(
     egress: MakeEgress | None = None,
     rate: Rate | None = None,
     run: str = RUN,
+    trial: bool = False,
 ) -> AsyncIterator[Table]:
     """A run of `one` that has been claimed, and not begun; `egress` is a `real` jail's only way out."""
     state = root / "state"
@@ -202,6 +204,7 @@ async def seated(
             spread_s=0.0,
             patience_s=patience_s,
         )
+        world = world.as_trial() if trial else world
         name = one.persona.name
         await source.trigger(
             run,
@@ -209,7 +212,7 @@ async def seated(
             persona=name,
             key=f"{name}@test:{run}",
             platform="paper",
-            trigger="test",
+            trigger=TRIAL if trial else "test",
             rung="",
             budget={},
         )

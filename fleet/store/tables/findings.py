@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import and_, or_, select, update
 
 from fleet.errors import UsageError
-from fleet.store.rows import FINDING_MOVES, FindingRow, FindingState
+from fleet.store.rows import FINDING_MOVES, TRIAL, FindingRow, FindingState
 from fleet.store.sql.database import AnyRow, Connection
 from fleet.store.sql.schema import FINDINGS, RUNS
 from fleet.store.tables.base import TableGroup, pack, plain, unpack
@@ -31,6 +31,8 @@ _SETTABLE = frozenset(
 )
 
 
+_TRIALS = select(RUNS.c.run_id).where(RUNS.c.trigger == TRIAL)
+_COUNTED = FINDINGS.c.run_id.not_in(_TRIALS)
 TRIES = 3
 """Conclusive tries of a completed proof."""
 
@@ -109,10 +111,9 @@ class Findings(TableGroup):
     async def findings(
         self, run_id: str | None = None, states: Collection[FindingState] = ()
     ) -> list[FindingRow]:
-        """Findings of one run, or of all, in the order they were found."""
+        """Findings of one run, or of all but trials, in the order they were found."""
         statement = select(FINDINGS).order_by(FINDINGS.c.finding_id)
-        if run_id is not None:
-            statement = statement.where(FINDINGS.c.run_id == run_id)
+        statement = statement.where(FINDINGS.c.run_id == run_id if run_id is not None else _COUNTED)
         if states:
             statement = statement.where(FINDINGS.c.state.in_(states))
         return [_row(row) for row in await self._db.rows(statement)]
@@ -131,9 +132,12 @@ class Findings(TableGroup):
                     and_(FINDINGS.c.state == "unverified", FINDINGS.c.tries < TRIES),
                 ),
                 run.c.state == "ended",
+                _COUNTED,
                 ~select(later.c.finding_id)
                 .where(
-                    later.c.fingerprint == FINDINGS.c.fingerprint, later.c.finding_id > FINDINGS.c.finding_id
+                    later.c.fingerprint == FINDINGS.c.fingerprint,
+                    later.c.finding_id > FINDINGS.c.finding_id,
+                    later.c.run_id.not_in(_TRIALS),
                 )
                 .exists(),
             )

@@ -8,7 +8,7 @@ from functools import cache
 from sqlalchemy import Executable, Integer, Select, bindparam, cast, delete, exists, func, select, update
 from sqlalchemy import insert as plain_insert
 
-from fleet.store.rows import NEWS, OPEN_RUNS, RoundsRow, RunRow, SkipRow
+from fleet.store.rows import NEWS, OPEN_RUNS, TRIAL, RoundsRow, RunRow, SkipRow
 from fleet.store.sql.database import AnyRow, Connection
 from fleet.store.sql.schema import FINDINGS, RUNS, SKIPS
 from fleet.store.tables.base import TableGroup, plain
@@ -190,7 +190,7 @@ class QueueTables(TableGroup):
 
     async def rounds(self, persona: str) -> RoundsRow:
         """The state that a continuous trigger resumes from."""
-        ended = (RUNS.c.persona == persona, RUNS.c.state == "ended")
+        ended = (RUNS.c.persona == persona, RUNS.c.state == "ended", RUNS.c.trigger != TRIAL)
         count = (await self._db.rows(select(func.count()).select_from(RUNS).where(*ended)))[0][0]
         found = exists().where(FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS))
         statement = (
@@ -224,8 +224,8 @@ class QueueTables(TableGroup):
         return {row[0]: row[1] for row in await self._db.rows(statement)}
 
     async def last_ended(self, platform: str, outcome: str = "") -> list[RunRow]:
-        """The last ended run of each persona; with `outcome`, the last one that ended so."""
-        where = [RUNS.c.platform == platform, RUNS.c.state == "ended"]
+        """The last ended run of each persona, no trial; with `outcome`, the last one that ended so."""
+        where = [RUNS.c.platform == platform, RUNS.c.state == "ended", RUNS.c.trigger != TRIAL]
         where += [RUNS.c.outcome == outcome] if outcome else []
         last = (
             select(RUNS.c.persona, func.max(RUNS.c.ended).label("at"))
