@@ -25,6 +25,7 @@ class ReadingChain:
 
     log: FeedbackPort
     identity: str
+    signer: None = None
 
 
 @dataclass(frozen=True, slots=True)

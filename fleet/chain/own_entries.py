@@ -11,16 +11,22 @@ from fleet.findings.reader import read
 from fleet.findings.records import read_record
 
 PAGE = 200
+OVERLAP = 32
+"""Entries that are read again before the new ones; one alone may stand in its place by chance."""
 RESOLVING = ("fixed", "verified-fixed")
 """Kinds of records that end what was reported before them; other records are not about the finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnEntry:
-    """`resolves`: it ends what was reported before it, so a finding after it is news again."""
+    """`resolves`: it ends what was reported before it, so a finding after it is news again.
+
+    `at` is its time on the log, Unix seconds.
+    """
 
     index: int
     resolves: bool
+    at: int = 0
 
 
 @dataclass(slots=True)
@@ -30,6 +36,8 @@ class OwnEntries:
     senders: frozenset[str]
     """Addresses of the fleet, lower case."""
     _upto: int = 0
+    _tail: tuple[Entry, ...] = ()
+    """The last entries that were read: one that differs now was replaced by a reorganisation."""
     _places: dict[str, int] = field(default_factory=dict)
 
     async def newest(self, log: FeedbackPort, names: Collection[str]) -> OwnEntry | None:
@@ -40,23 +48,30 @@ class OwnEntries:
             if found is None:
                 return None
             if entry := next((one for one in await log.range(found, 1) if self._name(one) in names), None):
-                return OwnEntry(found, resolves=read_record(read(entry.text)) is not None)
-            self._upto, self._places = 0, {}
+                resolves = read_record(read(entry.text)) is not None
+                return OwnEntry(found, resolves=resolves, at=entry.timestamp)
+            self._forget()
         return None
 
     async def _read_on(self, log: FeedbackPort) -> None:
-        if await log.count() < self._upto:
-            self._upto, self._places = 0, {}
+        if self._tail and tuple(await log.range(self._upto - len(self._tail), len(self._tail))) != self._tail:
+            self._forget()
         while entries := await log.range(self._upto, PAGE):
             for index, entry in enumerate(entries, self._upto):
                 if name := self._name(entry):
                     self._places[name] = index
             self._upto += len(entries)
+            self._tail = (*self._tail, *entries)[-OVERLAP:]
+
+    def _forget(self) -> None:
+        self._upto, self._tail, self._places = 0, (), {}
 
     def _name(self, entry: Entry) -> str:
-        """The fingerprint of an entry of ours that reports or resolves a finding; "" for any other."""
-        if entry.sender.lower() not in self.senders:
-            return ""
-        parsed = read(entry.text)
-        record = read_record(parsed)
-        return parsed.fp if record is None or record.kind in RESOLVING else ""
+        return name_of(entry.text) if entry.sender.lower() in self.senders else ""
+
+
+def name_of(text: str) -> str:
+    """The fingerprint of an entry that reports or resolves a finding; "" for any other."""
+    parsed = read(text)
+    record = read_record(parsed)
+    return parsed.fp if record is None or record.kind in RESOLVING else ""

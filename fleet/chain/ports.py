@@ -182,6 +182,12 @@ class SignerPort(Protocol):
     async def settle_raw(self, raw: bytes, *, rebroadcast: bool = True) -> Settlement:
         """Determine the state of journalled bytes after a crash."""
 
+    async def settle_all(self, raws: Sequence[bytes]) -> list[Settlement]:
+        """The same of several of one key, in order of nonce: all that is missing is sent, or none."""
+
+    async def look_up(self, hashes: Sequence[str]) -> tuple[int, list[Receipt | None]]:
+        """The newest block, and receipts by hash (None without one that counts)."""
+
 
 class NamesPort(Protocol):
     """The name registry, read-only. Free names and unknown ids read as "" or 0."""

@@ -30,15 +30,20 @@ class Receipts:
 
     async def lookup(self, hashes: Sequence[str]) -> list[Receipt | None]:
         """Receipts by hash; None for a transaction without one."""
+        return (await self.look(hashes))[1]
+
+    async def look(self, hashes: Sequence[str]) -> tuple[int, list[Receipt | None]]:
+        """The node's newest block, and the receipts as it has them then."""
         calls: list[Call] = [("eth_blockNumber", [])]
         calls += [("eth_getTransactionReceipt", [tx]) for tx in hashes]
         head, *found = await self._rpc.batch(calls)
         for answer in (head, *found):
             if isinstance(answer, RpcError):
                 raise answer
-        top = as_int(head) - self._confirmations
+        newest = as_int(head)
+        top = newest - self._confirmations
         receipts = [_receipt(answer, tx) for answer, tx in zip(found, hashes, strict=True)]
-        return [receipt if receipt and receipt.block <= top else None for receipt in receipts]
+        return newest, [receipt if receipt and receipt.block <= top else None for receipt in receipts]
 
     async def wait(self, hashes: Sequence[str]) -> list[Receipt | None]:
         """Receipts by hash; None for transactions that were in no block within the deadline.

@@ -172,7 +172,16 @@ class Signer:
 
         Resends only what today's dial permits, but `submitFeedback` and clean-up always.
         """
-        return await self._recovery.settle_raw(raw, rebroadcast=rebroadcast)
+        (settled,) = await self._recovery.settle_all([raw], rebroadcast=rebroadcast)
+        return settled
+
+    async def settle_all(self, raws: Sequence[bytes]) -> list[Settlement]:
+        """The same of several of one key, in order of nonce: all that is missing is sent, or none."""
+        return await self._recovery.settle_all(raws)
+
+    async def look_up(self, hashes: Sequence[str]) -> tuple[int, list[Receipt | None]]:
+        """The newest block, and receipts by hash (None without one that counts)."""
+        return await self._receipts.look(hashes)
 
     async def is_dead(self, raw: bytes) -> bool:
         """Whether journalled bytes can no longer be mined."""

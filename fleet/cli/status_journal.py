@@ -15,7 +15,7 @@ from fleet.runs.desk.exit_codes import UNDECIDED, UNEXPLORED
 from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach
 from fleet.store.journal import Journal
-from fleet.store.rows import RunRow
+from fleet.store.rows import MISSING, RunRow
 from fleet.store.tables.units import FLEET
 
 WELL = frozenset(
@@ -43,6 +43,7 @@ EMPTY: Mapping[str, Any] = {
     "skips": [],
     "findings": {},
     "outages": [],
+    "missing": [],
     "undecided": [],
     "unexplored": [],
     "failing": [],
@@ -74,6 +75,7 @@ async def read(
         "skips": [asdict(row) for row in await journal.skips(limit=5)],
         "findings": findings,
         "outages": await open_outages(journal),
+        "missing": await missing_entries(journal),
         "undecided": [one for one in await undecided_probes(journal) if one["persona"] in names],
         "unexplored": [one for one in await _last_runs(journal, UNEXPLORED) if one["persona"] in names],
         "failing": [
@@ -82,6 +84,14 @@ async def read(
             if row.outcome not in WELL and (row.persona in names or row.ended >= since)
         ],
     }
+
+
+async def missing_entries(journal: Journal) -> list[dict[str, Any]]:
+    """Posted entries that the chain has dropped and that are not back, by platform."""
+    facts = await journal.facts(MISSING)
+    return [
+        {"platform": key.removeprefix(MISSING), **json.loads(text)} for key, text in facts.items() if text
+    ]
 
 
 async def undecided_probes(journal: Journal) -> list[dict[str, str]]:

@@ -114,6 +114,7 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *([f"STOP: {data['stop']}"] if data["stop"] else ()),
         *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
         *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
+        *(f"log: {_missing(one)}" for one in data["missing"]),
         *(f"persona refused: {one['reason']}" for one in crew["refused"]),
         *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
         *(f"unexplored: {one['persona']} {one['probe']}: {one['reason']}" for one in data["unexplored"]),
@@ -125,6 +126,12 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *_spent(data["left_today"]),
         *([_behind(data["log"])] if data["log"]["behind"] else ()),
     ]
+
+
+def _missing(one: Mapping[str, Any]) -> str:
+    verb, fate = "is" if one["count"] == 1 else "are", one["fate"] and f", {one['fate']}"
+    entries = counted(one["count"], "posted entry", "posted entries")
+    return f"{entries} {verb} not on {one['platform']} since {minute(one['since'])}{fate}"
 
 
 def _spent(left: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

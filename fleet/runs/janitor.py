@@ -25,6 +25,8 @@ from fleet.runs.settlement.settle import release_left, transactions
 from fleet.store.rows import NEWS, EffectRow, RunRow
 
 TICK_S = 60.0
+POSTS_S = 15.0
+"""Pause between looks at entries that are not final: a chain that steps back is noticed within it."""
 AGAIN = Backoff(5.0, 300.0)
 """Pauses before a failed clean-up is retried."""
 LOOK_S = 1.0
@@ -63,8 +65,17 @@ class Janitor:
             while stopped(self._world.state):
                 await anyio.sleep(LOOK_S)
                 self._leftovers.set()
-            if await self._leftovers.wait(self._pause()):
+            if await self._wait():
                 self._look_back = True
+
+    async def _wait(self) -> bool:
+        """Pause until the next sweep, and look at recent entries meanwhile; whether a signal ended it."""
+        ends = self._world.clock.monotonic() + self._pause()
+        while (left := ends - self._world.clock.monotonic()) > POSTS_S:
+            if await self._leftovers.wait(POSTS_S):
+                return True
+            await self._try(_POSTS, self._look_at_posts)
+        return await self._leftovers.wait(max(left, 0))
 
     async def sweep(self) -> None:
         """One round over everything left behind."""
@@ -76,7 +87,7 @@ class Janitor:
         except FleetError as error:
             _LOG.warning("the journal cannot be read: %s", error)
             return
-        await self._try(_POSTS, partial(look_at_posts, self._world, self._moved))
+        await self._try(_POSTS, self._look_at_posts)
         await self._try(_UNDONE, self._look_for_undone)
         runs = {row.run_id for row in left} | {name.run_id for name in (*names, *self._undone)}
         for run in self._failed.keys() - {*_PARTS, *runs}:  # peers settled it meanwhile
@@ -118,6 +129,9 @@ class Janitor:
         await self._world.journal.tend(run)
         stream = Stream(run, clock=self._world.clock, sink=_Nowhere(), readers=(tell,))
         await release_left(self._world, run, stream, Wallet(self._world, run))
+
+    async def _look_at_posts(self) -> None:
+        await look_at_posts(self._world, self._moved)
 
     def _moved(self, run: str, why: str) -> None:
         self._feed.tell(RunUnsettled(run=run, persona="", reason=why))

@@ -25,6 +25,9 @@ TRIAL = "trial"
 NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")
 """States of findings that count as new. `repeated` and `dropped` do not."""
 
+MISSING = "entries.missing."
+"""Fact by platform: posted entries that are not on the chain now (`count`, `since`, `fate`); "" for none."""
+
 _JUDGED: frozenset[FindingState] = frozenset({"confirmed", "flaky", "dropped", "unverified", "repeated"})
 
 FINDING_MOVES: Mapping[FindingState, frozenset[FindingState]] = MappingProxyType(

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from anyio import to_thread
 
-from fleet.chain.ports import FeedbackPort
+from fleet.chain.ports import FeedbackPort, SignerPort
 from fleet.clock import Clock
 from fleet.config import FleetConfig, Platform
 from fleet.drivers.model.factory import model_key
@@ -21,6 +21,7 @@ from fleet.findings.records import write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.load import LoadedPersona
 from fleet.runs.outage.book import book_of
+from fleet.runs.settlement.finality import look_at_posts
 from fleet.runs.settlement.turn import posting
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import TRACKED
@@ -39,12 +40,14 @@ TRIAGE = "qa-triage"
 
 
 class TriageChain(Protocol):
-    """The log, and the address under which this fleet posts to it."""
+    """The log, the address under which this fleet posts to it, and the signer (None for a reader)."""
 
     @property
     def log(self) -> FeedbackPort: ...
     @property
     def identity(self) -> str: ...
+    @property
+    def signer(self) -> SignerPort | None: ...
 
 
 class TriageWorld(Protocol):
@@ -87,6 +90,8 @@ async def pass_over(
     async with posting(world.journal, world.clock, turn_s=world.config.store.stalled_s) as mine:
         if not mine:
             return result
+        if (await look_at_posts(world)).others:
+            return result  # what a reorganisation dropped may still come: the next pass posts what it lacks
         due = await _look(world, persona, memory, suggester)
         posted = await _publish(world, memory)
         for text in (*due.over, *filter(None, (due.meta_text,))):

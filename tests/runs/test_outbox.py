@@ -15,6 +15,8 @@ from fleet.chain.keys import fresh
 from fleet.chain.own_entries import OwnEntries, OwnEntry
 from fleet.chain.ports import FeedbackPort, PostedEntry
 from fleet.chain.tx import UnsignedTx, sign
+from fleet.clock import SystemClock
+from fleet.config import FleetConfig
 from fleet.errors import Unreachable
 from fleet.findings.records import ItemRecord, write_record
 from fleet.runs.context import FleetContext, RunContext
@@ -64,7 +66,10 @@ class Rig:
         self.journal, self.log = journal, Log()
 
         parts = SimpleNamespace(
-            journal=journal, chain=SimpleNamespace(log=self.log, identity=US, own=OwnEntries(frozenset({US})))
+            journal=journal,
+            chain=SimpleNamespace(log=self.log, identity=US, own=OwnEntries(frozenset({US})), signer=None),
+            clock=SystemClock(),
+            config=FleetConfig(),
         )
         self.world = cast(FleetContext, parts)
 
@@ -222,9 +227,9 @@ async def test_own_entries_are_read_on_and_again_after_the_log_was_cleared_or_an
     newest = partial(own.newest, cast(FeedbackPort, log), [FP])
     assert await newest() is None
     log.texts = ["x"] * 250 + [HEADER]
-    assert await newest() == OwnEntry(250, resolves=False)
+    assert await newest() == OwnEntry(250, resolves=False, at=1)
     log.texts = ["x", HEADER, *["x"] * 300]
-    assert await newest() == OwnEntry(1, resolves=False)
+    assert await newest() == OwnEntry(1, resolves=False, at=1)
     log.texts = ["x"]
     assert await newest() is None
 

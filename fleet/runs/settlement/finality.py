@@ -1,107 +1,314 @@
-"""The last check of our log entries, at finality: a reorg deeper than `confirmations` may drop one.
+"""Our entries of the log until finality: what a reorganisation dropped is brought back, once.
 
-A dropped entry is sent again as the same bytes from the journal, which cannot be on the chain twice. Only
-when another transaction has used their nonce is the entry posted anew.
+A dropped entry is sent again as the same bytes from the journal, which cannot be on the chain twice; all that
+is missing goes out in one batch, in order of nonce. Only when another transaction has used their nonce is a
+finding's entry posted anew, and only if no entry of the fleet reports that finding now. Whoever posts
+(outbox, triage, an operator) looks first: then nothing is signed for what is still on its way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
 from fleet.chain import codec
 from fleet.chain.abi import FUNCTIONS
+from fleet.chain.own_entries import OwnEntries, OwnEntry, name_of
+from fleet.chain.ports import FeedbackPort, Receipt, Settlement, SignerPort
 from fleet.chain.recovery import NOT_SENT
 from fleet.chain.tx import parse
-from fleet.clock import iso
-from fleet.runs.context import FleetContext
-from fleet.store.rows import EffectRow, FindingRow
+from fleet.clock import Clock, iso
+from fleet.config import FleetConfig, Platform
+from fleet.errors import LostRun
+from fleet.findings.reader import read
+from fleet.findings.records import read_record
+from fleet.store.journal import Journal
+from fleet.store.rows import MISSING, EffectRow, FindingRow
+from fleet.text import counted
 
 BACK = timedelta(days=1)
 """Longest watch on an entry: a node that mines on demand may never reach finality."""
+CHUNK = 50
+"""Receipts in one request."""
+DROPPED = "dropped by a reorg"
 
 Tell = Callable[[str, str], None]
 """Called with the run and the fate of its entry."""
 
 
-async def look_at_posts(world: FleetContext, tell: Tell) -> None:
-    """Recent entries that are final by now, or whose block the chain no longer reaches."""
+class PostingChain(Protocol):
+    """The log, the address that posts to it, and its signer (None for a reader)."""
+
+    @property
+    def log(self) -> FeedbackPort: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def signer(self) -> SignerPort | None: ...
+
+
+class PostingWorld(Protocol):
+    """What a look at our own entries needs; the context of a run has it."""
+
+    @property
+    def config(self) -> FleetConfig: ...
+    @property
+    def platform(self) -> Platform: ...
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def chain(self) -> PostingChain: ...
+    @property
+    def clock(self) -> Clock: ...
+
+
+def _silent(run: str, why: str) -> None:
+    """A look on behalf of a post: the sweep tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Entries that are not on the log now and may still come: nothing may be posted in their place.
+
+    `findings` are fingerprints of reports, `others` counts triage's and operators' entries.
+    """
+
+    findings: frozenset[str] = frozenset()
+    others: int = 0
+
+
+async def look_at_posts(world: PostingWorld, tell: Tell = _silent) -> Missing:
+    """Look at recent entries, bring back what is missing, and note what is final."""
     mined = await world.journal.effects(None, ["tx"], ["done"], since=iso(world.clock.now() - BACK))
     watched = [one for one in mined if one.data.get("purpose") == "post" and not one.data.get("final")]
-    if not watched:
-        return
-    head, finality = await world.chain.log.head(), world.platform.chain.finality_blocks
-    for effect in watched:
-        block = int(effect.data.get("block", 0))
-        if head < block or head >= block + finality:
-            await _look(world, effect, head, tell)
+    if not watched or (signer := world.chain.signer) is None:
+        return Missing()
+    look = _Look(world, signer, tell)
+    for start in range(0, len(watched), CHUNK):
+        await look.at(watched[start : start + CHUNK])
+    return await look.bring_back()
 
 
-async def _look(world: FleetContext, effect: EffectRow, head: int, tell: Tell) -> None:
-    await world.journal.tend(effect.run_id)
-    settled = await world.chain.signer.settle_raw(bytes.fromhex(effect.data["raw"]))
-    found = settled.receipt
-    if settled.state == "pending" or settled.reason == NOT_SENT:
-        return  # checked again later
-    if found is None or found.status != 1:
-        await _post_again(world, effect, tell)
-    elif found.block == effect.data.get("block"):
-        await world.journal.resolve(effect.effect_id, "done", {"final": True})
-    else:  # dropped, or in another block: watch it from there
-        await _place(world, effect, tell)
-        await world.journal.resolve(effect.effect_id, "done", {"block": found.block})
+@dataclass(frozen=True, slots=True)
+class _Post:
+    """A journalled entry of ours: its `name` is the fingerprint of a report or of what resolves one, else
+    its text."""
+
+    effect: EffectRow
+    raw: bytes
+    nonce: int
+    text: str
+    name: str
+    is_report: bool
+
+    @classmethod
+    def of(cls, effect: EffectRow) -> _Post:
+        raw = bytes.fromhex(effect.data["raw"])
+        unsigned, _ = parse(raw)
+        (text,) = codec.decode(FUNCTIONS["submitFeedback"].inputs, unsigned.data[4:])
+        parsed = read(text)
+        is_report = bool(parsed.fp) and read_record(parsed) is None
+        return cls(effect, raw, unsigned.nonce, text, name_of(text) or text, is_report)
 
 
-async def _post_again(world: FleetContext, effect: EffectRow, tell: Tell) -> None:
-    """Findings only: other entries are renewed by their own writers if they still hold."""
-    row = await _finding(world, effect)
-    if row is not None and not await _place(world, effect, tell) and not await _said_since(world, row):
-        if not await _claim(world, effect):
+@dataclass(slots=True)
+class _Look:
+    world: PostingWorld
+    signer: SignerPort
+    tell: Tell
+    head: int = 0
+    gone: list[EffectRow] = field(default_factory=list)
+
+    async def at(self, watched: Sequence[EffectRow]) -> None:
+        """Note what is final, and what is gone."""
+        self.head, found = await self.signer.look_up([one.ref for one in watched])
+        finality = self.world.platform.chain.finality_blocks
+        for effect, receipt in zip(watched, found, strict=True):
+            if receipt is None or receipt.status != 1:
+                self.gone.append(effect)
+            elif receipt.block != effect.data.get("block"):
+                await self._placed(_Post.of(effect), receipt)
+            elif self.head >= receipt.block + finality:
+                await self._resolve(effect, final=True)
+
+    async def bring_back(self) -> Missing:
+        """Send again what is gone, in order of nonce; what is missing afterwards."""
+        if not self.gone:
+            await self._note(0, "")
+            return Missing()
+        dropped = [one for one in self.gone if self.head >= int(one.data.get("block", 0))]
+        await self._note(len(dropped), "")
+        posts = sorted(map(_Post.of, self.gone), key=lambda one: (one.nonce, one.effect.effect_id))
+        sent, waiting = await self._wanted(posts)
+        ends = await self.signer.settle_all([one.raw for one in sent]) if sent else ()
+        dead = []
+        for post, end in zip(sent, ends, strict=True):
+            if end.state == "pending" or end.reason == NOT_SENT:
+                waiting.append(post)
+            elif end.receipt is None or end.receipt.status != 1:
+                dead.append(post)
+            elif end.receipt.block != post.effect.data.get("block"):
+                await self._placed(post, end.receipt)
+        for post in dead:
+            await self._post_again(post)
+        await self._say(waiting, ends)
+        reports = [one.name for one in waiting if one.is_report]
+        return Missing(frozenset(reports), len(waiting) - len(reports))
+
+    async def _wanted(self, posts: Sequence[_Post]) -> tuple[list[_Post], list[_Post]]:
+        """What is to be sent, and what waits since another one has its nonce.
+
+        A report that the log has under another entry, or that is sent already, is closed instead.
+        """
+        own = await self._own()
+        standing: dict[str, bool] = {}
+        sent: list[_Post] = []
+        waiting: list[_Post] = []
+        for post in posts:
+            if post.name not in standing:
+                standing[post.name] = _reports(await own.newest(self.world.chain.log, [post.name]))
+            if post.is_report and standing[post.name]:
+                await self._closed(post, "the finding is on the log in another entry")
+            elif sent and sent[-1].nonce == post.nonce:
+                waiting.append(post)
+            else:
+                sent.append(post)
+                standing[post.name] = post.is_report
+        return sent, waiting
+
+    async def _post_again(self, post: _Post) -> None:
+        """Findings only: other entries are renewed by their own writers if they still hold."""
+        world, row = self.world, await self._finding(post)
+        if row is None:
+            await self._closed(post, DROPPED)
             return
-        posted = await world.chain.log.post(
-            row.envelope, charge="none"
-        )  # outside the run, which has paid for it
-        await world.journal.set_finding(
-            row.run_id, row.fingerprint, state="posted", tx=posted.tx, index=posted.index
-        )
-        tell(
-            row.run_id, f"entry {row.index} was dropped by the chain, and was posted again as {posted.index}"
-        )
-    await world.journal.resolve(effect.effect_id, "failed", {"reason": "dropped by a reorg"})
+        if world.journal.shared and (await world.journal.run(row.run_id)).state != "ended":
+            return  # a peer may settle it just now
+        if not await claim(world, row.fingerprint):
+            return
+        try:
+            rivals = await world.journal.findings(None, ["posting"])
+            if any(one.fingerprint == row.fingerprint for one in rivals):
+                return  # a run is about to post it
+            newest = await (await self._own()).newest(world.chain.log, [post.name])
+            if newest is not None and not _is_older(newest, post.effect):
+                await self._closed(post, DROPPED)
+                return
+            await world.journal.tend(row.run_id)
+            posted = await world.chain.log.post(row.envelope, charge="none")  # the run has paid for it
+            await world.journal.set_finding(
+                row.run_id, row.fingerprint, state="posted", tx=posted.tx, index=posted.index
+            )
+        finally:
+            await release(world, row.fingerprint)
+        fate = f"was dropped by the chain, and was posted again as {posted.index}"
+        self.tell(row.run_id, f"entry {row.index} {fate}")
+        await self._resolve(post.effect, state="failed", reason=DROPPED)
+
+    async def _closed(self, post: _Post, why: str) -> None:
+        """Give up its bytes; a finding's row gets the place of the entry that stands for it."""
+        if (row := await self._finding(post)) is not None:
+            newest = await (await self._own()).newest(self.world.chain.log, [post.name])
+            if newest is not None:
+                await self.world.journal.move_entry(row.run_id, row.fingerprint, newest.index)
+        await self._resolve(post.effect, state="failed", reason=why)
+
+    async def _placed(self, post: _Post, receipt: Receipt) -> None:
+        """Record the block, and for a finding the index, at which its entry is now."""
+        if (row := await self._finding(post)) is not None:
+            index = await self.world.chain.log.find(row.envelope, self.world.chain.identity)
+            if index is None:
+                return  # looked at again later
+            await self.world.journal.move_entry(row.run_id, row.fingerprint, index)
+            why = f"entry {row.index} was dropped by the chain, and is there again as {index}"
+            self.tell(row.run_id, why)
+        await self._resolve(post.effect, block=receipt.block)
+
+    async def _resolve(self, effect: EffectRow, state: str = "done", **data: object) -> None:
+        try:
+            await self.world.journal.tend(effect.run_id)
+            await self.world.journal.resolve(
+                effect.effect_id, "done" if state == "done" else "failed", dict(data)
+            )
+        except LostRun:
+            pass  # a run in progress at a peer, which looks too
+
+    async def _finding(self, post: _Post) -> FindingRow | None:
+        """The finding whose entry a transaction wrote, matched by text."""
+        rows = await self.world.journal.findings(post.effect.run_id or None, ["posted"])
+        return next((row for row in rows if row.envelope == post.text), None)
+
+    async def _own(self) -> OwnEntries:
+        """Read anew: after a reorganisation nothing that was read before holds."""
+        trusted = (*self.world.config.trusted, self.world.chain.identity)
+        return OwnEntries(frozenset(address.lower() for address in trusted))
+
+    async def _say(self, waiting: Sequence[_Post], ends: Sequence[Settlement]) -> None:
+        held = any(one.reason == NOT_SENT for one in ends)
+        fate = "and are not sent again now" if held else "and were sent again; no block has them yet"
+        await self._note(len(waiting), fate)
+
+    async def _note(self, missing: int, fate: str) -> None:
+        """Keep how many entries are missing, and tell it once."""
+        key, journal = f"{MISSING}{self.world.platform.name}", self.world.journal
+        before = await journal.get(key) or ""
+        known = json.loads(before) if before else {}
+        if not missing:
+            if before:
+                await journal.put(key, "")
+            return
+        now = known | {"count": missing, "fate": fate or known.get("fate", "")}
+        now["since"] = known.get("since") or iso(self.world.clock.now())
+        if now != known:
+            await journal.put(key, json.dumps(now))
+            if fate:
+                self.tell("", in_words(now))
 
 
-async def _place(world: FleetContext, effect: EffectRow, tell: Tell) -> bool:
-    """Record the current index of a finding's entry; False when it is not on the log."""
-    row = await _finding(world, effect)
-    index = await world.chain.log.find(row.envelope, world.chain.identity) if row else None
-    if row is None or index is None:
-        return False
-    await world.journal.set_finding(row.run_id, row.fingerprint, state="posted", index=index)
-    tell(row.run_id, f"entry {row.index} was dropped by the chain, and is there again as {index}")
-    return True
+def in_words(missing: Mapping[str, Any]) -> str:
+    """The fact MISSING in a line."""
+    count = missing["count"]
+    verb, fate = "is" if count == 1 else "are", missing["fate"]
+    said = f"{counted(count, 'posted entry', 'posted entries')} {verb} no longer on the chain"
+    return f"{said}, {fate}" if fate else said
 
 
-async def _said_since(world: FleetContext, row: FindingRow) -> bool:
-    """Whether a later run found the same, missed the entry and posted its own."""
-    later = await world.journal.posted(row.fingerprint)
-    if later is None or later.run_id == row.run_id:
-        return False
-    return await world.chain.log.find(later.envelope, world.chain.identity) is not None
+def _reports(newest: OwnEntry | None) -> bool:
+    return newest is not None and not newest.resolves
 
 
-async def _finding(world: FleetContext, effect: EffectRow) -> FindingRow | None:
-    """The finding whose entry a transaction wrote, matched by text."""
-    unsigned, _ = parse(bytes.fromhex(effect.data["raw"]))
-    (text,) = codec.decode(FUNCTIONS["submitFeedback"].inputs, unsigned.data[4:])
-    rows = await world.journal.findings(effect.run_id or None, ["posted"])
-    return next((row for row in rows if row.envelope == text), None)
+def _is_older(newest: OwnEntry, effect: EffectRow) -> bool:
+    """Whether what the log says last of a finding was said before this entry, so that it is news again."""
+    return newest.resolves and newest.at < datetime.fromisoformat(effect.at).timestamp()
 
 
-async def _claim(world: FleetContext, effect: EffectRow) -> bool:
-    """Claim the post among several daemons; another one takes over from one that died."""
-    key, now = f"again.{effect.ref}", world.clock.now()
+async def claim(world: PostingWorld, fingerprint: str) -> bool:
+    """Claim the post of a dropped entry among sweeps and runs, of several daemons too.
+
+    Another one takes over from one that died. A run that posts the same claims its row first and then looks
+    for this claim, a sweep does it the other way round: one of them gives way.
+    """
+    key, now = _again(fingerprint), world.clock.now()
     before = await world.journal.get(key)
-    late = iso(now - timedelta(seconds=2 * world.config.store.stalled_s))
-    if before is not None and (before > late) and world.journal.shared:
+    if before and before > iso(now - timedelta(seconds=2 * world.config.store.stalled_s)):
         return False
     return await world.journal.swap(key, before, iso(now))
+
+
+async def release(world: PostingWorld, fingerprint: str) -> None:
+    """Give the claim back."""
+    await world.journal.put(_again(fingerprint), "")
+
+
+async def claimed(world: PostingWorld, fingerprint: str) -> bool:
+    """Whether a sweep is about to post this finding's dropped entry anew."""
+    before = await world.journal.get(_again(fingerprint))
+    late = iso(world.clock.now() - timedelta(seconds=2 * world.config.store.stalled_s))
+    return before is not None and before > late
+
+
+def _again(fingerprint: str) -> str:
+    return f"again.{fingerprint}"

@@ -10,12 +10,13 @@ from typing import Literal
 from fleet.chain.abi import FUNCTIONS
 from fleet.chain.ports import PostedEntry
 from fleet.chain.tx import parse
-from fleet.errors import BudgetExceeded, FleetError, LostRun
+from fleet.errors import BudgetExceeded, FleetError, LostRun, TryAgain
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
 from fleet.findings.envelope import compose, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.runs.context import FleetContext, RunContext
+from fleet.runs.settlement.finality import claimed, look_at_posts
 from fleet.store.rows import FindingRow, FindingState
 
 CLOSING = "budget-exceeded"
@@ -47,6 +48,7 @@ async def report_all(
     for row in await world.journal.findings(run, states):
         if row.data.get("held"):
             continue  # an outage of the node: the run that sees it answer posts it (outage/watch.py)
+        await _nothing_on_its_way(world, row)
         unit: Literal["reports", "closing"] = "closing" if row.probe == CLOSING else "reports"
         affordable = await context.can_post(unit)
         # Only paid findings enter the outbox: if no budget is left, the crash came after the charge.
@@ -65,6 +67,8 @@ async def report_all(
         elif not await world.journal.claim_posting(run, row.fingerprint):
             await _repeated(world, row, -1, stream)
             continue
+        if await claimed(world, row.fingerprint):
+            raise TryAgain(f"the dropped entry of finding {row.fingerprint} is being posted again")
         # also after a crash: it, or a silent node, may have come between claim and check
         if (earlier := await _known(world, row)) is not None:
             await _repeated(world, row, earlier, stream)
@@ -75,6 +79,16 @@ async def report_all(
             await _put_back(world, row)
             continue
         await _done(world, row, posted, stream)
+
+
+async def _nothing_on_its_way(world: FleetContext, row: FindingRow) -> None:
+    """Bring back what a reorganisation dropped; TryAgain while an entry of this finding may still come."""
+    names = {row.fingerprint, str(row.data.get("before", "")) or row.fingerprint}
+    if names & (await look_at_posts(world)).findings:
+        raise TryAgain(
+            f"an entry of finding {row.fingerprint} was dropped by the chain and is not back yet",
+            remedy="try again in a minute",
+        )
 
 
 async def _known(world: FleetContext, row: FindingRow) -> int | None:
