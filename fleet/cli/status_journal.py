@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from fleet.cli.console import fields_of
 from fleet.cli.outages import open_outages
 from fleet.findings.outage import FACTS, read_book
 from fleet.gate.budget import Unit, left_today
-from fleet.runs.desk.exit_codes import UNDECIDED, UNEXPLORED
+from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
 from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach
 from fleet.store.journal import Journal
 from fleet.store.rows import MISSING, RunRow
 from fleet.store.tables.units import FLEET
+from fleet.triage.unproven import proving
 
 WELL = frozenset(
     {
@@ -46,6 +48,8 @@ EMPTY: Mapping[str, Any] = {
     "missing": [],
     "undecided": [],
     "unexplored": [],
+    "left": [],
+    "proving": [],
     "failing": [],
 }
 """The same fields without a journal."""
@@ -60,7 +64,8 @@ async def read(
 ) -> dict[str, Any]:
     """The fields of EMPTY, and `reachable`."""
     findings: dict[str, int] = {}
-    for finding in await journal.findings():
+    rows = await journal.findings()
+    for finding in rows:
         findings[finding.state] = findings.get(finding.state, 0) + 1
     last = await journal.last_ended(platform)
     names, readers = {one.name for one in crew}, {one.name for one in crew if not one.looks}
@@ -78,6 +83,8 @@ async def read(
         "missing": await missing_entries(journal),
         "undecided": [one for one in await undecided_probes(journal) if one["persona"] in names],
         "unexplored": [one for one in await _last_runs(journal, UNEXPLORED) if one["persona"] in names],
+        "left": [one for one in await _last_runs(journal, LEFT) if one["persona"] in names],
+        "proving": [asdict(one) for one in proving(rows, (), datetime.now(UTC))],
         "failing": [
             _failed(row)
             for row in last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from fleet.triage.outputs.digest import GROUPS, STRANGERS
 WRONG_SHOWN = 6
 COSTS = ("calls", "writes", "usd_micro")
 _SHORT = 60
+FEW = 4
+"""Lines of candidates in their proof, and of what limits left, at most each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,27 @@ def page(data: Mapping[str, Any], *, width: int, height: int) -> list[PageLine]:
         left = len(wrong) - WRONG_SHOWN + 1
         wrong = [*wrong[: WRONG_SHOWN - 1], PageLine(f"WRONG     {left} more: fleet status --json", bad=True)]
     costs = [PageLine(text) for text in _costs(data)]
-    room = height - len(top) - len(wrong) - len(costs)
-    made = [*top, *wrong, *_digest(data, max(room, 1)), *costs]
+    between = [*_few("proving", data["proving"], _seen), *_few("left", data["left"], _left)]
+    room = height - len(top) - len(wrong) - len(between) - len(costs)
+    made = [*top, *wrong, *between, *_digest(data, max(room, 1)), *costs]
     return [PageLine(_cut(one.text, width), one.bad) for one in made][:height]
+
+
+def _few(
+    word: str, rows: Sequence[Mapping[str, Any]], said: Callable[[Mapping[str, Any]], str]
+) -> list[PageLine]:
+    """A line for each of the first rows, and one with the number of the others."""
+    lines = [PageLine(f"{word:9} {said(one)}") for one in rows[:FEW]]
+    more = len(rows) - FEW
+    return lines + ([PageLine(f"{word:9} {more} more: fleet status --json")] if more > 0 else [])
+
+
+def _seen(one: Mapping[str, Any]) -> str:
+    return f"{one['severity']:8} {one['surface']:8} {line(one['title'])} (run {one['run']})"
+
+
+def _left(one: Mapping[str, Any]) -> str:
+    return f"{one['persona']} {one['part']}: {one['reason']}"
 
 
 def _cut(text: str, width: int) -> str:

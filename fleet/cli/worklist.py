@@ -21,7 +21,7 @@ from fleet.triage.outputs.document import ListedOutage, WorklistDocument, as_of,
 from fleet.triage.outputs.files import written
 from fleet.triage.outputs.selection import DAY, STATES, Selection, moment
 from fleet.triage.rank import SEVERITIES, SURFACES
-from fleet.triage.unproven import beside, unproven
+from fleet.triage.unproven import beside, proving, unproven
 from fleet.triage.worklist import WorklistItem
 
 app = make_app()
@@ -191,8 +191,9 @@ async def _known(document: WorklistDocument) -> WorklistDocument:
             ListedOutage(**one | {"targets": tuple(one["targets"])}) for one in await open_outages(journal)
         )
         decisions = await journal.decisions(document.platform)
-        left = unproven(await journal.findings(), decisions, datetime.now(UTC))
-        return replace(document, outages=outages, unproven=beside(left, document.items))
+        rows, now = await journal.findings(), datetime.now(UTC)
+        left, seen = (beside(of(rows, decisions, now), document.items) for of in (unproven, proving))
+        return replace(document, outages=outages, unproven=left, proving=seen)
 
 
 def _digest(shown: WorklistDocument, wanted: Selection, *, as_json: bool) -> None:
@@ -237,6 +238,9 @@ def _room(shown: WorklistDocument, *, screen: bool) -> int:
 def _beside(shown: WorklistDocument) -> list[str]:
     """A line each for what is not in the ranked list."""
     lines = [f"outage    {line_of(asdict(outage))}" for outage in shown.outages]
+    for one in shown.proving:
+        found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
+        lines.append(clean(f"proving   {found}"))
     for one in shown.unproven:
         found = f"{one.severity}  {one.title}  ({one.fingerprint}, run {one.run}: {one.why})"
         lines.append(clean(f"unproven  {found}"))

@@ -41,6 +41,7 @@ from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.retest import RetestTally, retest, retest_all, retest_one
 from fleet.runs.proof.verify import BUDGET, OF_ONE_PROOF
 from fleet.runs.settlement.fixed_items import record_fixed
+from fleet.store.tables.units import key_named
 from fleet.text import counted, line
 from sandbox.tools import TOOLS
 
@@ -110,6 +111,7 @@ class Drive:
             detail = ", ".join(filter(None, (detail, await self._explore(desk))))
         except RunOver as over:
             if over.outcome != "done":
+                self._not_tried(desk, over)
                 if over.outcome in PROVABLE:
                     await self._prove(watch)
                 raise
@@ -148,6 +150,15 @@ class Drive:
         finally:
             await self._unproven()
 
+    def _not_tried(self, desk: RunDesk, over: RunOver) -> None:
+        """Say what a spent budget left of the plan, and what to raise for it."""
+        open_ = len(desk.state.plan.open(retries=1))
+        if over.outcome != BUDGET or not open_:
+            return
+        key = key_named(over.detail)
+        said = f"{open_} of {counted(len(desk.state.plan.items), 'probe')} not looked at: {over.detail}"
+        desk.leave(Left("probes", f"{said}; raise {key}" if key else said, "cut"))
+
     async def _unproven(self) -> None:
         rows = await self.world.journal.findings(self.exercise.run, ["raised"])
         if self.desk is None or not rows:
@@ -155,6 +166,7 @@ class Drive:
         why = next((str(one.data["why"]) for one in rows if one.data.get("why")), "its time was over")
         then = "" if self.world.trial else "; the next run proves them first"
         said = f"{counted(len(rows), 'candidate')} seen and not proven: {why}{then}"
+        said += f"; to prove more in a run, raise {key}" if (key := key_named(why)) else ""
         self.desk.leave(Left("proofs", said, "cut"))
 
     async def _again(self, watch: Watch) -> str:

@@ -20,7 +20,7 @@ from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.settlement.settle import waits_key
-from fleet.store.rows import NEWS, RunRow
+from fleet.store.rows import RunRow, is_news
 
 POLL_S = 1.0
 """Maximum delay, in seconds, until a request of another process (cancel, STOP, queue) is seen."""
@@ -207,7 +207,7 @@ class Executor:
         if row.state == "ended" and not peers:
             await self._world.source.done(run)
             findings = await self._world.journal.findings(run)
-            news = any(finding.state in NEWS for finding in findings)
+            news = any(map(is_news, findings))
             self._ended(row, found=news or bool(row.discovered))
         else:
             self._signals.leftovers.set()

@@ -22,7 +22,7 @@ from fleet.runs.settlement.finality import look_at_posts
 from fleet.runs.settlement.orphans import close_orphans
 from fleet.runs.settlement.reorg import release_again, undone
 from fleet.runs.settlement.settle import release_left, transactions
-from fleet.store.rows import NEWS, EffectRow, RunRow
+from fleet.store.rows import EffectRow, RunRow, is_news
 
 TICK_S = 60.0
 POSTS_S = 15.0
@@ -115,7 +115,7 @@ class Janitor:
             raise _Waits(report.detail)
         await self._world.source.done(row.run_id)
         self._feed.tell(RunSettled(run=row.run_id, persona=row.persona, outcome=report.outcome))
-        news = any(finding.state in NEWS for finding in report.findings)
+        news = any(map(is_news, report.findings))
         ended = await self._world.journal.run(row.run_id)
         self._ended(ended, found=news or bool(ended.discovered))
 

@@ -27,6 +27,8 @@ NEWS: tuple[FindingState, ...] = ("posted", "confirmed", "flaky", "unverified")
 
 MISSING = "entries.missing."
 """Fact by platform: posted entries that are not on the chain now (`count`, `since`, `fate`); "" for none."""
+CLOSING = "budget-exceeded"
+"""Stands for the probe in the closing entry of a run that spent its budget, which is no finding."""
 
 _JUDGED: frozenset[FindingState] = frozenset({"confirmed", "flaky", "dropped", "unverified", "repeated"})
 
@@ -94,6 +96,11 @@ class SkipRow:
     key: str
     reason: str
     at: str
+
+
+def is_news(row: FindingRow) -> bool:
+    """Whether a finding counts as new."""
+    return row.state in NEWS and row.probe != CLOSING
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from sys import intern
 from typing import cast
 
 from fleet.errors import ChainError
+from fleet.findings import closing
 from fleet.findings.fingerprint import fingerprint
 from fleet.findings.outage import WORD, is_over
 from fleet.findings.reader import ReproState, Severity, read, skim, tail_of
@@ -38,7 +39,7 @@ TRIAGE = "qa-triage"
 
 _PLAIN = frozenset("abcdefghijklmnoqrstuwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789[({</#@$")
 """How a title begins that is not a record's, whatever cleaning takes away behind it: neither `p` nor `v`."""
-_RECORDS = (f"{WORD}: ", f"{FIXED}: ")
+_RECORDS = (f"{WORD}: ", f"{FIXED}: ", closing.TITLE)
 
 _Tail = tuple[str, ReproState, bool]
 
@@ -175,6 +176,8 @@ class TriageIndex:
         entry = read(text)
         if entry.severity == "meta":
             self.summary = entry.fp
+        elif closing.is_closing(entry):
+            pass  # it is in the run's own report, and no defect of the platform
         elif is_over(entry):
             self.ends[entry.fp] = max(0, at)
             self._touch(entry.fp)

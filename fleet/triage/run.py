@@ -68,6 +68,7 @@ class TriageTask:
     folder: Path
     known: PassInputs
     left: Sequence[UnprovenCandidate] = ()
+    proving: Sequence[UnprovenCandidate] = ()
     audit: AuditRate = NO_AUDIT
     suggester: Suggester | None = None
     proposals: Mapping[str, ProposalLink] = field(default_factory=dict)
@@ -205,7 +206,8 @@ async def _keep(
     now = digest(decided.items)
     changed = now != await journal.get(DIGEST)
     left = beside(task.left, decided.items)
-    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in left)
+    proving = beside(task.proving, decided.items)
+    mark = " ".join(f"{one.fingerprint}@{one.run}" for one in (*left, *proving))
     audit = _audit(task.audit, decided.items)
     sampled = f"{audit.drawn} {audit.overturned} {' '.join(audit.overturned_items)}".rstrip()
     place = f"{as_of.epoch} {as_of.entries} {as_of.at} {sampled}"
@@ -216,6 +218,7 @@ async def _keep(
             as_of=as_of,
             strangers_left=decided.unread,
             audit=audit,
+            proving=proving,
             unproven=left,
         )
         await to_thread.run_sync(save, task.folder, decided.items, header, now)

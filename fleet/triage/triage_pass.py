@@ -33,7 +33,7 @@ from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import DIGEST, FILES, TriageMemory, TriageResult, TriageTask, triage
 from fleet.triage.run import earlier as earlier_items
 from fleet.triage.suggest import Suggester
-from fleet.triage.unproven import unproven
+from fleet.triage.unproven import proving, unproven
 from fleet.triage.worklist import ProposalLink, WorklistItem
 
 TRIAGE = "qa-triage"
@@ -192,13 +192,15 @@ async def _task(world: TriageWorld, persona: LoadedPersona, suggester: Suggester
     )
     audited = audit_of(await world.journal.facts(audit_key(world.platform.name)))
     decisions = await world.journal.decisions(world.platform.name)
+    rows = await world.journal.findings()
     return TriageTask(
         name=world.platform.chain.log_name,
         platform=world.platform.name,
         trusted=frozenset(address.lower() for address in (*world.config.trusted, world.chain.identity)),
         folder=world.state,
         known=known,
-        left=unproven(await world.journal.findings(), decisions, known.now),
+        left=unproven(rows, decisions, known.now),
+        proving=proving(rows, decisions, known.now),
         audit=AuditRate(audited.sampled, audited.overturned, tuple(audited.overturned_items)),
         suggester=suggester,
         proposals=await _proposals(world),

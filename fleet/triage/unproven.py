@@ -1,17 +1,20 @@
-"""Grave findings that were seen but not proven yet: shown separately, and retried soon. Pure."""
+"""What was seen and is not proven: candidates in their proof, and grave ones without a proof. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fleet.clock import iso
 from fleet.store.rows import DecisionRow, FindingRow
 from fleet.triage.decisions import STATES, fold
+from fleet.triage.rank import SEVERITIES
 from fleet.triage.worklist import WorklistItem
 
 GRAVE = frozenset({"critical", "high"})
+SEEN = "seen, being proven"
+"""What is said of a candidate from the moment it is seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,17 @@ def unproven(
     left = [row for row in left if "claim" not in row.data and row.fingerprint not in hidden]
     made = [_of(row, runs[row.fingerprint]) for row in left]
     return tuple(sorted(made, key=lambda one: (one.severity != "critical", one.at, one.fingerprint)))
+
+
+def proving(
+    rows: Iterable[FindingRow], decisions: Iterable[DecisionRow], now: datetime
+) -> tuple[UnprovenCandidate, ...]:
+    """Candidates that a run has seen and is about to prove, the gravest first; none is in `unproven`."""
+    hidden = _hidden(decisions, iso(now))
+    last = {row.fingerprint: row for row in rows}
+    seen = [row for row in last.values() if row.state == "raised" and "claim" not in row.data]
+    made = [replace(_of(row, 1), why=SEEN) for row in seen if row.fingerprint not in hidden]
+    return tuple(sorted(made, key=lambda one: (-SEVERITIES.get(one.severity, 0.0), one.at, one.fingerprint)))
 
 
 def beside(left: Iterable[UnprovenCandidate], items: Iterable[WorklistItem]) -> tuple[UnprovenCandidate, ...]:

@@ -30,7 +30,7 @@ from fleet.clock import SystemClock
 from fleet.findings.outage import FACTS, Outage, OutageBook
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
-from fleet.runs.desk.exit_codes import UNDECIDED, UNEXPLORED
+from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
@@ -348,3 +348,26 @@ def test_a_command_that_does_not_touch_the_chain_loads_none_of_its_libraries(
         [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_what_was_seen_stands_on_the_page_until_it_is_proven(state: Path) -> None:
+    async def seen() -> None:
+        async with await Journal.open(state / "fleet.db") as journal:
+            row = FindingRow(
+                run_id="run1",
+                fingerprint="c" * 12,
+                persona="qa-ux",
+                severity="critical",
+                surface="security",
+                title="GET {site}/ shows a private key",
+            )
+            await journal.add_finding(row)
+            left = {"part": "explorer web", "reason": "asked 208 of about 730 questions: why", "cut": True}
+            await journal.put(f"{LEFT}devnet:qa-ux", json.dumps([left]))
+
+    anyio.run(seen)
+    data = data_of(state)
+    assert [(one["fingerprint"], one["why"]) for one in data["proving"]] == [("c" * 12, "seen, being proven")]
+    lines = [one.text for one in page(data, width=120, height=40)]
+    assert "proving   critical security GET {site}/ shows a private key (run run1)" in lines
+    assert "left      qa-ux explorer web: asked 208 of about 730 questions: why" in lines

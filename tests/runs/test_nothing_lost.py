@@ -19,6 +19,7 @@ from fleet.errors import BudgetExceeded
 from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
+from fleet.runs.desk.coverage_file import coverage
 from fleet.store.rows import FindingRow
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY
@@ -141,6 +142,11 @@ async def test_what_was_seen_is_proven_though_the_budget_ended_the_probes(
         with pytest.raises(RunOver, match="the budget of 1 write is spent"):
             await table.drive()
         assert await states(table) == {"bad-0": "confirmed", "bad-1": "confirmed"}
+        (left,) = coverage(table.folder, RUN, "budget_exceeded")["left"]
+    assert (left["part"], left["cut"]) == ("probes", True)
+    assert left["reason"] == (
+        "1 of 4 probes not looked at: the budget of 1 write is spent; raise budget.writes in the persona file"
+    )
 
 
 # -- a share is kept for proofs -----------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from fleet.devnet.defects import DEFECTS
 from fleet.errors import FleetError, UsageError
 from fleet.findings import evidence
 from fleet.findings.envelope import read
-from fleet.runs.settlement.outbox import CLOSING
-from fleet.store.rows import MirroredEntry
+from fleet.store.rows import CLOSING, MirroredEntry
 from fleet.triage.pass_inputs import PassInputs
 from fleet.triage.run import decide
 from tests.soak.cast import SEEDED

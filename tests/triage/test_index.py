@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fleet.clock import iso
 from fleet.errors import ChainError
+from fleet.findings.envelope import Envelope, write
 from fleet.findings.reader import read, skim, tail_of
 from fleet.findings.records import write_record
 from fleet.findings.recurrence import Recurrence
@@ -283,3 +284,25 @@ def test_a_published_snooze_ends_within_the_day_though_the_journal_is_lost() -> 
     fold.add(log(finding(seen="a" * 12), record))
     states = [fold.decide(PassInputs(now=begin + HOUR * hours)).items[0].state for hours in (1, 3)]
     assert states == ["snoozed", "confirmed"]
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "the budget of 120 writes is spent",
+        "the budget of 1 call a day of this persona is spent",
+        "model: the budget of 0.50 usd is spent",
+    ],
+)
+def test_the_end_of_a_run_is_no_item_of_the_platform(why: str) -> None:
+    def end(run: str, **more: str) -> str:
+        fields = {"title": f"run ended: {why}", "body": "budget-exceeded: the remaining probes were not run"}
+        return write(
+            Envelope(source="qa-x", sev="info", surface="ux", run=run, fp="c" * 12, **(fields | more))
+        )
+
+    defect = finding("qa-x", run="r3", seen="a" * 12, title="t1")
+    entries = log((FLEET, end("r1")), (FLEET, defect), (FLEET, end("r2")))
+    assert [item.fingerprint for item in decide(entries, TRUSTED, inputs()).items] == ["a" * 12]
+    other = log((FLEET, end("r1", title="the run ended: badly")), (FLEET, end("r2", body="a note")))
+    assert {item.fingerprint for item in decide(other, TRUSTED, inputs()).items if item.rank} == {"c" * 12}

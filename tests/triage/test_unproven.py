@@ -13,9 +13,10 @@ import pytest
 from fleet.service.second_chance import AFTER, TIMES, SecondChance
 from fleet.store.rows import DecisionKind, DecisionRow, FindingRow
 from fleet.triage.outputs.document import WorklistHeader
+from fleet.triage.outputs.html_page import to_html
 from fleet.triage.outputs.json_file import to_json
 from fleet.triage.outputs.markdown import to_markdown
-from fleet.triage.unproven import beside, unproven
+from fleet.triage.unproven import beside, proving, unproven
 from fleet.triggers.model import FiringRecorder
 from tests.cli.test_worklist_command import own
 from tests.triggers.conftest import FakeClock
@@ -123,3 +124,31 @@ async def test_a_chance_is_offered_once_and_only_on_its_own_platform() -> None:
     await looked(sink, row("1"), times=3)
     await looked(sink, row("1", "a" * 12), platform="other")
     assert (sink.keys, sink.repeats) == ([f"qa-x@unproven:{'f' * 12}:1"], [])
+
+
+def test_from_the_moment_it_is_seen_a_candidate_is_in_a_group_of_its_own() -> None:
+    rows = [
+        row("1"),
+        row("2", state="raised"),
+        row("2", "a" * 12, state="raised", severity="low", title="a slow page"),
+        row("2", "b" * 12, state="raised", severity="high", title="<b>*a leak*</b>"),
+        row("2", "c" * 12, state="raised", data={"claim": {"review": True}}),
+        row("1", "d" * 12, state="raised"),
+        row("2", "d" * 12, state="posted"),
+    ]
+    seen = proving(rows, (), NOW)
+    assert [one.fingerprint[0] for one in seen] == ["f", "b", "a"]
+    assert {one.why for one in seen} == {"seen, being proven"}
+    assert unproven(rows, (), NOW) == ()
+    dismissed = DecisionRow(
+        item="f" * 12, kind="dismiss", reason="x", who="a", at="2026-11-21T10:00:00Z", name="f" * 12
+    )
+    assert [one.fingerprint[0] for one in proving(rows, [dismissed], NOW)] == ["b", "a"]
+    header = WorklistHeader(proving=seen)
+    listed = to_markdown((), header).decode()
+    assert listed.index("## Seen, being proven: 3") < listed.index("Nothing is proven.")
+    assert [one["fingerprint"][0] for one in json.loads(to_json((), header))["proving"]] == ["f", "b", "a"]
+    page = to_html((), header).decode()
+    assert "Seen, being proven: 3" in page
+    assert "<b>" not in page
+    assert "## Seen" not in to_markdown((), WorklistHeader()).decode()

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fleet.store.rows import CLOSING
+
 FOUND = frozenset({"posted", "posting", "repeated", "confirmed"})
 """States of findings that count as defects of the platform."""
 UNDECIDED = "undecided:"
 """Prefix of the journal's facts, by platform and persona: the undecided probes of its last run, as JSON."""
 UNEXPLORED = "unexplored:"
 """The same of the parts of the platform that its explorers could not look at."""
+LEFT = "left:"
+"""The same of what a limit left: an explorer's questions, candidates without a proof."""
 BLIND = "blind"
 """The outcome of a run that did all it could but looked at nothing."""
 
@@ -28,7 +32,7 @@ def exit_code(run: Mapping[str, Any]) -> int:
     may reach.
     """
     coverage, findings = run.get("coverage", {}), run.get("findings", ())
-    if any(row["state"] in FOUND for row in findings):
+    if any(row["state"] in FOUND and row.get("probe") != CLOSING for row in findings):
         return 1
     if run["outcome"] in ("stopped", "awaiting_human", "refused"):
         return 5

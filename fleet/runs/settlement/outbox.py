@@ -13,14 +13,13 @@ from fleet.chain.tx import parse
 from fleet.errors import BudgetExceeded, FleetError, LostRun, TryAgain
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
+from fleet.findings import closing
 from fleet.findings.envelope import compose, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import claimed, look_at_posts
-from fleet.store.rows import FindingRow, FindingState
+from fleet.store.rows import CLOSING, FindingRow, FindingState
 
-CLOSING = "budget-exceeded"
-"""Used in a closing report in place of a probe."""
 _LOG = logging.getLogger("fleet.runs")
 
 
@@ -157,8 +156,8 @@ async def _repeated(world: FleetContext, row: FindingRow, index: int, stream: St
 
 async def close_over_budget(world: FleetContext, run: str, persona: str, surface: str, detail: str) -> None:
     """Queue the closing report of a run that spent its budget; the reserve pays for it."""
-    title = f"run ended: {detail}"
-    fp = fingerprint(surface, (), f"budget-exceeded {run}")
+    title = f"{closing.TITLE}{detail}"
+    fp = fingerprint(surface, (), f"{CLOSING} {run}")
     text = write(
         compose(
             world.redactor,
@@ -170,7 +169,7 @@ async def close_over_budget(world: FleetContext, run: str, persona: str, surface
             rate=None,
             ev="",
             title=title,
-            body="budget-exceeded: the remaining probes were not run",
+            body=f"{closing.BODY}the remaining probes were not run",
         )
     )
     row = FindingRow(

@@ -8,7 +8,7 @@ from functools import cache
 from sqlalchemy import Executable, Integer, Select, bindparam, cast, delete, exists, func, select, update
 from sqlalchemy import insert as plain_insert
 
-from fleet.store.rows import NEWS, OPEN_RUNS, TRIAL, RoundsRow, RunRow, SkipRow
+from fleet.store.rows import CLOSING, NEWS, OPEN_RUNS, TRIAL, RoundsRow, RunRow, SkipRow
 from fleet.store.sql.database import AnyRow, Connection
 from fleet.store.sql.schema import FINDINGS, RUNS, SKIPS
 from fleet.store.tables.base import TableGroup, plain
@@ -192,7 +192,9 @@ class QueueTables(TableGroup):
         """The state that a continuous trigger resumes from."""
         ended = (RUNS.c.persona == persona, RUNS.c.state == "ended", RUNS.c.trigger != TRIAL)
         count = (await self._db.rows(select(func.count()).select_from(RUNS).where(*ended)))[0][0]
-        found = exists().where(FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS))
+        found = exists().where(
+            FINDINGS.c.run_id == RUNS.c.run_id, FINDINGS.c.state.in_(NEWS), FINDINGS.c.probe != CLOSING
+        )
         statement = (
             select(RUNS.c.ended, cast(found, Integer) + RUNS.c.discovered, RUNS.c.outcome)
             .where(*ended)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Literal
@@ -65,6 +66,18 @@ def limited(scope: Scope, unit: str, limit: int, owner: str = "") -> str:
     """For a person: `the budget of 3 writes`, `… a day of qa-smoke`, `… a day of the fleet`."""
     of = {"run": "", "persona": f" a day of {owner or 'this persona'}", "fleet": " a day of the fleet"}[scope]
     return f"the budget of {amount(unit, limit)}{of}"
+
+
+_LIMITED = re.compile(r"the budget of [\d.]+ (\w+)( a day of the fleet| a day of )?")
+
+
+def key_named(reason: str) -> str:
+    """The key that sets the limit which a text of `limited` names; "" without one."""
+    if not (found := _LIMITED.search(reason)):
+        return ""
+    unit = found[1] if found[1] in (USD, word(USD)) else f"{found[1].removesuffix('s')}s"
+    day = (found[2] or "").strip()
+    return key_of("fleet" if day.endswith("fleet") else "persona" if day else "run", unit)
 
 
 def key_of(scope: Scope, unit: str) -> str:

@@ -52,13 +52,14 @@ class ListedOutage:
 class WorklistHeader:
     """`strangers_left`: entries of strangers beyond what one sender may have on the list.
 
-    `unproven` and `outages` are from the journal, everything else from the log.
+    `proving`, `unproven` and `outages` are from the journal, everything else from the log.
     """
 
     platform: str = ""
     as_of: LogPosition = LogPosition()
     strangers_left: int = 0
     audit: AuditRate = AuditRate()
+    proving: tuple[UnprovenCandidate, ...] = ()
     unproven: tuple[UnprovenCandidate, ...] = ()
     outages: tuple[ListedOutage, ...] = ()
 
@@ -85,6 +86,7 @@ def document(items: Sequence[WorklistItem], header: WorklistHeader, known: str =
         as_of=header.as_of,
         strangers_left=header.strangers_left,
         audit=header.audit,
+        proving=header.proving,
         unproven=header.unproven,
         outages=header.outages,
         digest=known or digest(items),

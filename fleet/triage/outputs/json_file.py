@@ -19,6 +19,7 @@ ORDER = (
     "as_of",
     "strangers_left",
     "audit",
+    "proving",
     "unproven",
     "outages",
     "items",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from fleet.text import markdown, markdown_code
 from fleet.triage.outputs.document import WorklistHeader, audited, opened, proven, sentence, standing
+from fleet.triage.unproven import SEEN, UnprovenCandidate
 from fleet.triage.worklist import WorklistItem
 
 SHOWN = 200
@@ -23,7 +24,7 @@ def to_markdown(items: Sequence[WorklistItem], header: WorklistHeader) -> bytes:
     lines += _beside(header)
     if not listed:
         return "\n".join(
-            [*lines, "Nothing to do." if not header.unproven else "Nothing is proven.", ""]
+            [*lines, "Nothing is proven." if header.unproven or header.proving else "Nothing to do.", ""]
         ).encode()
     lines += ["| # | severity | surface | finding | count | state | score |", "|--:|---|---|---|--:|---|--:|"]
     lines += [_row(item) for item in listed[:SHOWN]]
@@ -46,16 +47,18 @@ def _beside(header: WorklistHeader) -> list[str]:
     if header.audit.drawn:
         lines.append(f"- Audit: {audited(header.audit)}.")
     lines += [""] if lines else []
-    if header.unproven:
-        lines += [f"## Not proven yet: {len(header.unproven)}", ""]
-        lines += [
-            f"- {markdown(one.severity)}, {markdown(one.surface)}: {markdown(one.title)} "
-            f"({markdown_code(one.fingerprint)}, run {markdown(one.run)} of {markdown(one.persona)}: "
-            f"{markdown(one.why)})"
-            for one in header.unproven[:SHOWN]
-        ]
-        lines.append("")
+    for heading, ones in (("Seen, being proven", header.proving), ("Not proven yet", header.unproven)):
+        if ones:
+            lines += [f"## {heading}: {len(ones)}", "", *map(_candidate, ones[:SHOWN]), ""]
     return lines
+
+
+def _candidate(one: UnprovenCandidate) -> str:
+    why = "" if one.why == SEEN else f": {markdown(one.why)}"
+    return (
+        f"- {markdown(one.severity)}, {markdown(one.surface)}: {markdown(one.title)} "
+        f"({markdown_code(one.fingerprint)}, run {markdown(one.run)} of {markdown(one.persona)}{why})"
+    )
 
 
 def _row(item: WorklistItem) -> str:
