@@ -173,7 +173,17 @@ _DOTS = "..%2F..%2Fetc%2Fpasswd"
 _BREAK = "x%0D%0Ax-qa-split%3A%20qa77"
 
 
-def _one(id: str, says: str, reference: str, judge: Any, example: Any, control: Any, severity: Any) -> Oracle:
+def _one(
+    id: str,
+    says: str,
+    reference: str,
+    judge: Any,
+    example: Any,
+    control: Any,
+    severity: Any,
+    *,
+    words: bool = False,
+) -> Oracle:
     return Oracle(
         id=id,
         says=says,
@@ -185,6 +195,7 @@ def _one(id: str, says: str, reference: str, judge: Any, example: Any, control: 
         example=example,
         control=control,
         covers=("server-error",),
+        words=words,
     )
 
 
@@ -208,6 +219,7 @@ ORACLES = (
         ),
         _asked(("a", _OK), ("a%27", {"status": 404}), ("a%27%27", {"status": 404}), ("a", _OK)),
         "high",
+        words=True,
     ),
     _one(
         "condition-injection",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from fleet.findings.sighting import Sighting, template
@@ -60,12 +61,21 @@ def _secret(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         yield Observation(sighting, frozenset({"secrets"}), severity=severity)
 
 
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Words of a program that broke, the text around them, and whether the platform speaks of a failure there."""
+
+    trace: traces.Trace
+    text: str
+    speaks: bool
+
+
 def _trace(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     status, called = int(last.result.get("status", 0)), "reply" in last.kinds
-    if (leak := _found(last, status, called)) is None:
+    if (told := leak(last)) is None:
         return
-    found, text = leak
+    found, text = told.trace, told.text
     mild = found.kind in traces.MILD and status < 500
     severity: Severity = "low" if mild else "medium"
     title = f"{last.asked} answers {status} with {found.kind}: {line(found.words, 80)}"
@@ -97,9 +107,10 @@ def _in_headers(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
             return
 
 
-def _found(last: Exchange, status: int, called: bool) -> tuple[traces.Trace, str] | None:
-    """The first leak that the caller did not send itself, and the text around it."""
-    if called:
+def leak(last: Exchange) -> Leak | None:
+    """The first leak that the caller did not send itself."""
+    status = int(last.result.get("status", 0))
+    if "reply" in last.kinds:
         text = "\n".join(str(last.result.get(name, "")) for name in ("error", "reply"))
         spoken = [Passage(text, True)] if status >= 400 else []
     else:
@@ -107,7 +118,7 @@ def _found(last: Exchange, status: int, called: bool) -> tuple[traces.Trace, str
     for passage in spoken:
         found = traces.find(passage.text, paths=passage.failing, heading=passage.failing or not passage.page)
         if found is not None and not gave(last.args, found.words):
-            return found, passage.text
+            return Leak(found, passage.text, passage.failing)
     return None
 
 
@@ -129,6 +140,7 @@ ORACLES = (
         example=_page(status=500, text=_TRACEBACK),
         control=_page(status=404, text="there is no such page"),
         forgeable=True,
+        words=True,
     ),
     Oracle(
         id="header-place",

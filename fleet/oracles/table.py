@@ -58,6 +58,11 @@ def covers(oracle: str, other: str) -> bool:
     return other in _COVERS.get(oracle, ())
 
 
+def judges_words(oracle: str) -> bool:
+    """Whether an oracle judges words of an error (`Oracle.words`)."""
+    return any(one.words for one in ORACLES if one.id == oracle)
+
+
 def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:
     """Judge the last exchange of a question by every oracle of its kind, each defect once."""
     kinds = set(seen[-1].kinds) if seen else set()

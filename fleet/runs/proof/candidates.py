@@ -14,7 +14,9 @@ from fleet.findings.fingerprint import fingerprint, identity
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import Sighting, mentioned, of_probe
 from fleet.oracles.model import Exchange, Facts, Violation
-from fleet.oracles.table import covers, judge
+from fleet.oracles.quotations import ShownWords
+from fleet.oracles.spoken import host
+from fleet.oracles.table import covers, judge, judges_words
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Probe, Severity, Step, Surface
 from fleet.runs.proof.attempt import Attempt
@@ -42,6 +44,8 @@ class Candidate:
     forgeable: bool = False
     """Whether a person must review it before posting, if a driver chose the calls."""
     calls: tuple[ReproCall, ...] = ()
+    words: ShownWords | None = None
+    """Of an oracle that judges words of an error."""
 
     @property
     def fingerprint(self) -> str:
@@ -66,7 +70,7 @@ class Candidate:
             "body": self.sighting.body,
             "platform": platform,
             "before": fingerprint(self.surface, self.calls, ""),
-        }
+        } | ({"words": self.words.model_dump(mode="json")} if self.words else {})
         return FindingRow(
             run_id=run,
             fingerprint=self.fingerprint,
@@ -81,13 +85,29 @@ class Candidate:
 
 
 def covering(row: FindingRow, others: Iterable[FindingRow]) -> FindingRow | None:
-    """A finding of the same place and platform whose oracle says more (`Oracle.covers`)."""
+    """A finding of the same place and platform whose oracle says more (`Oracle.covers`), or of the same answer:
+    one that is the same for several questions is one defect."""
     mine = (row.data.get("place"), row.data.get("platform"))
-    for one in others if mine[0] else ():
-        same = (one.data.get("place"), one.data.get("platform")) == mine
+    for one in others:
+        same = mine[0] and (one.data.get("place"), one.data.get("platform")) == mine
         if same and covers(str(one.data.get("oracle")), str(row.data.get("oracle"))):
             return one
+        if _answered_alike(row, one) and _rank(one) < _rank(row):
+            return one
     return None
+
+
+def _answered_alike(row: FindingRow, other: FindingRow) -> bool:
+    """Whether two findings of one oracle rest on one answer of one host."""
+    mine, theirs = row.data.get("words"), other.data.get("words")
+    if not (mine and theirs) or row.data.get("oracle") != other.data.get("oracle"):
+        return False
+    same = row.data.get("platform") == other.data.get("platform")
+    return same and mine["answer"] == theirs["answer"] and host(mine) == host(theirs)
+
+
+def _rank(row: FindingRow) -> tuple[int, str]:
+    return next(at for at, one in enumerate(ORDER) if one == row.severity), row.fingerprint
 
 
 def candidates(
@@ -168,6 +188,7 @@ def answered(
                     oracle=one.oracle,
                     forgeable=one.forgeable,
                     calls=calls,
+                    words=_words(one, seen[: index + 1]),
                 )
             )
     return tuple({one.fingerprint: one for one in reversed(found)}.values())[::-1]
@@ -193,7 +214,12 @@ def _of_oracle(probe: Probe, seen: Attempt, index: int, one: Violation, same: bo
         oracle=one.oracle,
         forgeable=one.forgeable,
         calls=_calls(seen, kept),
+        words=_words(one, _exchanges(seen.asked, seen.results)[: index + 1]),
     )
+
+
+def _words(one: Violation, seen: Sequence[Exchange]) -> ShownWords | None:
+    return ShownWords.of(seen) if judges_words(one.oracle) else None
 
 
 def _led(steps: Sequence[Step], index: int, led: Sequence[int]) -> tuple[int, ...]:

@@ -43,6 +43,8 @@ def graded(row: FindingRow) -> Graded:
         return Graded("flaky", rate, f"it showed in {row.confirmed} of {row.tries} tries; 3 of 3 is filed")
     if row.state == "dropped" and (more := row.data.get("covered_by")):
         return Graded("unproven", rate, f"another finding says more of the same place: {more}")
+    if row.state == "dropped" and (why := row.data.get("quoted")):
+        return Graded("refuted", rate, str(why))
     if row.state == "dropped":
         return Graded("refuted", rate, f"it showed in none of {row.tries} tries")
     if row.state == "unverified" and row.confirmed == row.tries > 0 and needs_review(row):

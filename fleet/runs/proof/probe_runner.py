@@ -18,6 +18,7 @@ from fleet.events.stream import Stream
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.oracles.measures import measured, samples
 from fleet.oracles.model import Exchange, Facts
+from fleet.oracles.quotations import ShownWords, comparisons, quoted
 from fleet.oracles.spoken import family
 from fleet.oracles.statistics import ranks
 from fleet.oracles.timing import unsettled
@@ -141,6 +142,7 @@ class Exercise:
                 await self.world.journal.set_finding(self.run, row.fingerprint, state="unverified")
         if not proofs and severities is not ORDER:
             return
+        proofs = [one for one in proofs if not await self._quoted(one)]
         raised = [one.row for one in proofs]
         last = [one for one in proofs if covering(one.row, raised)]
         ends = await self._prove([one for one in proofs if one not in last])
@@ -156,6 +158,24 @@ class Exercise:
     async def _prove(self, proofs: Sequence[Proof]) -> list[RunOver]:
         await self._minimise(proofs)
         return await prove_all(self.world, self.session, self.stream, proofs, self.persona, self.facts)
+
+    async def _quoted(self, proof: Proof) -> bool:
+        """Whether the words that a finding rests on are only quoted; then it is dropped, with the reason."""
+        if not (told := proof.row.data.get("words")):
+            return False
+        words = ShownWords.model_validate(told)
+        bindings = self.session.bindings(fresh_name=False)
+        asked = [[(step.tool, bindings.resolve(dict(step.args)))] for step in comparisons(words)]
+        if (await self.session.calls_left()) < len(asked) + len(proof.probe.steps) * TRIES:
+            return False
+        posed = await QuestionRound(self.session, asked)()
+        answers = [one[0].result for one in posed if one and not one[0].denied and not one[0].lost]
+        if not (why := quoted(words, answers)):
+            return False
+        data = {**proof.row.data, "quoted": why}
+        await self.world.journal.set_finding(self.run, proof.row.fingerprint, state="dropped", data=data)
+        self.skip(proof.probe.id, f"{proof.row.title}: {why}")
+        return True
 
     async def _covered(self, row: FindingRow, proven: Sequence[FindingRow]) -> bool:
         """Whether a proven finding says more of the same place; then this one is dropped, with the reason."""
