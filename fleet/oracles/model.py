@@ -142,7 +142,7 @@ class Oracle:
     """Oracles that say less of the same place, in whatever answer: what they say there is the same defect."""
     forgeable: bool = False
     words: bool = False
-    """Whether it judges words of an error, which a page or a gate may quote: they are compared before a proof."""
+    """Whether it judges words of an error, which a page or a gate may quote: compared before a proof."""
     given: Facts = field(default_factory=Facts)
     """What its example and its control presuppose."""
 

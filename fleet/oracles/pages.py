@@ -63,7 +63,7 @@ def _secret(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Words of a program that broke, the text around them, and whether the platform speaks of a failure there."""
+    """Words of a program that broke, the text around them, and whether they stand where a failure is told."""
 
     trace: traces.Trace
     text: str

@@ -1,7 +1,7 @@
-"""Whether the words of an error are only quoted: by a static page, or by a gate that refuses every attack. Pure.
+"""Whether words of an error are only quoted: by a static page, or by a gate that refuses every attack. Pure.
 
 One comparison for every oracle that judges such words (SQL, stack traces, templates, paths, libraries): what
-shows them must be caused by the question. It is asked of requests beside the one that showed them, all by GET.
+shows them must be caused by the question. Requests beside the one that showed them tell, all by GET.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def answer_of(call: Exchange) -> str:
 
 
 def comparisons(words: ShownWords) -> tuple[Step, ...]:
-    """The requests: the page with a harmless parameter, a page beside it, the first page, and the page with each
-    attack."""
+    """The requests: the page with a harmless parameter, a page beside it, the first page, and the page with
+    each attack."""
     found = _PARTS.match(words.url)
     base, path = (found[1], found[2]) if found else ("", words.url.partition("?")[0])
     mark = "qa" + hashlib.sha256(words.url.encode()).hexdigest()[:10]

@@ -1,4 +1,4 @@
-"""Words of an error that a page or a gate only quotes are no finding; those that a question causes are one."""
+"""Words of an error that a page or a gate only quotes are not a finding; those that a question causes are."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ class Candidate:
 
 
 def covering(row: FindingRow, others: Iterable[FindingRow]) -> FindingRow | None:
-    """A finding of the same place and platform whose oracle says more (`Oracle.covers`), or of the same answer:
-    one that is the same for several questions is one defect."""
+    """A finding of the same place and platform whose oracle says more (`Oracle.covers`); or one of the same
+    answer, which is one defect whatever was asked."""
     mine = (row.data.get("place"), row.data.get("platform"))
     for one in others:
         same = mine[0] and (one.data.get("place"), one.data.get("platform")) == mine
