@@ -86,8 +86,8 @@ class ConfiguredParts:
             question=question,
         )
 
-    def _jail(self, image: Image, work: Path | None) -> Jail:
-        return open_jail(self.config.jail, image, pool=0, spool=self.state / SPOOL, work=work)
+    def _jail(self, image: Image) -> Jail:
+        return open_jail(self.config.jail, image, pool=0, spool=self.state / SPOOL)
 
     def _api(self, task: FixTask, ask: Ask = unasked) -> GitHubApi:
         assert task.repository.github is not None

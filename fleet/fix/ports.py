@@ -28,9 +28,9 @@ async def by_hand() -> None:
 
 
 class MakeJail(Protocol):
-    """Makes the jails of one image; `work` becomes `/box`, with the configured backend."""
+    """Makes the jails of one image, with the configured backend."""
 
-    def __call__(self, image: Image, work: Path | None, /) -> Jail: ...
+    def __call__(self, image: Image, /) -> Jail: ...
 
 
 class TreePort(Protocol):
@@ -65,7 +65,7 @@ class Trees(Protocol):
 
 
 class TreeJailPort(Protocol):
-    """Jails over a work tree: `/box` is the tree, or a copy of it that is thrown away."""
+    """Jails over a work tree: `/box` is a copy of it, on a disk of the jail."""
 
     async def run(
         self,
@@ -79,7 +79,10 @@ class TreeJailPort(Protocol):
         mounts: Mapping[str, Path] | None = None,
         egress: Egress | None = None,
     ) -> CommandEnd:
-        """Run a command (argv) in the tree; with `keep` its changes to the tree stay."""
+        """Run a command (argv) in the tree; with `keep` the tree gets its changes.
+
+        PatchRefused `disk`: it has filled the disk of its jail; nothing of it is kept.
+        """
 
     async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
         """The results of these tool calls against the build in this tree: its compiler, its service."""

@@ -58,6 +58,7 @@ class Image:
     mounts: tuple[tuple[Path, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
     guest: str = "sandbox.guest"  # module with `main() -> int`: one request line in, one result line out
+    output: int | None = None  # descriptor that standard output goes to, in place of the outcome; as bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

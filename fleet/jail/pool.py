@@ -141,7 +141,7 @@ class PooledJail(ABC):
                     live.listener.close()
                 else:
                     await stack.enter_async_context(egress(live.listener))
-                return await live.run(request, deadline_s)
+                return await live.run(request, deadline_s, self._image.output)
         finally:
             with anyio.CancelScope(shield=True):
                 await live.end()

@@ -96,8 +96,11 @@ class RunningJail:
         except (OSError, TimeoutError):
             return False
 
-    async def run(self, request: bytes, deadline_s: float) -> Outcome:
-        """Dispatch the request to a jail that is awake; wait for its end, the deadline or a flood."""
+    async def run(self, request: bytes, deadline_s: float, output: int | None = None) -> Outcome:
+        """Dispatch the request to a jail that is awake; wait for its end, the deadline or a flood.
+
+        Standard output goes to the descriptor `output`, where there is one.
+        """
         started = time.monotonic()
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -105,7 +108,7 @@ class RunningJail:
             if not over.done():
                 over.set_result(None)
 
-        out = BoundedReader(self.stdout, self.limits.stdout, finish)
+        out = BoundedReader(self.stdout, self.limits.stdout, finish, output)
         err = BoundedReader(self.stderr, self.limits.stderr, finish)
         ended = asyncio.ensure_future(self.outer.ended())
         ended.add_done_callback(lambda _: finish())

@@ -10,9 +10,13 @@ _CHUNK = 1 << 16
 
 
 class BoundedReader:
-    """Keeps at most `cap` bytes of a pipe and calls `on_flood` once when there are more."""
+    """Keeps at most `cap` bytes of a pipe and calls `on_flood` once when there are more.
 
-    def __init__(self, fd: int, cap: int, on_flood: Callable[[], None]) -> None:
+    They go to the descriptor `into` where there is one; one that takes no more is a flood as well.
+    """
+
+    def __init__(self, fd: int, cap: int, on_flood: Callable[[], None], into: int | None = None) -> None:
+        self._into, self._count = into, 0
         self._fd, self._cap, self._on_flood = fd, cap, on_flood
         self._kept = bytearray()
         self._loop = asyncio.get_running_loop()
@@ -32,21 +36,32 @@ class BoundedReader:
             return True
         except OSError:
             return False
-        self._kept += chunk
-        if len(self._kept) > self._cap:
-            del self._kept[self._cap :]
+        room = self._cap - self._count
+        self._count += len(chunk)
+        if not self._keep(chunk[:room]) or len(chunk) > room:
             self.flooded = True
             self._on_flood()
             return False
         return bool(chunk)
 
+    def _keep(self, chunk: bytes) -> bool:
+        if self._into is None:
+            self._kept += chunk
+            return True
+        try:
+            while chunk:
+                chunk = chunk[os.write(self._into, chunk) :]
+        except OSError:
+            return False
+        return True
+
     def finish(self) -> bytes:
         """Return what was kept; call it when every writer is dead, so that reading cannot block."""
         self._loop.remove_reader(self._fd)
         while not self.flooded:
-            before = len(self._kept)
+            before = self._count
             self.take()
-            if len(self._kept) == before:
+            if self._count == before:
                 break
         return bytes(self._kept)
 

@@ -1,7 +1,8 @@
 """One command of a work tree in its jail: argv in, how its process ended out. No shell reads it.
 
-The request line holds `argv`, `stdin` (base64), `environment`, `copy` (work on a copy of the tree), `wall_s`,
-`cpu_s` and `memory` (bytes); the result line how it ended, its status and its output, bounded and in base64.
+It works on a copy of the tree. The request line holds `argv`, `stdin` (base64), `environment`, `keep`,
+`wall_s`, `cpu_s` and `memory` (bytes); the result line how it ended, its status and its output, bounded and
+in base64. With `keep`, what it has changed follows (`changes.py`).
 Exit 0 says that this line is ours; everything else says nothing of the command.
 """
 
@@ -11,6 +12,7 @@ import base64
 import json
 import os
 import sys
+import threading
 import time
 from typing import Any
 
@@ -19,12 +21,15 @@ from sandbox.errors import Failure, JailBroken
 from sandbox.programs import process
 from sandbox.programs.process import Ending
 from sandbox.text import clean
-from sandbox.trees.copy import BOX, take_copy, variables, words
+from sandbox.trees.changes import is_full, write_changes
+from sandbox.trees.copy import BOX, TREE, take_copy, variables, words
 
 EXIT_BAD_LINE = 3
 EXIT_BROKEN = 4
 NOT_STARTED = 127
 MAX_LINE = 16 << 20
+LOOK_S = 0.05
+"""Seconds between two looks at the room on the disk."""
 KEPT = 192 << 10
 """Bytes of each end of an output that are kept: what failed is said first or last."""
 
@@ -33,15 +38,41 @@ def main() -> int:
     """Serve standard input once; the status is the process's."""
     try:
         asked = read_request(MAX_LINE)
-        result = command(asked)
+        with FullDisk(BOX) as disk:
+            result = command(asked)
+        sys.stdout.write(json.dumps({"v": 1, **result}) + "\n")
+        sys.stdout.flush()
+        if asked["keep"]:
+            write_changes(BOX, TREE, sys.stdout.buffer, full=disk.seen)
     except (ValueError, KeyError, TypeError) as error:
         print(f"bad request line: {type(error).__name__}", file=sys.stderr)
         return EXIT_BAD_LINE
     except JailBroken as broken:
         print(f"broken: {clean(str(broken))}", file=sys.stderr)
         return EXIT_BROKEN
-    sys.stdout.write(json.dumps({"v": 1, **result}) + "\n")
     return 0
+
+
+class FullDisk:
+    """Watches whether the disk of a folder becomes full; `seen` once it was."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._over = folder, threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self.seen = False
+
+    def __enter__(self) -> FullDisk:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._watch.join()
+
+    def _look(self) -> None:
+        while not self.seen and not self._over.wait(LOOK_S):
+            self.seen = is_full(self._folder)
+        self.seen = self.seen or is_full(self._folder)
 
 
 def read_request(most: int) -> dict[str, Any]:
@@ -55,8 +86,7 @@ def read_request(most: int) -> dict[str, Any]:
 
 def command(asked: dict[str, Any]) -> dict[str, Any]:
     """Run it to its end, judged by the process and not by what it printed."""
-    if asked["copy"]:
-        take_copy()
+    take_copy()
     os.chdir(BOX)
     environment = variables(asked["environment"])
     began = time.monotonic()

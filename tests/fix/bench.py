@@ -16,14 +16,14 @@ from fleet.findings.repro import ReproCall, write_repro
 from fleet.fix.build_calls import facts_of
 from fleet.fix.gate.gate import fix_gate
 from fleet.fix.gate.variants import make_variants
-from fleet.fix.jails.tree_jail import TreeJails
+from fleet.fix.jails.tree_jail import LIMITS, TreeJails
 from fleet.fix.model import CheckedPatch, FixAttempt, FixTask, GateReport, RegressionTest
 from fleet.fix.ports import Fixer
 from fleet.fix.repository.git import Git
 from fleet.fix.repository.patch_rules import check_patch
 from fleet.fix.repository.trees import GitTrees
 from fleet.jail.bwrap import BwrapJail
-from fleet.jail.model import Image, Jail
+from fleet.jail.model import Image, Jail, Limits
 from fleet.oracles.model import Exchange
 from fleet.oracles.table import judge
 from fleet.triage.worklist import WorklistItem
@@ -176,14 +176,15 @@ class Bench:
     """Trees and jails of one state directory."""
 
     state: Path
+    limits: Limits = LIMITS
 
-    def jail(self, image: Image, work: Path | None) -> Jail:
+    def jail(self, image: Image) -> Jail:
         (self.state / "spool").mkdir(exist_ok=True)
-        return BwrapJail(image, pool=0, spool=self.state / "spool", work=work)
+        return BwrapJail(image, pool=0, spool=self.state / "spool")
 
     @property
     def jails(self) -> TreeJails:
-        return TreeJails(self.jail, PLATFORM)
+        return TreeJails(self.jail, PLATFORM, self.limits)
 
     @property
     def trees(self) -> GitTrees:

@@ -29,8 +29,8 @@ Change = Callable[[TreePort, TreeJailPort], Awaitable[None]]
 def tree_jails(spool: Path) -> TreeJails:
     """Real jails."""
 
-    def make(image: Image, work: Path | None) -> BwrapJail:
-        return BwrapJail(image, pool=0, spool=spool, work=work)
+    def make(image: Image) -> BwrapJail:
+        return BwrapJail(image, pool=0, spool=spool)
 
     return TreeJails(make, sample.PROFILE)
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from fleet.config.platform import Platform
 from fleet.fix.gate import gate, steps
 from fleet.fix.gate.gate import fix_gate
 from fleet.fix.gate.variants import Variants, make_variants
-from fleet.fix.jails import growth
+from fleet.fix.jails.tree_changes import full
 from fleet.fix.model import CheckedPatch, CommandEnd, FixTask, GateReport, GateStep, StepResult
 from fleet.fix.ports import TreeJailPort, TreePort
 from tests.fix import sample
@@ -231,18 +230,15 @@ async def test_a_fixer_learns_what_failed_but_no_neighbour(house: House) -> None
 
 @dataclass
 class Filling(ScriptedJails):
-    """A build that writes to the tree and goes on."""
+    """A build that fills the disk of its jail."""
 
     async def run(self, tree: Path, command: Sequence[str], **words: Any) -> CommandEnd:
         if "compileall" in command:
-            (tree / "large").write_bytes(bytes(1 << 20))
-            await anyio.sleep(10)
+            raise full(1 << 30)
         return await super().run(tree, command, **words)
 
 
-async def test_a_build_that_fills_the_disk_is_ended(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "MOST", 1 << 19)
-    monkeypatch.setattr(growth, "LOOK_S", 0.01)
+async def test_a_build_that_fills_the_disk_is_ended(house: House) -> None:
     report = await house.gate(Filling(), to("sound"))
     assert report.held_at is not None
     assert (report.held_at.step, report.held_at.evidence["rule"]) == (GateStep.REPRODUCE, "disk")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import pytest
 from fleet.config.propose import ProposeSection
 from fleet.errors import PatchRefused
 from fleet.fix.fixers.command import CommandFixer
-from fleet.fix.jails import growth
+from fleet.fix.jails.tree_jail import LIMITS
 from fleet.fix.model import FixAttempt, FixTask, GateStep, StepResult
 from fleet.fix.ports import Fixer, TreeJailPort, TreePort
 from fleet.fix.repository.patch_rules import check_patch
@@ -185,9 +185,8 @@ def _runs(cmdline: Path, name: str) -> bool:
         return False
 
 
-async def test_the_disk_is_not_filled(bench: Bench, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "MOST", 64 << 20)
-    monkeypatch.setattr(growth, "LOOK_S", 0.05)
+async def test_the_disk_is_not_filled(bench: Bench, url: str) -> None:
+    bench = replace(bench, limits=replace(LIMITS, box=64 << 20))
     seen = await attempt(bench, url, "fills_the_disk")
     assert (seen.rule, leftovers(bench)) == ("disk", [])
 

@@ -18,7 +18,6 @@ from fleet.errors import ConfigError, JailError
 from fleet.findings.redact import Redactor
 from fleet.fix.fixers.brief import write_brief
 from fleet.fix.fixers.endpoint import INSIDE, ModelEgress
-from fleet.fix.jails.growth import within_bounds
 from fleet.fix.model import CommandEnd, FixAttempt, FixTask, StepResult
 from fleet.fix.ports import FixBudget, TreeJailPort, TreePort
 from fleet.jail.locate import find_interpreter
@@ -70,7 +69,7 @@ class CommandFixer:
         text = brief.text(secrets.token_hex(8))
         with _task_folder(text) as folder:
             mounts = task.repository.mounts | self._section.mounts
-            work = jails.run(
+            end = await jails.run(
                 tree.path,
                 [word.replace("{task}", TASK) for word in self._section.command],
                 deadline_s=seconds,
@@ -80,7 +79,6 @@ class CommandFixer:
                 mounts={name: Path(path) for name, path in mounts.items()} | {"qa_task": folder},
                 egress=way.egress if way else None,
             )
-            end = await within_bounds(tree.path, work)
         if end.how == "lost":
             why = clean(end.stderr.decode("utf-8", "replace"), 300)
             raise JailError(f"the fixer's jail broke: {why}")

@@ -33,7 +33,6 @@ from fleet.findings.redact import Redactor
 from fleet.fix.fixers.brief import write_brief
 from fleet.fix.fixers.command import ENVIRONMENT
 from fleet.fix.fixers.command_guard import refusal
-from fleet.fix.jails.growth import within_bounds
 from fleet.fix.model import CommandEnd, FixAttempt, FixTask, StepResult
 from fleet.fix.ports import FixBudget, TreeJailPort, TreePort
 from fleet.jail.locate import find_interpreter
@@ -217,7 +216,7 @@ class TreeTools:
 
     async def _jailed(self, argv: Sequence[str], seconds: float, stdin: bytes) -> CommandEnd:
         mounts = {name: Path(path) for name, path in self.task.repository.mounts.items()}
-        work = self.jails.run(
+        end = await self.jails.run(
             self.tree,
             argv,
             deadline_s=min(seconds, self.budget.seconds()),
@@ -226,7 +225,6 @@ class TreeTools:
             environment=ENVIRONMENT,
             mounts=mounts,
         )
-        end = await within_bounds(self.tree, work)
         if end.how == "lost":
             why = clean(end.stderr.decode("utf-8", "replace"), 300)
             raise JailError(f"the jail of the model's tools broke: {why}")

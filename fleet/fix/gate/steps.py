@@ -17,7 +17,6 @@ from fleet.findings.repro import ReproCall, spell
 from fleet.fix.gate.judging import BuildVerdict, ItemJudge
 from fleet.fix.gate.regression import shown_by
 from fleet.fix.gate.variants import Variants
-from fleet.fix.jails.growth import within_bounds
 from fleet.fix.model import CommandEnd, FixTask, GateStep, RegressionTest, StepResult
 from fleet.fix.ports import TreeJailPort, TreePort
 from fleet.text import clean, line
@@ -52,11 +51,10 @@ class GateBench:
         repository = self.task.repository
         mounts = {name: Path(path) for name, path in repository.mounts.items()}
         for _ in range(2):
-            work = self.jails.run(
-                tree.path, command, deadline_s=repository.timeout_s, keep=keep, mounts=mounts
-            )
             try:
-                end = await (within_bounds(tree.path, work) if keep else work)
+                end = await self.jails.run(
+                    tree.path, command, deadline_s=repository.timeout_s, keep=keep, mounts=mounts
+                )
             except PatchRefused as refused:
                 raise StepHeld(str(refused), {"command": list(command), "rule": refused.rule}) from None
             if end.how != "lost":

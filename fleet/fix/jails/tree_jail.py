@@ -1,7 +1,8 @@
 """Jails over a work tree: its commands, and our tools against its build.
 
-The tree's content is hostile. Without `keep` a command works on a copy that a jail makes of a read-only
-mount, on its own tmpfs: nothing of ours reads the tree by name, and what a command leaves ends with it.
+The tree's content is hostile. A command works on a copy that a jail makes of a read-only mount, on its own
+tmpfs of a fixed size: no jail writes to a disk of this machine, and files without a name count as well. What
+is to be kept comes out as a bounded stream of changes (`tree_changes.py`).
 """
 
 from __future__ import annotations
@@ -9,16 +10,21 @@ from __future__ import annotations
 import base64
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from anyio.to_thread import run_sync
+
 from fleet.config.platform import Platform
 from fleet.errors import FixError, JailError
+from fleet.files import disk_errors
 from fleet.findings.repro import ReproCall
 from fleet.fix.build_calls import PORT, SITE, applicable, resolved
+from fleet.fix.jails.tree_changes import RECORD, apply_changes, full
 from fleet.fix.model import CommandEnd, FixTask
 from fleet.fix.ports import MakeJail
 from fleet.jail.jail_spec import UNPRIVILEGED
@@ -54,8 +60,8 @@ class TreeJails:
     """Implements TreeJailPort. `platform` is the profile whose items are fixed: what its compiler's answers
     mean, and where a name's public page is."""
 
-    def __init__(self, make_jail: MakeJail, platform: Platform) -> None:
-        self._make, self._platform = make_jail, platform
+    def __init__(self, make_jail: MakeJail, platform: Platform, limits: Limits = LIMITS) -> None:
+        self._make, self._platform, self._limits = make_jail, platform, limits
 
     async def run(
         self,
@@ -77,17 +83,35 @@ class TreeJails:
             "argv": list(command),
             "stdin": base64.b64encode(stdin).decode(),
             "environment": dict(environment or {}),
-            "copy": not keep,
+            "keep": keep,
             "wall_s": deadline_s,
             "cpu_s": deadline_s * 4,
-            "memory": LIMITS.data,
+            "memory": self._limits.data,
         }
-        image = _image("sandbox.trees.command", mounts or {}, None if keep else tree)
+        image = self._image("sandbox.trees.command", mounts or {}, tree)
         try:
-            outcome = await self._call(image, tree, keep, request, deadline_s + MARGIN_S, egress)
-            return _ended(outcome)
+            if keep:
+                return await self._kept(image, tree, request, deadline_s, egress)
+            return _ended(await self._call(image, tree, request, deadline_s + MARGIN_S, egress))
         except JailError as error:
             return CommandEnd(0, "lost", b"", str(error).encode(), 0.0)
+
+    async def _kept(
+        self, image: Image, tree: Path, request: Mapping[str, Any], deadline_s: float, egress: Egress | None
+    ) -> CommandEnd:
+        """Run it, then make the tree what the command has left; a jail that breaks leaves it as it was."""
+        limits = image.limits
+        with disk_errors(tree.parent), tempfile.TemporaryFile(dir=tree.parent) as stream:
+            most = limits.stdout + limits.box + limits.inodes * RECORD
+            image = replace(image, output=stream.fileno(), limits=replace(limits, stdout=most))
+            outcome = await self._call(image, tree, request, deadline_s + 2 * MARGIN_S, egress)
+            stream.seek(0)
+            end = _ended(replace(outcome, stdout=stream.readline(limits.stdout)))
+            if outcome.end is End.FLOOD:
+                raise full(limits.box)
+            if end.how != "lost" and outcome.end is End.EXITED:
+                await run_sync(apply_changes, tree, stream, limits)
+        return end
 
     async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
         """The results of these calls, up to the first that could not look; see the port.
@@ -114,9 +138,9 @@ class TreeJails:
             },
         }
         mounts = {name: Path(path) for name, path in task.repository.mounts.items()}
-        image = _image("sandbox.trees.calls", mounts, tree)
+        image = self._image("sandbox.trees.calls", mounts, tree)
         deadline_s = CALL_S * len(asked) + (service.starts_s if service else 0.0) + MARGIN_S
-        outcome = await self._call(image, tree, False, request, deadline_s, None)
+        outcome = await self._call(image, tree, request, deadline_s, None)
         return _results(outcome, specs)
 
     def _context(self, task: FixTask) -> Context:
@@ -145,29 +169,25 @@ class TreeJails:
         self,
         image: Image,
         tree: Path,
-        keep: bool,
         request: Mapping[str, Any],
         deadline_s: float,
         egress: Egress | None,
     ) -> Outcome:
         _hand_over(tree)
-        jail = self._make(image, tree if keep else None)
+        jail = self._make(image)
         try:
             text = json.dumps(request, ensure_ascii=True).encode() + b"\n"
             return await jail.call(text, deadline_s=deadline_s, egress=egress)
         finally:
             await jail.aclose()
 
+    def _image(self, guest: str, mounts: Mapping[str, Path], tree: Path) -> Image:
+        named = ((path, name) for name, path in sorted(mounts.items()))
+        return Image(mounts=(*named, (tree, _MOUNT)), limits=self._limits, guest=guest)
+
 
 def _placed(command: Sequence[str]) -> tuple[str, ...]:
     return tuple(word.replace("{tree}", "/box") for word in command)
-
-
-def _image(guest: str, mounts: Mapping[str, Path], copied: Path | None) -> Image:
-    own = ((copied, _MOUNT),) if copied is not None else ()
-    return Image(
-        mounts=(*((path, name) for name, path in sorted(mounts.items())), *own), limits=LIMITS, guest=guest
-    )
 
 
 def _hand_over(tree: Path) -> None:
