@@ -12,12 +12,14 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from fleet.findings.sighting import Sighting
+from fleet.oracles.api_document import api_document
 from fleet.oracles.documented import DocumentedCall, same_host
 from fleet.oracles.json_schema import misfits, resolved
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.oracles.passages import parsed
 from fleet.oracles.spoken import route
 from fleet.text import line
+from sandbox.tools.qa_fetch import MAX_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,16 @@ def operations(seen: Sequence[Exchange]) -> Iterator[DescribedOperation]:
     method, path = str(last.args.get("method", "GET")), urlsplit(route(last.args)).path
     path = path.removeprefix("{site}").removeprefix("{proxy}")
     for at, source in enumerate(seen[:-1]):
-        document = parsed(str(source.result.get("text", "")))
-        if not isinstance(document, dict) or "openapi" not in document or not same_host(source, last):
+        text = str(source.result.get("text", ""))
+        cut = len(text) >= int(source.args.get("longest", MAX_TEXT))  # what is left of YAML may be YAML too
+        document = "" if cut or not same_host(source, last) else api_document(text)
+        if isinstance(document, str):
             continue
         paths = document.get("paths")
         here = path.removeprefix(base(document))
         for template, item in paths.items() if isinstance(paths, dict) else ():
-            said = item.get(method.lower()) if isinstance(item, dict) else None
+            item = resolved(item, document)
+            said = item.get(method.lower())
             if isinstance(said, dict) and DocumentedCall(method, "", str(template), "").takes(method, here):
                 shared = item.get("parameters")
                 many = shared if isinstance(shared, list) else ()

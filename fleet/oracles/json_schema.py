@@ -130,7 +130,7 @@ def _one_way(schema: Any, document: Mapping[str, Any]) -> bool:
 
 
 def _null(value: Any, schema: Mapping[str, Any]) -> bool:
-    return value is None and schema.get("nullable") is True
+    return value is None and True in (schema.get("nullable"), schema.get("x-nullable"))
 
 
 def _typed(value: Any, schema: Mapping[str, Any]) -> bool:

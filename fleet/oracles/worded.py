@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
+from fleet.oracles.api_document import api_document
 from fleet.oracles.documented import DocumentedCall, documented
 from fleet.oracles.passages import parsed, visible
 
@@ -35,10 +36,10 @@ def description(text: str, host: str = "") -> Mapping[str, Any] | None:
 
     `host` (scheme and authority): of words only calls without a host, or of this one, are taken.
     """
-    document = parsed(text)
-    if document is not None:
-        return document if isinstance(document, dict) and "openapi" in document else None
-    return in_words(text, host)
+    document = api_document(text)
+    if not isinstance(document, str):
+        return document
+    return in_words(text, host) if parsed(text) is None else None
 
 
 def in_words(text: str, host: str = "") -> Mapping[str, Any] | None:

@@ -72,8 +72,8 @@ def of_markup(page: MarkupReader, url: str) -> References:
 
 def find(text: str, url: str = "", *, prose: bool = True) -> References:
     """What a text refers to: a sitemap, robots.txt, a script, JSON, OpenAPI, or (`prose`) Markdown."""
-    text = text[:MAX_TEXT]
     spec, forms = described(text)
+    text = text[:MAX_TEXT]
     routes = list(spec)
     for match in re.finditer(_ROUTE, text):
         for method in re.findall(METHODS, match[1]):

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from sandbox import http
 from sandbox.content_coding import opened
 from sandbox.errors import Deadline, hint
+from sandbox.pages.condensed import condensed
 from sandbox.pages.endings import Ended, watched
 from sandbox.pages.html import RULES, Analysis, read
 from sandbox.pages.latency import Measured, check, measure, percentile
@@ -70,7 +71,8 @@ class Args:
     body_type: str = "text/plain"
     """Content-Type of `body`."""
     longest: int = MAX_TEXT
-    """[characters] Most of the answer's text that is kept."""
+    """[characters] Most of the answer's text that is kept; above 8000, a longer OpenAPI description in
+    JSON is condensed to what fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +184,8 @@ def _result(measured: Measured, args: Args, url: str) -> Result:
     sitemap = _sitemap(reply)
     body = decode(sitemap or reply.body, charset.group(1) if charset else "utf-8")
     text, secrets = mask(body)
+    if MAX_TEXT < args.longest < len(text):
+        text = mask(condensed(body, args.longest))[0] or text
     page, refers = (
         (Analysis(), find(body, url, prose=False)) if sitemap else _read(reply, body, args.canary, url)
     )

@@ -157,7 +157,8 @@ def test_its_line_in_the_table() -> None:
     [
         ("<html>", "not a description in JSON: "),
         ('{"openapi": "3.1.0"}', "a description without paths"),
-        ('{"swagger": "2.0", "paths": {}}', "not an OpenAPI 3 description"),
+        ('{"swagger": "1.2", "paths": {}}', "neither OpenAPI 3.0 or 3.1, nor Swagger 2.0"),
+        ('{"paths": {}}', "not an OpenAPI 3 description"),
         (json.dumps(DESCRIPTION | {"x": [0] * 20_001}), "not a description in JSON: more than 20000 values"),
         (json.dumps(DESCRIPTION | {"x": {"$ref": "http://a.test/x"}}), "a description with a reference to"),
         (json.dumps(DESCRIPTION)[:-1] + ',"x":' + "[" * 60 + "]" * 60 + "}", "a description nested deeper"),

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
-from dataclasses import asdict
 from itertools import count
-from random import Random
-from typing import Any
 
 import anyio.to_thread
 import pytest
 
-from fleet.config import Platform
-from fleet.drivers.explore.own_urls import OwnUrls
-from fleet.drivers.explore.port import Ground
-from fleet.drivers.explore.web import WebExplorer
-from fleet.oracles.model import Exchange, Facts
-from fleet.oracles.table import judge
-from fleet.runs.call.guest_protocol import json_safe
-from sandbox.spec import Context
-from sandbox.tools import qa_fetch
+from fleet.drivers.explore import web
+from tests.drivers.http_guest import explored
 from tests.sandbox.doubles import Got, bench, http_answer
 
 pytestmark = pytest.mark.anyio
@@ -30,30 +19,6 @@ PACKED = "content-encoding: gzip"
 URLS = f"<?xml version='1.0'?>\n<urlset {NS}><url><loc>@/hidden?a=1&amp;b=2</loc></url></urlset>"
 NAMED = "<s:urlset xmlns:s='x'><s:url><s:loc>\n <![CDATA[@/hidden?a=1&b=2]]></s:loc></s:url></s:urlset>"
 PAD = "<!--" + "x" * 900 + "-->"
-
-
-def explored(site: str) -> tuple[list[str], set[str]]:
-    """The URLs that the explorer of pages asks, and the signatures of what the oracles say."""
-    chain = {"rpc": "http://127.0.0.1:1", "id": 1, "diamond": "0x" + "11" * 20}
-    platform = Platform.model_validate({"name": "maps", "chain": chain, "web": {"site": site}})
-    ground = Ground(platform=platform, tools=frozenset({"qa_fetch"}), acts=False)
-    explorer, urls, facts = WebExplorer(ground, Random(1), {}), OwnUrls(platform), Facts.of(platform)
-    context = Context(run="t0", prefix="qa-t0-")
-    asked, found = list[str](), set[str]()
-    while len(asked) < 600 and (questions := explorer.ask(48)):
-        for question in questions:
-            results = list[Mapping[str, Any]]()
-            for step in question.steps:
-                args = qa_fetch.Args(**(dict(step.args) | {"url": urls.actual(str(step.args["url"]))}))
-                results.append(json_safe(asdict(qa_fetch.run(args, context))))
-                asked.append(str(step.args["url"]))
-            seen = [
-                Exchange(one.tool, one.args, result)
-                for one, result in zip(question.steps, results, strict=True)
-            ]
-            found |= {one.sighting.signature for one in judge(seen, facts)}
-            explorer.tell(question, results)
-    return asked, found
 
 
 def served(got: Got, name: str, text: str, kind: str, fields: tuple[str, ...]) -> bytes:
@@ -92,7 +57,7 @@ async def test_the_pages_of_a_compressed_sitemap_are_asked(
 ) -> None:
     async with bench(lambda got: served(got, name, text, kind, fields)) as it:
         monkeypatch.setenv("QA_BROKER", it.address)
-        asked, found = await anyio.to_thread.run_sync(explored, it.site.url)
+        asked, found, _ = await anyio.to_thread.run_sync(explored, web.make, it.site.url)
     assert "{site}/hidden?a=1&b=2" in asked
     assert "server-error {site}/hidden 500" in found
     packed = [url for url in asked if ".gz" in url]
@@ -104,5 +69,5 @@ async def test_an_archive_is_no_place_for_questions(monkeypatch: pytest.MonkeyPa
     """Not even when each answer is another, as a stamp in it makes it."""
     async with bench(lambda got: served(got, "/backup.tar.gz", "\0" * 9, "application/gzip", ())) as it:
         monkeypatch.setenv("QA_BROKER", it.address)
-        asked, _ = await anyio.to_thread.run_sync(explored, it.site.url)
+        asked, _, _ = await anyio.to_thread.run_sync(explored, web.make, it.site.url)
     assert [url for url in asked if "/backup" in url] == ["{site}/backup.tar.gz"]

@@ -1,9 +1,10 @@
 """The explorer of an API that describes itself: requests that fit its description, and that do not.
 
-A description is in OpenAPI, or a document that writes down calls with examples (oracles/worded.py). It is
-looked for at well-known places and among what the first pages refer to. Each run asks each operation once
-more, with other values: the operations asked least first. A question is the description, then calls of one
-operation, so that the oracles can compare them; a call that is an act has a question of its own.
+A description is OpenAPI or Swagger 2.0, in JSON or YAML, or a document that writes down calls with examples
+(oracles/worded.py). It is looked for at well-known places and among what the first pages refer to. Each run
+asks each operation once more, with other values: the operations asked least first. A question is the
+description, then calls of one operation, so that the oracles can compare them; a call that is an act has a
+question of its own.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from fleet.drivers.desk import Question
+from fleet.drivers.desk import Left, Question
 from fleet.drivers.explore import accounts
 from fleet.drivers.explore.api_cases import ApiRequest, lacking, requests
 from fleet.drivers.explore.api_description import ApiDescription, read_description
 from fleet.drivers.explore.own_urls import OwnUrls
 from fleet.drivers.explore.port import Ground, Results
 from fleet.oracles.account_tokens import attempts
+from fleet.oracles.api_document import api_document, is_description
 from fleet.oracles.described import base
-from fleet.oracles.passages import parsed
 from fleet.personas.model import Step
 from sandbox.spec import SAFE
 from sandbox.tools.qa_fetch import LONGEST
@@ -35,8 +36,11 @@ VERSION = 1
 PAGES = ("/", "/docs", "/api", "/api/docs", "/swagger", "/redoc")
 DESCRIPTIONS = (
     *("/openapi.json", "/swagger.json", "/v3/api-docs", "/api/openapi.json", "/api/v1/openapi.json"),
-    *("/docs/openapi.json", "/api-docs", "/.well-known/openapi.json", "/openapi"),
+    *("/docs/openapi.json", "/api-docs", "/.well-known/openapi.json", "/openapi", "/openapi.yaml"),
+    *("/swagger.yaml", "/openapi.yml", "/api/openapi.yaml"),
 )
+UNREAD = ("too_large", "garbage")
+"""How a fetch ends when something is there and cannot be read."""
 TOGETHER = 8
 """Calls of one question, and questions of one turn: each fetches the description again."""
 OPERATIONS = 16
@@ -45,7 +49,7 @@ FURTHER = 40
 """Pages of one run that others lead to."""
 MOST = 8
 """Descriptions that are remembered."""
-_LINK = re.compile(r"(?i)(?:openapi|swagger|api-docs?)[\w./-]*$")
+_LINK = re.compile(r"(?i)(?:openapi|swagger|api-docs?)[\w./-]*$|\.ya?ml$")
 _ABOUT = re.compile(
     r"(?i)(?:^|/)(?:api|docs?|guide|handbook|help|manual|limits|auth|security|reference)(?:[/.-]|$)"
 )
@@ -84,6 +88,8 @@ class ApiExplorer:
         self._next: list[Question] = []
         self._left, self._further = OPERATIONS, FURTHER
         self._done: set[str] = set()
+        self._unread: dict[str, str] = {}
+        """Why a description that was found could not be read, by its URL."""
 
     def ask(self, most: int) -> Sequence[Question]:
         if self._lookups is None:
@@ -108,7 +114,13 @@ class ApiExplorer:
             answers = _list(results[-1].get("answers"))
             facts = answers[0].get("facts", {}) if answers else {}
             self._next[:0] = [one for rows in self._rows for one in rows.raised(question, facts)]
-        if not isinstance(question, DescriptionLookup) or not results or results[0].get("status") != 200:
+        if not isinstance(question, DescriptionLookup) or not results:
+            return
+        if results[0].get("error_class") in UNREAD and question.url.endswith(
+            (*DESCRIPTIONS, ".json", ".yaml")
+        ):
+            self._unread[question.url] = str(results[0].get("error", ""))
+        if results[0].get("status") != 200:
             return
         text = str(results[0].get("text", ""))
         self._stating += [question.url] * bool(attempts(text))
@@ -116,10 +128,10 @@ class ApiExplorer:
         read = read_description(text, f"{place.scheme}://{place.netloc}")
         if isinstance(read, ApiDescription) and read.operations:
             self._learn(question.url, read)
-        if isinstance(read, ApiDescription) and parsed(text) is not None:
+        elif isinstance(read, str) and is_description(text):
+            self._unread[question.url] = read
+        if not isinstance(api_document(text), str):
             return
-        if isinstance(read, str) and question.url.endswith(DESCRIPTIONS):
-            _LOG.info("%.200s: %.200s", question.url, read)
         said = [*_list(results[0].get("links")), *_list(results[0].get("paths"))]
         for link in said:
             path = urlsplit(str(link)).path
@@ -130,6 +142,20 @@ class ApiExplorer:
 
     def state(self) -> Mapping[str, Any]:
         return {"version": VERSION, "rounds": self.rounds, "places": list(self.found)[:MOST]}
+
+    def left(self) -> Sequence[Left]:
+        """Descriptions that were found and not read, or not in full."""
+        if why := lacking():
+            return [Left("descriptions of APIs", why)]
+        unread = [
+            Left(f"description {url}", f"found and not read: {why}") for url, why in self._unread.items()
+        ]
+        partly = [
+            Left(f"description {url}", f"{len(read.operations)} of {read.count} operations are asked", "left")
+            for url, (read, _) in self.found.items()
+            if len(read.operations) < read.count
+        ]
+        return [*unread[:MOST], *partly]
 
     def _starts(self) -> Iterator[str]:
         yield from self._urls.named()

@@ -61,8 +61,11 @@ def requests(document: Mapping[str, Any], operation: str, seed: int) -> list[Api
     made: dict[str, ApiRequest] = {}
     try:
         with _ONE, tempfile.TemporaryDirectory(prefix="qa-cases-") as folder:
+            waits = True
             for number, case in enumerate(_cases(document, operation, seed, folder)):
-                for one in _request(case, edges=number == 0):
+                first = waits and any(_edges(part) for part in (case.query, case.body))  # with a whole number
+                waits = waits and not first
+                for one in _request(case, edges=first or number == 0):
                     made.setdefault(f"{one.path} {sorted(one.args.items())}", one)
     except Exception as error:  # a stranger's data in a library: anything may happen
         _LOG.info("no more cases of %.200s: %s", operation, type(error).__name__)
@@ -151,11 +154,15 @@ def _longer(value: Any, size: int = LONG) -> Iterator[dict[str, Any]]:
             yield value | {name: "a" * size}
 
 
-def _edges(value: Any) -> Iterator[dict[str, Any]]:
+def _edges(value: Any) -> list[dict[str, Any]]:
     """A table with one of its whole numbers at an edge, for each of them."""
-    for name, inner in value.items() if isinstance(value, dict) else ():
-        if isinstance(inner, int) and not isinstance(inner, bool):
-            yield from (value | {name: edge} for edge in EDGES if edge != inner)
+    return [
+        value | {name: edge}
+        for name, inner in (value.items() if isinstance(value, dict) else ())
+        if isinstance(inner, int) and not isinstance(inner, bool)
+        for edge in EDGES
+        if edge != inner
+    ]
 
 
 def _body(body: Any, kind: str) -> str | None:

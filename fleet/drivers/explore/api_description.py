@@ -1,4 +1,4 @@
-"""An OpenAPI description, read as a stranger's: bounded, local, without what is costly to generate. Pure."""
+"""A description of an API, read as a stranger's: bounded, local, without what is costly to generate. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.oracles import worded
-from sandbox import strict_json
+from fleet.oracles.api_document import api_document
+from fleet.oracles.json_schema import resolved
+from sandbox.pages.condensed import OPERATIONS
 
-MAX_VALUES = 20_000
 DEPTH = 40
 MAX_OPERATIONS = 60
+MAX_COUNTED = 100_000
 MAX_COUNT = 64
 """Largest least length or number that a value is made for; a higher one is left out."""
 METHODS = ("get", "head", "options", "post", "put", "patch")
@@ -22,31 +24,36 @@ _LEFT_OUT = frozenset(
 )
 """A pattern is a program of the stranger's; the others are not needed."""
 _NAMED = frozenset(
-    ("properties", "schemas", "responses", "parameters", "requestBodies", "headers", "paths", "$defs")
+    (
+        *("properties", "schemas", "responses", "parameters", "requestBodies", "headers", "paths", "$defs"),
+        "definitions",
+    )
 )
 """Below these stand names that the author chose."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiDescription:
-    """A description that may be generated from; its operations as `METHOD template`; the `whole` of it."""
+    """A description that may be generated from; its first operations: `METHOD template`; the `whole`."""
 
     document: Mapping[str, Any]
     operations: tuple[str, ...]
     whole: Mapping[str, Any]
+    count: int
+    """Operations that it has."""
 
 
 def read_description(text: str, host: str = "") -> ApiDescription | str:
-    """The description that a text is, in JSON or in words, or why it cannot be used; `host` is its
+    """The description that a text is, in JSON, YAML or words, or why it cannot be used; `host` is its
     own, with the scheme."""
-    try:
-        document = strict_json.loads(text, values=MAX_VALUES)
-    except ValueError as error:
-        document = worded.in_words(text, host)
-        if document is None:
-            return f"not a description in JSON: {error}"
-    if not isinstance(document, dict) or not str(document.get("openapi", "")).startswith(("3.0", "3.1")):
-        return "not an OpenAPI 3 description"
+    document = api_document(text)
+    if isinstance(document, str):
+        words = worded.in_words(text, host)
+        if words is None:
+            return document
+        document = words
+    if not str(document.get("openapi", "")).startswith(("3.0", "3.1")):
+        return "neither OpenAPI 3.0 or 3.1, nor Swagger 2.0"
     paths = document.get("paths")
     if not isinstance(paths, dict):
         return "a description without paths"
@@ -54,7 +61,9 @@ def read_description(text: str, host: str = "") -> ApiDescription | str:
         safe = _safe(document, DEPTH)
     except ValueError as error:
         return str(error)
-    found = tuple(_operations(safe["paths"]))[:MAX_OPERATIONS]
+    safe["paths"] = {at: dict(resolved(item, safe)) for at, item in safe["paths"].items()}
+    found = tuple(_operations(safe["paths"]))
+    count, found = max(len(found), _count(document)), found[:MAX_OPERATIONS]
     kept: dict[str, dict[str, Any]] = {}
     for one in found:
         method, _, template = one.partition(" ")
@@ -62,7 +71,14 @@ def read_description(text: str, host: str = "") -> ApiDescription | str:
         shared = {"parameters": item["parameters"]} if isinstance(item.get("parameters"), list) else {}
         kept.setdefault(template, shared)[method.lower()] = item[method.lower()]
     info = {"title": "api", "version": "1"}
-    return ApiDescription(safe | {"info": info, "paths": kept, "servers": [{"url": "/"}]}, found, document)
+    generated = safe | {"info": info, "paths": kept, "servers": [{"url": "/"}]}
+    return ApiDescription(generated, found, document, count)
+
+
+def _count(document: Mapping[str, Any]) -> int:
+    """The number of operations that a condensed description had."""
+    said = document.get(OPERATIONS)
+    return said if type(said) is int and 0 < said < MAX_COUNTED else 0
 
 
 def _operations(paths: Mapping[str, Any]) -> Iterator[str]:

@@ -1,0 +1,144 @@
+"""A long OpenAPI or Swagger description in JSON, cut down to what requests are made and judged of. Pure.
+
+First without prose and examples; if that is still too long, as many whole operations as fit, in their order,
+each with all that it refers to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_OPERATIONS = 150
+"""Operations that are kept, or tried, at most: a run asks fewer."""
+OPERATIONS = "x-operations"
+"""Where a description of which operations were left out says how many it had, without DELETE."""
+_METHODS = ("get", "head", "options", "post", "put", "patch", "delete")
+_LEFT_OUT = frozenset(
+    ("description", "summary", "externalDocs", "example", "examples", "tags", "contact", "license", "xml")
+)
+_NAMED = frozenset(
+    ("properties", "schemas", "definitions", "responses", "parameters", "requestBodies", "headers", "paths")
+)
+"""Below these stand names that the author chose."""
+_WHOLE = ("openapi", "swagger", "servers", "host", "basePath", "consumes", "produces", "security")
+
+
+def condensed(text: str, most: int) -> str:
+    """The description in at most `most` characters; "" for a text that is none, or of which nothing fits."""
+    try:
+        document = json.loads(text) if text.lstrip()[:1] == "{" else None
+        if not isinstance(document, dict) or not {"openapi", "swagger"} & set(document):
+            return ""
+        plain = _plain(document)
+        shown = _written(plain)
+        if len(shown) > most and isinstance(plain.get("paths"), dict):
+            shown = _written(_Part(plain, most - 200).document())
+    except (ValueError, RecursionError):
+        return ""
+    return shown if len(shown) <= most else ""
+
+
+def _plain(value: Any, *, named: bool = False) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _plain(inner, named=key in _NAMED and not named)
+        for key, inner in value.items()
+        if named or not (key in _LEFT_OUT or key.startswith("x-"))
+    }
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part of a description that is put together, operation by operation; `room`: characters left."""
+
+    whole: dict[str, Any]
+    room: int
+    made: dict[str, Any] = field(default_factory=dict)
+    _known: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    """By reference: the size of what it names, and the references in that."""
+    _kept: set[str] = field(default_factory=set)
+
+    def document(self) -> dict[str, Any]:
+        paths = self.whole["paths"]
+        self.made = {key: self.whole[key] for key in _WHOLE if key in self.whole}
+        self.made |= {"paths": {}, OPERATIONS: sum(method != "delete" for _, method in _operations(paths))}
+        self.room -= len(_written(self.made))
+        for (path, method), _ in zip(_operations(paths), range(MAX_OPERATIONS), strict=False):
+            self._take(path, method, paths[path])
+        return self.made
+
+    def _take(self, path: str, method: str, item: dict[str, Any]) -> None:
+        """Add one operation with what it refers to, if there is room for all of it."""
+        piece = {key: item[key] for key in (method, "parameters") if key in item}
+        size, waiting, needed = len(path) + 8 + len(_written(piece)), list(_references(piece)), set[str]()
+        while waiting and size <= self.room:
+            if (one := waiting.pop()) in self._kept or one in needed:
+                continue
+            needed.add(one)
+            cost, inner = self._cost(one)
+            size += cost
+            waiting += inner
+        if size > self.room:
+            return
+        self.room -= size
+        self.made["paths"].setdefault(path, {}).update(piece)
+        for one in needed:
+            self._keep(one)
+
+    def _cost(self, reference: str) -> tuple[int, tuple[str, ...]]:
+        if reference not in self._known:
+            named = _at(self.whole, reference)
+            size = len(_written(named)) + len(reference) + 8 if named is not None else 0
+            self._known[reference] = size, tuple(_references(named))
+        return self._known[reference]
+
+    def _keep(self, reference: str) -> None:
+        self._kept.add(reference)
+        named, steps = _at(self.whole, reference), _steps(reference)
+        if named is None or steps[0] == "paths":  # what stands in another operation is left open
+            return
+        place = self.made
+        for step in steps[:-1]:
+            place = place.setdefault(step, {})
+        place[steps[-1]] = named
+
+
+def _operations(paths: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for path, item in paths.items():
+        for method in _METHODS:
+            if isinstance(item, dict) and isinstance(item.get(method), dict):
+                yield path, method
+
+
+def _references(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            reference = one.get("$ref")
+            if isinstance(reference, str) and reference.startswith("#/"):
+                yield reference
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+def _steps(reference: str) -> list[str]:
+    return [step.replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")]
+
+
+def _at(document: dict[str, Any], reference: str) -> Any:
+    found: Any = document
+    for step in _steps(reference):
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
