@@ -21,7 +21,11 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(bool(api_cases.lacking()), reason=api_cases.lacking() or "-"),
 ]
-LIMIT: dict[str, Any] = {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 100}}
+LIMIT: dict[str, Any] = {
+    "name": "limit",
+    "in": "query",
+    "schema": {"type": "integer", "minimum": 1, "maximum": 100},
+}
 ITEM = {
     "type": "object",
     "required": ["id", "name"],
