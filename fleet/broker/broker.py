@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import anyio
 import h11
@@ -59,8 +60,9 @@ class Broker:
         A submitted transaction is awaited, never cut off between its signature and its receipt,
         even when the call is cancelled: else it would act after its run's clean-up.
         """
-        services = Services(self._policy, self._tx)
-        session = EgressSession(self._policy, services, self._note)
+        policy = replace(self._policy, over=self._tx.over) if self._tx else self._policy
+        services = Services(policy, self._tx)
+        session = EgressSession(policy, services, self._note)
         server = await asyncio.start_server(session.accept, sock=listener, limit=_LOOKAHEAD)
         try:
             yield
@@ -126,7 +128,16 @@ class EgressSession(JailSession):
         await wire.go_on(await self._policy.turn(target.origin))
         body = await wire.body()
         entry.sent = len(body)
-        await relay(wire, request, body, target, self._policy, self._meter(entry))
+        await relay(
+            wire,
+            request,
+            body,
+            target,
+            self._policy,
+            self._meter(entry),
+            # a slow client, a turn and a dial take seconds in which a fence may close
+            ask=lambda: self._policy.check(entry.verb, target),
+        )
         entry.status = 200
 
 

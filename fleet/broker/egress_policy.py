@@ -93,6 +93,10 @@ class EgressPolicy:
     """Where pages may be changed: each path, and all below it."""
     rung: Callable[[], str] | None = None
     """The dial's rung, or `stop`, read anew for each request; without it, no page may be changed."""
+    over: Callable[[], tuple[str, str] | None] | None = None
+    """Rule and reason once the run may do nothing more: its budget is spent, or its time is over."""
+    max_tokens: int = 4
+    """Call tokens that are signed for one call: what was charged bounds what is signed."""
     pace: HostPace | None = None
     """Turns at each host, shared by every jail of a process."""
 
@@ -133,20 +137,32 @@ class EgressPolicy:
         """Raise Denied unless this host may be requested with this method."""
         if not self.lists(target.origin):
             raise Denied("host", f"egress denied by broker: {target.origin.host}:{target.origin.port}")
-        rung = self.rung() if self.rung else ""
-        if rung == _STOPPED:
-            raise Denied("stop", "everything is paused")
+        rung = self.ask("" if method in SAFE else method[:16])
         if method in SAFE:
             return
-        if self.rung and rung not in _ACTING:
-            raise Denied("dial", f"{method[:16]} needs a rung that permits acts")
         called = method == "POST" and self._under_proxy(target)
         if not called and not (rung and method in UNSAFE and self._acts_on(target)):
             raise Denied("method", f"{method[:16]} is not permitted there", status=403)
 
+    def ask(self, act: str = "") -> str:
+        """Raise Denied unless a request, or this act, may leave at this moment; the rung."""
+        rung = self.rung() if self.rung else ""
+        if rung == _STOPPED:
+            raise Denied("stop", "everything is paused")
+        if over := self.over() if self.over else None:
+            raise Denied(*over)
+        if act and self.rung and rung not in _ACTING:
+            raise Denied("dial", f"{act} needs a rung that permits acts")
+        return rung
+
     def for_calls(self, calls: int) -> EgressPolicy:
         """The same for a jail that makes several calls: each may ask and receive as much as one alone."""
-        return replace(self, max_requests=self.max_requests * calls, max_total=self.max_total * calls)
+        return replace(
+            self,
+            max_requests=self.max_requests * calls,
+            max_total=self.max_total * calls,
+            max_tokens=self.max_tokens * calls,
+        )
 
     async def turn(self, origin: Origin) -> float:
         """Wait for a request's turn at this host, all faces being one; the seconds. Denied without one."""

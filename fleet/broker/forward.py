@@ -57,10 +57,17 @@ async def relay(
     target: EgressTarget,
     policy: EgressPolicy,
     meter: Meter,
+    *,
+    ask: Callable[[], None],
 ) -> None:
-    """One request to one listed host; the answer's bytes go to the jail as they come, unread."""
+    """One request to one listed host; the answer's bytes go to the jail as they come, unread.
+
+    `ask` is called once connected, right before the request is sent; it raises Denied.
+    """
+    ask()
     reader, writer = await dial(target.origin, policy)
     try:
+        ask()
         writer.write(rewritten(request, body, target))
         await writer.drain()
         first = await reader.read(_CHUNK)

@@ -37,7 +37,10 @@ class TxPort(Protocol):
         """`{"tx","status","gas_used","block","reverted"}`; raises Refused, TxFailed, Unreachable."""
 
     async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
-        """`{"token": "<addr>:<ts>:<sig>", "address"}`, fresh; or dated `age` seconds back."""
+        """`{"token": "<addr>:<ts>:<sig>", "address"}`, fresh; or dated `age` seconds back. Raises Refused."""
+
+    def over(self) -> tuple[str, str] | None:
+        """Rule and reason once the run may do nothing more."""
 
 
 class Services:
@@ -45,6 +48,7 @@ class Services:
 
     def __init__(self, policy: EgressPolicy, tx: TxPort | None) -> None:
         self._policy, self._tx = policy, tx
+        self._tokens = 0
         self._rpc = RpcUpstream(policy.rpc, max_response=policy.max_response)
         self._acts: set[asyncio.Task[dict[str, Any]]] = set()
         self.by_path: dict[str, Service] = {"/rpc": self.rpc, "/tx": self.tx, "/auth": self.auth}
@@ -60,6 +64,7 @@ class Services:
     async def rpc(self, body: bytes, entry: EgressEntry) -> Answer:
         clean, methods = rewrite(body, methods=self._policy.methods, max_log_range=self._policy.max_log_range)
         entry.what = ",".join(methods)[:200]
+        self._policy.ask()
         async with asyncio.timeout(self._policy.request_s):
             return await self._rpc.post(clean)
 
@@ -79,6 +84,7 @@ class Services:
         plain = bytes.fromhex(data[2:])
         if plain[:4] in self._policy.never:
             raise Denied("never", f"selector {data[:10]} is on the configured never-list")
+        self._policy.ask("a transaction")
         return await self._act(self._tx.submit(key, to, plain, int(value), gas))
 
     async def auth(self, body: bytes, entry: EgressEntry) -> Answer:
@@ -89,6 +95,10 @@ class Services:
         entry.what = f"{key}:{route}"
         if self._tx is None:
             raise Denied("no-tx", "this call has no keys")
+        self._policy.ask("a call token")
+        self._tokens += 1
+        if self._tokens > self._policy.max_tokens:
+            raise Denied("budget", f"more than {self._policy.max_tokens} call tokens for what was charged")
         return await self._act(self._tx.token(key, route, age))
 
     async def _act(self, act: Coroutine[Any, Any, dict[str, Any]]) -> Answer:

@@ -78,6 +78,11 @@ class Judge:
         )
         policy.check(request, facts)
 
+    def ask(self) -> None:
+        """Refused while STOP is set: asked again right before signed bytes are sent."""
+        if self._rung() == "stop":
+            raise policy.paused()
+
     def may_resend(self, unsigned: UnsignedTx) -> bool:
         """Whether bytes that were approved before a crash may be sent at today's dial."""
         function = abi.BY_SELECTOR.get(unsigned.data[:4])

@@ -117,7 +117,7 @@ def _decode(tx: TxRequest, facts: SigningFacts) -> tuple[str, tuple[Any, ...]]:
 
 def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:
     if facts.rung == "stop":
-        raise Refused("STOP is set: nothing is signed, clean-up waits", rule="stop", remedy="fleet resume")
+        raise paused()
     if _is_cleanup(tx, facts, name):
         return
     if tx.role is Role.IDENTITY and name == "submitFeedback":
@@ -129,6 +129,11 @@ def _dial(tx: TxRequest, facts: SigningFacts, name: str) -> None:
             rule="dial",
             remedy="`fleet dial exercise` is a person's decision",
         )
+
+
+def paused() -> Refused:
+    """The refusal of everything while STOP is set."""
+    return Refused("STOP is set: nothing is signed, clean-up waits", rule="stop", remedy="fleet resume")
 
 
 def _is_cleanup(tx: TxRequest, facts: SigningFacts, name: str) -> bool:

@@ -242,7 +242,10 @@ class Signer:
     async def _launch(
         self, nonces: SenderNonces, requests: Sequence[TxRequest], drafts: Sequence[_Draft], sender: str
     ) -> dict[int, AcceptedTx | FleetError]:
-        """Journal, then broadcast. The result lacks the places whose nonce was taken."""
+        """Journal, then broadcast. The result lacks the places whose nonce was taken.
+
+        Refused once STOP is set: the intents stay open, and settling finds that nothing was sent.
+        """
         sents = {}
         since = clock_gettime(CLOCK_BOOTTIME)
         for draft in drafts:
@@ -255,6 +258,7 @@ class Signer:
                 effect=effect, hash=draft.signed.hash, unsigned=draft.unsigned, sender=sender, request=request
             )
         await self._fresh(since, [sent.effect for sent in sents.values()])
+        self._judge.ask()
         answers = await self._sender.send([draft.signed.raw for draft in drafts])
         failpoints.point("tx.sent")
         done: dict[int, AcceptedTx | FleetError] = {}

@@ -9,12 +9,12 @@ import typer
 from fleet.cli.console import DryRun, Json, make_app, note, put, state, who
 from fleet.clock import SystemClock
 from fleet.errors import UsageError
-from fleet.gate.dial import DIAL, read_dial, set_by, write_dial
+from fleet.gate.dial import DIAL, MISSING, read_dial, set_by, write_dial
 from fleet.gate.model import Rung
 from fleet.text import clean
 
 app = make_app()
-ABSENT = f"{DIAL}: missing"
+ABSENT = f"{DIAL}: {MISSING}"
 NEVER_SET = "never set, the default"
 
 
@@ -48,12 +48,13 @@ def dial(
 
 
 def show() -> dict[str, Any]:
-    """The dial as everything else reads it: `rung, trusted, who, when, why`."""
+    """The dial as everything else reads it: `rung, trusted, fault, who, when, why`."""
     folder = state()
     reading, said = read_dial(folder / DIAL), set_by(folder)
     return {
         "rung": str(reading.rung),
         "trusted": reading.trusted,
+        "fault": clean(reading.fault),
         "who": clean(said.who) if said else "",
         "when": clean(said.when) if said else "",
         "why": clean(said.why) if said else NEVER_SET if reading.why == ABSENT else clean(reading.why),

@@ -94,7 +94,7 @@ async def _state(_: str | None) -> list[Row]:
             private,
             f"{folder}, mode {info.st_mode & 0o777:o}" + ("" if private else ": chmod 700"),
         ),
-        ("dial", True, f"{dial.rung}{': ' + dial.why if dial.why else ''}"),
+        ("dial", not dial.fault, f"{dial.rung}{': ' + dial.why if dial.why else ''}"),
     ]
 
 

@@ -91,6 +91,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "since": since,
         "dial": show_dial(),
         "stop": clean(pause.why) if pause else "",
+        "stopped_since": pause.since if pause else "",
         "platform": config.platform,
         "reachable": asdict(UNKNOWN),
         "journal": shown(store_place(config.store, folder)),

@@ -83,9 +83,15 @@ def _health(data: Mapping[str, Any]) -> str:
     }[reach["up"]]
     counts = [counted(crew["loaded"], "persona")]
     counts += [f"{len(crew[name])} {name}" for name in ("refused", "failing") if crew[name]]
+    rest = f"{data['platform']} {answers}; {', '.join(counts)}"
+    if data["stop"]:
+        since = f" since {minute(data['stopped_since'])} UTC" if data["stopped_since"] else ""
+        said = line(data["stop"].removeprefix("STOP is set").lstrip(": "), _SHORT)
+        head = f"STOPPED{since}{f' ({said})' if said else ''}: nothing starts until `fleet resume`"
+        return f"{head}; dial {dial['rung']}; {rest}."
     soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:3]]
     upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
-    return f"{dial['rung']}{by}{why}; {data['platform']} {answers}; {', '.join(counts)}; {upcoming}."
+    return f"{dial['rung']}{by}{why}; {rest}; {upcoming}."
 
 
 def _state(data: Mapping[str, Any]) -> Iterator[PageLine]:
@@ -132,6 +138,7 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
     crew = data["personas"]
     return [
         *([f"STOP: {data['stop']}"] if data["stop"] else ()),
+        *([f"dial: {data['dial']['fault']}: it means observe"] if data["dial"]["fault"] else ()),
         *([f"degraded: {data['degraded']}"] if data["degraded"] else ()),
         *(f"outage: {one['severity']}  {one['platform']}: {one['title']}" for one in data["outages"]),
         *(f"log: {_missing(one)}" for one in data["missing"]),

@@ -22,6 +22,8 @@ DIAL = "autonomy"
 NOTE = "autonomy.json"
 BY_HAND = "by hand"
 MAX_BYTES = 64
+MISSING = "missing"
+_QUOTED = 60
 _WORDS = {word: rung for rung in Rung for word in (rung.encode(), rung.encode() + b"\n")}
 
 
@@ -32,6 +34,12 @@ class DialReading:
     rung: Rung
     trusted: bool
     why: str = ""
+
+    @property
+    def fault(self) -> str:
+        """Why a file that is there was rejected, in printable ASCII but for its name; a missing one is no
+        fault."""
+        return "" if self.trusted or self.why.endswith(f": {MISSING}") else self.why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +67,8 @@ def read_dial(path: Path) -> DialReading:
         raw = _read_own(path, MAX_BYTES)
         rung = _WORDS.get(raw)
         if rung is None:
-            raise _Distrust("empty" if not raw.strip() else f"not one of {', '.join(Rung)}")
+            word = ascii(raw.removesuffix(b"\n").decode("utf-8", "replace"))[:_QUOTED]
+            raise _Distrust("empty" if not raw.strip() else f"not one of {', '.join(Rung)}: {word}")
     except _Distrust as reason:
         return DialReading(Rung.OBSERVE, False, f"{path.name}: {reason}")
     return DialReading(rung, True)
@@ -146,7 +155,7 @@ def _owner(uid: int) -> str:
 
 
 _OPEN_ERRORS = {
-    errno.ENOENT: "missing",
+    errno.ENOENT: MISSING,
     errno.ELOOP: "a symbolic link",
     errno.EACCES: "unreadable",
     errno.ENXIO: "not a regular file",

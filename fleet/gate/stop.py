@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fleet.clock import Clock, iso
@@ -16,9 +17,13 @@ STOP = "STOP"
 
 @dataclass(frozen=True, slots=True)
 class StopReading:
-    """Everything is paused; `why` is a line for a person (untrusted text: clean before showing)."""
+    """Everything is paused; `why` is a line for a person (untrusted text: clean before showing).
+
+    `since` is the time of the file (ISO, UTC), "" when there is none.
+    """
 
     why: str
+    since: str = ""
 
 
 def stopped(state: Path) -> StopReading | None:
@@ -29,12 +34,12 @@ def stopped(state: Path) -> StopReading | None:
     """
     path = state / STOP
     try:
-        os.lstat(path)
+        found = os.lstat(path)
     except FileNotFoundError:
         return None if os.path.isdir(state) else StopReading("the state directory is missing")
     except (OSError, ValueError) as error:
         return StopReading(f"the state directory cannot be searched: {error}")
-    return StopReading(f"STOP is set{_reason(path)}")
+    return StopReading(f"STOP is set{_reason(path)}", _since(found))
 
 
 def stop(state: Path, who: str, why: str, clock: Clock) -> StopReading:
@@ -63,6 +68,13 @@ def resume(state: Path) -> bool:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", remedy="remove it by hand") from None
     return True
+
+
+def _since(found: os.stat_result) -> str:
+    try:
+        return iso(datetime.fromtimestamp(found.st_mtime, UTC))
+    except (ValueError, OverflowError, OSError):  # a year that no calendar has
+        return ""
 
 
 def _reason(path: Path) -> str:

@@ -61,6 +61,9 @@ class LocalJail:
             box = stack.enter_context(tempfile.TemporaryDirectory(prefix="box-"))
             return await self._run(request, deadline_s, f"http://127.0.0.1:{port}", box)
 
+    async def cool(self) -> None:
+        """No process waits for a call here."""
+
     async def aclose(self) -> None:
         for process in list(self._alive):
             _kill(process)

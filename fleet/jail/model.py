@@ -96,5 +96,8 @@ class Jail(Protocol):
         `resources` is a class of RESOURCES.
         """
 
+    async def cool(self) -> None:
+        """End the jails that wait for a call."""
+
     async def aclose(self) -> None:
         """End every jail that is still alive, pooled ones included."""

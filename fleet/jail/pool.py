@@ -80,13 +80,17 @@ class Pool:
                 return  # the next take spawns its own jail and raises the reason
             self._idle.append(live)
 
-    async def aclose(self) -> None:
-        self._closed = True
+    async def cool(self) -> None:
+        """End the waiting jails; the next take makes its own."""
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
         while self._idle:
             await self._idle.popleft().end()
+
+    async def aclose(self) -> None:
+        self._closed = True
+        await self.cool()
 
 
 async def _woken(live: RunningJail) -> bool:
@@ -145,6 +149,11 @@ class PooledJail(ABC):
         finally:
             with anyio.CancelScope(shield=True):
                 await live.end()
+
+    async def cool(self) -> None:
+        """End the waiting jails."""
+        for pool in list(self._pools.values()):
+            await pool.cool()
 
     async def aclose(self) -> None:
         """End the waiting jails and release the image; calls under way must have ended."""

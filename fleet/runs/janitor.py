@@ -9,6 +9,7 @@ from functools import partial
 import anyio
 
 from fleet.backoff import Backoff
+from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
 from fleet.events.daemon_events import FaultMet, Feed, NameReleased, RunSettled, RunUnsettled
 from fleet.events.model import Event, ResourceReleased
@@ -18,6 +19,7 @@ from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor, RunEndListener
 from fleet.runs.lifecycle import resettle
+from fleet.runs.run import until_stopped
 from fleet.runs.settlement.finality import look_at_posts
 from fleet.runs.settlement.orphans import close_orphans
 from fleet.runs.settlement.reorg import release_again, undone
@@ -152,7 +154,9 @@ class Janitor:
         if now < again or stopped(self._world.state):
             return
         try:
-            await act()
+            await until_stopped(self._world.state, act)
+        except RunOver:
+            pass  # STOP: the next sweep goes on
         except LostRun:
             self._failed.pop(run, None)  # a peer settles it
             self._told.pop(run, None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import anyio
 
@@ -21,6 +23,7 @@ from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.budget import Budget, Ledger
 from fleet.gate.gate import Gate
 from fleet.gate.scope import Scope
+from fleet.gate.stop import stopped
 from fleet.jail.process import own_start
 from fleet.personas.load import LoadedPersona
 from fleet.runs.call.decision_file import DecisionFile
@@ -33,7 +36,7 @@ from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
-from fleet.runs.settlement.settle import settle, waits_key
+from fleet.runs.settlement.settle import owes, settle, waits_key
 from fleet.store.rows import FindingRow, RunRow
 from fleet.store.tables.base import lost
 from fleet.text import clean, line
@@ -43,8 +46,12 @@ from sandbox.tools import TOOLS
 Work = Callable[[], Awaitable[str | None]]
 """The work of a run; returns the detail of a completed run."""
 
+_Result = TypeVar("_Result")
+
 SETTLE_S = 120.0
 """Time limit of the shielded settle; the next start finishes the rest."""
+STOP_LOOK_S = 0.5
+"""Seconds between two looks for STOP while a run works or settles."""
 MESSAGE = 40_000
 """Maximum characters read of a driver's message; the stream keeps fewer."""
 
@@ -109,7 +116,7 @@ async def opened(
         fleet=world, run=run, persona=persona.persona.name, gate=gate, ledger=ledger, stream=stream
     )
     with closing(sink), world.in_flight.hold(context):
-        wallet = Wallet(world, run, payer=ledger)
+        wallet = Wallet(world, run, payer=ledger, deadline=started + budget.wall_s)
         names = [effect.ref for effect in await world.journal.effects(run, ["name"])]
         session = RunSession(
             context,
@@ -121,6 +128,25 @@ async def opened(
         exercise = Exercise(world, run, persona, stream, session, past, partial(report_proven, context))
         drive = Drive(world, persona, exercise, ledger, budget, scope, recorder, started)
         yield ActiveRun(context, persona, budget, sink, wallet, session, drive, started)
+
+
+async def until_stopped(state: Path, work: Callable[[], Awaitable[_Result]]) -> _Result:
+    """The result of the work. RunOver `stopped` once STOP is set: what is in flight is cancelled."""
+    found: list[str] = []
+
+    async def watch(scope: anyio.CancelScope) -> None:
+        while not (pause := stopped(state)):  # noqa: ASYNC110 -- a file has no event
+            await anyio.sleep(STOP_LOOK_S)
+        found.append(pause.why)
+        scope.cancel()
+
+    with anyio.CancelScope() as scope:
+        watching = asyncio.ensure_future(watch(scope))
+        try:
+            return await work()
+        finally:
+            watching.cancel()
+    raise RunOver("stopped", line(found[0], 500))
 
 
 async def _tell(stream: Stream, why: str) -> None:
@@ -184,7 +210,7 @@ class ActiveRun:
         if row.state == "running":
             self.world.chain.signer.open_run(self.wallet.scope)
             try:
-                await self.drive.exercise.prove_raised()
+                await until_stopped(self.world.state, self.drive.exercise.prove_raised)
             except (RunOver, FleetError) as error:
                 detail += f"; not everything was proven: {error}"
         return await self.finish(outcome, detail)
@@ -204,13 +230,14 @@ class ActiveRun:
                 if outcome == "budget_exceeded":
                     persona = self.persona.persona
                     await close_over_budget(world, self.run, persona.name, persona.surface, detail)
-                await settle(self.context, self.wallet)
+                await self._settle()
         except LostRun:
             raise
-        except (FleetError, TimeoutError) as error:
+        except (FleetError, RunOver, TimeoutError) as error:
             disk_reserve.relieve(world.state)
             await world.journal.put(waits_key(self.run), f"{outcome}\n{detail}", run=self.run)
-            settled, detail = False, f"{detail}; clean-up continues at the next start: {error}".lstrip("; ")
+            until = "after `fleet resume`" if isinstance(error, RunOver) else "at the next start"
+            settled, detail = False, f"{detail}; clean-up continues {until}: {error}".lstrip("; ")
         if settled:
             for row in await world.journal.findings(self.run, ["raised"]):  # the next run proves it first
                 why = (
@@ -224,6 +251,11 @@ class ActiveRun:
             if not await world.journal.finish(self.run, outcome, detail):
                 raise lost(self.run)
         return await self._report(outcome, detail, settled=settled)
+
+    async def _settle(self) -> None:
+        """Settle what the run owes; under STOP nothing is asked of the chain, so what it owes waits."""
+        if not stopped(self.world.state) or await owes(self.world, self.run, self.wallet):
+            await until_stopped(self.world.state, partial(settle, self.context, self.wallet))
 
     async def _remember(self, outcome: str) -> None:
         """Keep which probes of this run could not be decided, what it could not explore and what a limit
@@ -264,7 +296,7 @@ class ActiveRun:
         self.world.chain.signer.open_run(self.wallet.scope)
         try:
             with anyio.fail_after(self.budget.wall_s):
-                detail = await work()
+                detail = await until_stopped(self.world.state, work)
         except RunOver as over:
             return over.outcome, over.detail
         except TimeoutError:

@@ -87,6 +87,7 @@ class Daemon:
     _firing: anyio.CancelScope = field(init=False, default_factory=anyio.CancelScope)
     again: bool = False
     _rung: str = ""
+    _fault: str = ""
 
     async def serve(self) -> None:
         """Serve until a signal. SideTaskDied if a part ends early, after every run is settled."""
@@ -186,26 +187,27 @@ class Daemon:
         signals = self.world.signals
         while True:
             rung = read_dial(self.world.state / DIAL)
-            if rung.rung != self._rung:
+            if rung.rung != self._rung or rung.fault != self._fault:
                 said = set_by(self.world.state)
                 who, why = (said.who, said.why) if said else ("", rung.why)
-                if self._rung:
-                    self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
-                self._rung = str(rung.rung)
+                self.feed.tell(DialTurned(rung=str(rung.rung), who=who, why=why))
+                self._rung, self._fault = str(rung.rung), rung.fault
             short = disk_reserve.look(self.world.state)
             if short != signals.held:
                 signals.held = short
                 signals.work.set()
                 signals.leftovers.set()
+            if paused_now := stopped(self.world.state):
+                await self.world.jail.cool()
             if not self.readiness.draining:
-                paused = ", paused" if stopped(self.world.state) else ""
+                paused = ", paused" if paused_now else ""
                 paused += f", degraded: {short}" if short else ""
                 runs, waiting = len(self.executor.live), sum(self.executor.waiting.values())
                 self.notifier.status(f"{self._rung}{paused}: {counted(runs, 'run')}, {waiting} waiting")
             await anyio.sleep(rest(WEATHER_S))
 
     def _announce(self) -> None:
-        self._rung = str(read_dial(self.world.state / DIAL).rung)
+        self._rung = str(read_dial(self.world.state / DIAL).rung)  # its fault is told by the first look
         started = DaemonStarted(
             version=__version__,
             pid=os.getpid(),

@@ -106,6 +106,9 @@ class Answering:
         line = json.dumps({"v": PROTOCOL, "result": self._result}).encode()
         return Outcome(end=End.EXITED, code=0, stdout=line, stderr=b"", seconds=0.0)
 
+    async def cool(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         pass
 
@@ -163,3 +166,6 @@ class Dropping:
 
     async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
         return await self._port.token(key, route, age)
+
+    def over(self) -> tuple[str, str] | None:
+        return self._port.over()

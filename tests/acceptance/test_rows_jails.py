@@ -34,6 +34,9 @@ class Killed:
     async def probe(self) -> Tier:
         return await self.inner.probe()
 
+    async def cool(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         await self.inner.aclose()
 

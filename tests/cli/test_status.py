@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from fleet.app.lock import only_one
 from fleet.cli import findings, runs
+from fleet.cli.doctor import CHECKS
 from fleet.cli.status import app as status_app
 from fleet.cli.status_journal import EMPTY
 from fleet.cli.status_page import page, wrong
@@ -30,6 +31,7 @@ from fleet.clock import SystemClock
 from fleet.findings.outage import FACTS, Outage, OutageBook
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
+from fleet.gate.stop import stop
 from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
@@ -157,6 +159,7 @@ def test_json_has_the_documented_fields_and_the_same_content(state: Path) -> Non
     assert data["dial"] | {"trusted": True} == {
         "rung": "exercise",
         "trusted": True,
+        "fault": "",
         "who": "ann@desk",
         "when": "2026-11-21T12:00:00Z",
         "why": "the night before the release",
@@ -209,6 +212,44 @@ def test_a_quiet_night_says_nothing_is_wrong(tmp_path: Path) -> None:
     )
 
 
+def test_while_stopped_the_headline_says_so_and_names_no_next_start(state: Path) -> None:
+    stop(state, "ann@desk", "the site is down", FakeClock())
+    os.utime(state / "STOP", (1_795_000_000, 1_795_000_000))
+    data = data_of(state)
+    data["next"] = [{"persona": "qa-smoke", "at": "2026-11-22T01:04:00Z"}]
+    lines = [one.text for one in page(data, width=200, height=30)]
+    assert lines[0].startswith(
+        "STOPPED since 2026-11-18 11:06 UTC (the site is down (ann@desk, 2026-11-21T12:00:00Z)): "
+        "nothing starts until `fleet resume`; dial exercise; "
+    )
+    assert "qa-smoke 01:04" not in "\n".join(lines)
+    assert data["stopped_since"] == "2026-11-18T11:06:40Z"
+    (state / "STOP").write_bytes(b"")
+    assert re.match(r"STOPPED since \S+ \S+ UTC: nothing", page(data_of(state), width=200, height=30)[0].text)
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        (b"exercize\n", "'exercize'"),
+        (b"Exercise", "'Exercise'"),
+        (b"exercise ", "'exercise '"),
+        (b"exercise\r\n", "'exercise\\r'"),
+        ("ехercise".encode(), "'\\u0435\\u0445ercise'"),
+        (b"\x1b[2Jobserve", "'\\x1b[2Jobserve'"),
+        (b"\xff\xfd", "'\\ufffd\\ufffd'"),
+    ],
+)
+def test_a_word_that_is_no_rung_is_a_warning_that_quotes_it(state: Path, word: bytes, shown: str) -> None:
+    (state / "autonomy").write_bytes(word)
+    said = f"autonomy: not one of observe, exercise, propose: {shown}"
+    assert data_of(state)["wrong"][0] == f"dial: {said}: it means observe"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATE_DIRECTORY", str(state))
+        rows = anyio.run(CHECKS["state directory"], None)
+    assert rows[1] == ("dial", False, f"observe: {said}")
+
+
 BAD: dict[str, Any] = {
     "stop": "hold it",
     "degraded": "the disk is full",
@@ -235,7 +276,7 @@ def test_what_is_broken_is_red_and_the_page_fits(state: Path, width: int, height
     lines = page(data, width=width, height=height)
     assert len(lines) <= height
     assert max(len(one.text) for one in lines) <= width
-    assert [one.bad for one in lines if one.text.startswith("WRONG")] == [True] * (5 if height < 23 else 6)
+    assert [one.bad for one in lines if one.text.startswith("WRONG")] == [True] * 6
 
 
 def test_a_daemon_s_next_starts_and_its_refused_files_are_in_the_first_sentence(state: Path) -> None:

@@ -78,6 +78,9 @@ class Keys:
         token = auth_token("localharness-proxy", secret, int(time.time()) - age, route)
         return {"token": token, "address": address_of(secret)}
 
+    def over(self) -> tuple[str, str] | None:
+        return None
+
 
 @dataclass
 class ProbingSession:

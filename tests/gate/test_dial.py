@@ -305,7 +305,7 @@ def test_a_dial_flipped_by_hand_names_the_file_s_owner_and_time_and_inherits_no_
     assert rejected is not None
     assert (rejected.rung, rejected.why) == (
         "observe",
-        "by hand: autonomy: not one of observe, exercise, propose",
+        "by hand: autonomy: not one of observe, exercise, propose: 'full speed'",
     )
 
 

@@ -126,7 +126,7 @@ async def test_a_dial_that_is_not_believed_is_told_once_per_reason(
         await gate.decide(LOOK)
     _turn(state, Rung.OBSERVE, clock)
     await gate.decide(LOOK)
-    assert told == ["autonomy: missing", "autonomy: not one of observe, exercise, propose"]
+    assert told == ["autonomy: missing", "autonomy: not one of observe, exercise, propose: 'EXERCISE!!'"]
 
 
 async def test_the_dial_that_decides_is_read_after_anybody_was_told(

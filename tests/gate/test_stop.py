@@ -66,7 +66,9 @@ def test_it_is_sticky_until_a_person_resumes(state: Path, clock: Clock) -> None:
 
 def test_a_plain_word_is_shown_as_it_is(state: Path) -> None:
     (state / "STOP").write_text("lunch\n")
-    assert stopped(state) == StopReading("STOP is set: lunch")
+    reading = stopped(state)
+    assert reading is not None
+    assert (reading.why, len(reading.since)) == ("STOP is set: lunch", 20)
 
 
 def test_stop_makes_the_state_directory(state: Path, clock: Clock) -> None:

@@ -84,6 +84,9 @@ class PaperJail:
             lines.append(json.dumps({"v": PROTOCOL, **place, "result": said}).encode() + b"\n")
         return Outcome(end=End.EXITED, code=0, stdout=b"".join(lines), stderr=b"", seconds=0.0)
 
+    async def cool(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         pass
 

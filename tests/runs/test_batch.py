@@ -373,16 +373,15 @@ async def test_in_a_real_jail_a_hostile_page_spoils_its_own_answer_and_stop_acts
         "/cut": b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nhalf",
         "/forged": http_answer(200, b'{"v":1,"call":4,"result":{"ok":true,"status":299}}\n'),
     }
-    rungs = ["observe"] * 6 + ["stop"]
-
-    def rung() -> str:
-        return rungs.pop(0) if len(rungs) > 1 else rungs[0]
-
     (tmp_path / "jails").mkdir()
     jail = BwrapJail(Image(), pool=0, spool=tmp_path / "jails")
     async with Server(lambda got: said[got.path]) as site:
         web = PLATFORM.web.model_validate(PLATFORM.web.model_dump() | {"site": site.url})
         platform = PLATFORM.model_copy(update={"web": web})
+
+        def rung() -> str:
+            return "observe" if len(site.got) < 6 else "stop"
+
         way = partial(way_out, replace(EgressPolicy.of(platform), rung=rung))
         try:
             async with seated(tmp_path, persona(), real=jail, egress=way, platform=platform) as table:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
+from fleet.clock import SystemClock
+from fleet.errors import Refused
+from fleet.gate.dial import write_dial
+from fleet.gate.model import Rung
 from fleet.runs.call.wallet import STAND_INS, Wallet
 from sandbox.tools import TOOLS
 from tests.runs.table import RUN, look, persona, seated
@@ -84,3 +89,29 @@ async def test_a_caller_is_replaced_when_its_credit_does_not_pay_the_next_questi
         await wallet.ready("qa_call", {})
         assert wallet.addresses()[CALLER] != first
         assert wallet.affords == 13
+
+
+@pytest.mark.parametrize(
+    ("fence", "rule"), [("stop", "stop"), ("dial", "dial"), ("budget", "budget"), ("deadline", "deadline")]
+)
+@pytest.mark.parametrize("act", ["token", "submit"])
+async def test_each_signature_asks_every_fence_at_the_moment_it_acts(
+    tmp_path: Path, fence: str, rule: str, act: str
+) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        over = table.world.clock.monotonic() - 1.0 if fence == "deadline" else math.inf
+        wallet = Wallet(table.world, RUN, deadline=over)
+        await wallet.ready("qa_call", {})
+        if fence == "stop":
+            table.stop()
+        elif fence == "dial":
+            write_dial(table.world.state, Rung.OBSERVE, "a test", "test", SystemClock())
+        elif fence == "budget":
+            wallet.spent = "the budget of 3 writes is spent"
+        signed = wallet.token(CALLER, "r")
+        if act == "submit":
+            signed.close()
+            signed = wallet.submit(CALLER, "0x" + "11" * 20, b"\x00" * 4, 0, 30_000)
+        with pytest.raises(Refused) as refused:
+            await signed
+        assert (refused.value.rule, wallet.acts) == (rule, 0)

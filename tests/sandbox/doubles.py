@@ -191,6 +191,7 @@ class Signer:
     def __init__(self, mined: Callable[[Submitted], dict[str, Any]] | None = None) -> None:
         self.submitted: list[Submitted] = []
         self.tokens: list[tuple[str, str]] = []
+        self.ended: tuple[str, str] | None = None
         self.mined = mined or (lambda _: {})
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
@@ -208,6 +209,9 @@ class Signer:
         self.tokens.append((key, route))
         stamp, signature = f"{len(self.tokens)}" + f"-{age}" * bool(age), "sig" if key == "caller" else key
         return {"token": f"{CALLER}:{stamp}:0x{signature}", "address": CALLER}
+
+    def over(self) -> tuple[str, str] | None:
+        return self.ended
 
 
 class FailingSigner(Signer):

@@ -70,6 +70,9 @@ class UnlockedKeys:
             "address": address_of(KEYS[key]),
         }
 
+    def over(self) -> tuple[str, str] | None:
+        return None
+
 
 @dataclass
 class Rig:

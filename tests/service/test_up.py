@@ -287,6 +287,9 @@ async def test_a_dial_at_observe_still_runs_what_only_looks(up: Up) -> None:
     assert up.fleet("dial", "exercise", "--reason", "go").returncode == 0
     (turned,) = await up.until(lambda: up.told("dial.turned"))
     assert (turned.rung, turned.why) == ("exercise", "go")
+    (up.state / "autonomy").write_text("exercize\n")
+    (_, wrong) = await up.until(lambda: len(up.told("dial.turned")) == 2 and up.told("dial.turned"))
+    assert wrong.why == "by hand: autonomy: not one of observe, exercise, propose: 'exercize'"
     assert os.path.exists(up.state / "autonomy")
     assert await up.end(process) == 0
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from fleet.chain.keys import Secret, auth_token, fresh
+from fleet.chain.policy import paused
 from fleet.chain.ports import Payer, Role, RunScope, TxRequest
 from fleet.chain.run_keys import RunKeys
 from fleet.errors import BudgetExceeded, Refused
+from fleet.gate.gate import STOPPED, rung_now
+from fleet.gate.model import Rung
 from fleet.runs.context import FleetContext
 from sandbox.tools import TOOLS
 
@@ -27,11 +31,14 @@ class Wallet:
     """The throwaway keys of one run. Implements the broker's TxPort; keys never leave it.
 
     `spent` is set when a budget refused a signature: its call ends the driver. `acts` counts call tokens
-    issued and signatures begun. Without a `payer` it can only clean up.
+    issued and signatures begun. Without a `payer` it can only clean up. `deadline` is on the clock's
+    `monotonic()`.
     """
 
-    def __init__(self, world: FleetContext, run: str, payer: Payer | None = None) -> None:
-        self._world, self._run = world, run
+    def __init__(
+        self, world: FleetContext, run: str, payer: Payer | None = None, *, deadline: float = math.inf
+    ) -> None:
+        self._world, self._run, self._deadline = world, run, deadline
         self.keys = RunKeys(world.folder(run))
         self.scope = RunScope(run=run, prefix=f"qa-{run}-", keys=self.keys, payer=payer)
         self.spent: str = ""
@@ -110,6 +117,7 @@ class Wallet:
 
     async def submit(self, key: str, to: str, data: bytes, value: int, gas: int) -> dict[str, Any]:
         """Send a throwaway key's transaction, paid by a stipend; raises Refused, TxFailed, Unreachable."""
+        self._ask("a transaction")
         if value:
             raise Refused("a tool may not send value", rule="value")
         key = self._actual(key)
@@ -141,6 +149,23 @@ class Wallet:
             "reverted": receipt.reason or receipt.failure,
         }
 
+    def over(self) -> tuple[str, str] | None:
+        """Rule and reason once the run may do nothing more."""
+        if self.spent:
+            return "budget", self.spent
+        in_time = self._world.clock.monotonic() < self._deadline
+        return None if in_time else ("deadline", "the run's time is over")
+
+    def _ask(self, act: str) -> None:
+        """Refused unless the run may sign at this moment."""
+        rung = rung_now(self._world.state)
+        if rung == STOPPED:
+            raise paused()
+        if over := self.over():
+            raise Refused(over[1], rule=over[0])
+        if Rung(rung).height < Rung.EXERCISE.height:
+            raise Refused(f"the dial is at {rung}: {act} is not signed", rule="dial")
+
     def _stamp(self, key: str, now: int) -> int:
         """The latest second that no token of this key has, else the one given longest ago: a platform may
         take two calls that are equal to the last byte for one, sent twice."""
@@ -151,7 +176,11 @@ class Wallet:
         return stamp
 
     async def token(self, key: str, route: str, age: int = 0) -> dict[str, Any]:
-        """A call token of a throwaway key, dated `age` seconds back; valid only on this platform."""
+        """A call token of a throwaway key, dated `age` seconds back; valid only on this platform.
+
+        Raises Refused, as each signature does.
+        """
+        self._ask("a call token")
         self.acts += 1
         key = self._actual(key)
         now = int(self._world.clock.now().timestamp())

@@ -46,6 +46,17 @@ async def settle(context: RunContext, wallet: Wallet) -> None:
         world.chain.signer.close_run(run)
 
 
+async def owes(world: FleetContext, run: str, wallet: Wallet) -> bool:
+    """Whether settling this run would ask the chain for anything."""
+    journal = world.journal
+    return bool(
+        wallet.keys.labels()
+        or await journal.effects(run, ["tx"], ["open"])
+        or await journal.effects(run, ["name"], ["open", "done"])
+        or await journal.findings(run, ["posting", "confirmed"])
+    )
+
+
 async def release_left(world: FleetContext, run: str, stream: Stream, wallet: Wallet) -> None:
     """Clean up after an ended run: names that its own keys still hold, then the keys."""
     world.chain.signer.open_run(wallet.scope)
