@@ -128,7 +128,7 @@ class EgressSession(JailSession):
         await wire.go_on(await self._policy.turn(target.origin))
         body = await wire.body()
         entry.sent = len(body)
-        await relay(
+        entry.pause = await relay(
             wire,
             request,
             body,

@@ -168,13 +168,25 @@ class EgressPolicy:
         """Wait for a request's turn at this host, all faces being one; the seconds. Denied without one."""
         if self.pace is None:
             return 0.0
-        like = next((one for one, pattern in self.faces if pattern.fullmatch(origin.host)), origin)
+        key = self._paced(origin)
+        if (held := self.pace.held(key)) > self.request_s / 2:
+            raise Denied("busy", f"{origin.host} asked for a pause: {held:.0f} s of it are left", status=429)
         try:
             async with asyncio.timeout(self.request_s / 2):
-                return await self.pace.turn(origin if origin in self.hosts else like)
+                return await self.pace.turn(key)
         except TimeoutError:
             why = f"no turn at {origin.host} in time: its rate is limited"
             raise Denied("busy", why, status=429) from None
+
+    def hold(self, origin: Origin, seconds: float) -> None:
+        """Ask this host nothing for so long, all faces being one."""
+        if self.pace is not None and seconds > 0:
+            self.pace.hold(self._paced(origin), seconds)
+
+    def _paced(self, origin: Origin) -> Origin:
+        if origin in self.hosts:
+            return origin
+        return next((one for one, pattern in self.faces if pattern.fullmatch(origin.host)), origin)
 
     def lists(self, origin: Origin) -> bool:
         """Whether this exact origin is on the list, or is the face of a name."""

@@ -18,6 +18,7 @@ class EgressRecord:
     sent: int = 0
     received: int = 0
     ms: float = 0.0
+    pause: float = 0.0  # seconds that the host asked to wait (Retry-After)
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class EgressEntry:
     sent: int = 0
     received: int = 0
     status: int = 0
+    pause: float = 0.0
     started: float = field(default_factory=time.monotonic)
 
     def record(self, rule: str) -> EgressRecord:
@@ -42,4 +44,5 @@ class EgressEntry:
             sent=self.sent,
             received=self.received,
             ms=round((time.monotonic() - self.started) * 1000, 3),
+            pause=self.pause,
         )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import ssl
+import time
 from collections.abc import Callable, Coroutine
+from email.utils import parsedate_to_datetime
 
 import h11
 
@@ -17,6 +20,10 @@ from fleet.unanswered import RESET, unanswered
 Meter = Callable[[int], None]
 """Called with byte counts before they reach the jail; raises Denied beyond a cap."""
 
+MAX_PAUSE_S = 86_400.0
+"""The longest pause that a host can ask for."""
+_HEAD = re.compile(rb"HTTP/1\.[01] (\d{3})[^\r\n]{0,200}(.{0,16384}?)\r?\n\r?\n", re.S)
+_RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([^\r\n]{1,60}?)[ \t]*(?:\r|\n|$)", re.I)
 _CHUNK = 1 << 16
 _DIAL_S = 10.0
 _NOT_SENT_ON = frozenset(
@@ -59,8 +66,9 @@ async def relay(
     meter: Meter,
     *,
     ask: Callable[[], None],
-) -> None:
-    """One request to one listed host; the answer's bytes go to the jail as they come, unread.
+) -> float:
+    """One request to one listed host; the answer's bytes go to the jail as they come. The seconds that its
+    head asks to wait, of which alone anything is read here.
 
     `ask` is called once connected, right before the request is sent; it raises Denied.
     """
@@ -74,12 +82,31 @@ async def relay(
         if not first:
             raise Denied("unreachable", f"{target.origin.host} closed without an answer: {RESET}", status=502)
         wire.relayed = True
+        pause = asked_pause(first)
+        policy.hold(target.origin, pause)
         await _until_client_leaves(wire, _pump(first, reader, wire.writer, meter))
+        return pause
     except OSError as error:
         why = unanswered(error) or error.strerror or RESET
         raise Denied("unreachable", f"{target.origin.host}: {why}", status=502) from None
     finally:
         writer.transport.abort()
+
+
+def asked_pause(answer: bytes, now: Callable[[], float] = time.time) -> float:
+    """Seconds that the beginning of a final answer of 429 or 503 asks to wait, at most MAX_PAUSE_S; 0 for any
+    other (RFC 9110, 10.2.3: seconds, or a date)."""
+    while (head := _HEAD.match(answer)) and head[1].startswith(b"1"):
+        answer = answer[head.end() :]
+    if head is None or head[1] not in (b"429", b"503") or not (found := _RETRY_AFTER.search(head[2])):
+        return 0.0
+    text = found[1].decode("latin-1")
+    if text.isdigit():
+        return min(float(text[:9]), MAX_PAUSE_S)
+    try:
+        return min(max(parsedate_to_datetime(text).timestamp() - now(), 0.0), MAX_PAUSE_S)
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 async def dial(origin: Origin, policy: EgressPolicy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -22,7 +22,17 @@ class HostPace:
     ) -> None:
         self._gap, self._clock, self._sleep = 1 / rate, clock, sleep
         self._next: dict[Hashable, float] = {}
+        self._held: dict[Hashable, float] = {}
         self._queues: dict[Hashable, asyncio.Lock] = {}
+
+    def hold(self, key: Hashable, seconds: float) -> None:
+        """Give no turn for so long: the host asked for a pause."""
+        self._next[key] = max(self._next.get(key, 0.0), self._clock() + seconds)
+        self._held[key] = self._next[key]
+
+    def held(self, key: Hashable) -> float:
+        """Seconds until the pause is over that a host asked for; 0 without one."""
+        return max(0.0, self._held.get(key, 0.0) - self._clock())
 
     async def turn(self, key: Hashable) -> float:
         """Wait for the next turn; the seconds that it took."""

@@ -105,6 +105,10 @@ class Gate:
             return 0.0
         return max(0.0, times[len(times) - rate.calls] + rate.seconds - now)
 
+    def time_left(self) -> float:
+        """Seconds until the run's time is over."""
+        return max(0.0, self._deadline - self._clock.monotonic())
+
     async def malformed(self, tool: str, reason: str) -> Verdict:
         """Charge a call whose arguments could not be read, and refuse it: a parse error is not free."""
         calls = max(1, self._cost(tool).calls)

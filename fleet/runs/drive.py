@@ -49,6 +49,10 @@ LEARNED = 24
 """Learned probes of one run at most."""
 SEARCHER = "programs"
 """The explorer that searches a compiler."""
+FEW_REFUSED = 5
+"""Answers of 429 up to which nothing is said of them."""
+SAID_REFUSED = 0.1
+"""The share of answers that are 429 from which on it is said."""
 DRIVING = 0.75
 """The driver's share of a run's time; the rest is for proofs."""
 
@@ -148,6 +152,7 @@ class Drive:
         try:
             await self.exercise.prove_raised()
         finally:
+            self._limited()
             await self._unproven()
 
     def _not_tried(self, desk: RunDesk, over: RunOver) -> None:
@@ -158,6 +163,18 @@ class Drive:
         key = key_named(over.detail)
         said = f"{open_} of {counted(len(desk.state.plan.items), 'probe')} not looked at: {over.detail}"
         desk.leave(Left("probes", f"{said}; raise {key}" if key else said, "cut"))
+
+    def _limited(self) -> None:
+        """Say how much of what was asked the platform refused for its rate."""
+        answered, refused = self.exercise.session.answered, self.exercise.session.limited
+        if self.desk is None or refused < FEW_REFUSED or refused < answered * SAID_REFUSED:
+            return
+        rate = self.world.platform.web.requests_per_second
+        said = f"{refused} of {answered} answers were 429 (too many requests) at {rate:g} requests a second"
+        said += (
+            "; lower web.requests_per_second in the platform's profile, or let the fleet's address ask more"
+        )
+        self.desk.leave(Left("requests", said, "cut" if 2 * refused >= answered else "left"))
 
     async def _unproven(self) -> None:
         rows = await self.world.journal.findings(self.exercise.run, ["raised"])

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 import pytest
 
 from fleet.broker.broker import Broker
 from fleet.broker.egress_policy import Origin
+from fleet.broker.forward import asked_pause
+from fleet.broker.pace import HostPace
 from tests.sandbox.doubles import Raw, Server, http_answer, listener, policy_for
 
 pytestmark = pytest.mark.anyio
@@ -267,3 +272,66 @@ async def test_a_host_that_does_not_speak_tls_is_unreachable_by_https() -> None:
             async with (broker := Broker(policy)).egress(sock):
                 secure = Rig(broker, it.site, sock.getsockname()[1])
                 assert await secure.rule(it.site.url.replace("http:", "https:") + "/") == (502, "unreachable")
+
+
+DATE = "Fri, 27 Nov 2026 05:00:30 GMT"
+NOW = datetime(2026, 11, 27, 5, 0, 0, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("head", "seconds"),
+    [
+        ("429 Too Many Requests\r\nRetry-After: 7", 7.0),
+        ("503 Busy\r\nserver: x\r\nretry-after:  12  \r\nx: y", 12.0),
+        (f"429\r\nRetry-After: {DATE}", 30.0),
+        ("429 X\r\nRetry-After: Fri, 27 Nov 2020 05:00:30 GMT", 0.0),
+        ("429 X\r\nRetry-After: 99999999999999999999", 86_400.0),
+        ("429 X\r\nRetry-After: -5", 0.0),
+        ("429 X\r\nRetry-After: soon", 0.0),
+        ("429 X\r\nX-Retry-After: 9", 0.0),
+        ("200 OK\r\nRetry-After: 9", 0.0),
+        ("301 Moved\r\nRetry-After: 9", 0.0),
+        ("103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 429 X\r\nRetry-After: 3", 3.0),
+        ("103 Early Hints\r\nRetry-After: 3\r\n\r\nHTTP/1.1 200 OK\r\nx: y", 0.0),
+    ],
+)
+def test_what_a_host_asks_to_wait(head: str, seconds: float) -> None:
+    assert (
+        asked_pause(f"HTTP/1.1 {head}\r\n\r\nbody\r\nRetry-After: 99\r\n\r\n".encode(), lambda: NOW)
+        == seconds
+    )
+
+
+async def test_a_host_that_asks_for_a_pause_is_not_asked_until_it_is_over() -> None:
+    said = [http_answer(429, b"", "retry-after: 1"), http_answer(200, b"ok")]
+    times: list[float] = []
+
+    def answer(_: object) -> bytes:
+        times.append(time.monotonic())
+        return said.pop(0)
+
+    async with Server(answer) as site:
+        policy = replace(policy_for(site.url), pace=HostPace(1000.0))
+        broker = Broker(policy)
+        with listener() as sock:
+            async with broker.egress(sock):
+                it = Rig(broker, site, sock.getsockname()[1])
+                assert (await it.ask(f"{site.url}/a")).startswith(b"HTTP/1.1 429")
+                assert (await it.ask(f"{site.url}/b")).endswith(b"ok")
+    assert times[1] - times[0] >= 1.0
+    assert [record.pause for record in broker.records] == [1.0, 0.0]
+
+
+async def test_a_long_pause_is_refused_at_once_for_every_jail() -> None:
+    async with Server(lambda _: http_answer(503, b"", "retry-after: 600")) as site:
+        policy = replace(policy_for(site.url), pace=HostPace(1000.0))
+        for number in range(2):
+            broker = Broker(policy)
+            with listener() as sock:
+                async with broker.egress(sock):
+                    it = Rig(broker, site, sock.getsockname()[1])
+                    if not number:
+                        await it.ask(f"{site.url}/a")
+                    with anyio.fail_after(5):
+                        assert await it.rule(f"{site.url}/b") == (429, "busy")
+        assert len(site.got) == 1

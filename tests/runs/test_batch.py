@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from fleet.broker.broker import EgressPolicy
@@ -29,7 +31,7 @@ from fleet.runs.context import way_out
 from fleet.unanswered import REFUSED, RESET
 from sandbox.guest import MAX_CALLS
 from sandbox.spec import PROTOCOL
-from tests.runs.table import PLATFORM, RUN, PaperJail, Table, persona, seated
+from tests.runs.table import PLATFORM, RUN, PaperJail, Table, look, persona, seated
 from tests.sandbox.doubles import Server, http_answer
 
 pytestmark = pytest.mark.anyio
@@ -415,3 +417,68 @@ async def test_an_explorer_waits_for_the_gates_rate(tmp_path: Path) -> None:
 async def test_the_profile_says_how_often_explorers_ask_on_a_day(tmp_path: Path) -> None:
     async with seated(tmp_path, persona()) as table:
         assert table.world.day()["requests"] == 20_000
+
+
+@pytest.mark.jail
+async def test_a_pause_that_the_platform_asks_for_is_kept_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Three requests a second and a half, then 429: every question is answered in the end."""
+    times: list[float] = []
+
+    def answer(got: Any) -> bytes:
+        now = time.monotonic()
+        recent = [at for at in times if at > now - 1.5]
+        if len(recent) >= 3:
+            refused.append((got.path, now))
+            return http_answer(429, b"slow down", "retry-after: 2")
+        times.append(now)
+        return http_answer(200, got.path.encode())
+
+    refused: list[tuple[str, float]] = []
+    (tmp_path / "jails").mkdir()
+    jail = BwrapJail(Image(), pool=0, spool=tmp_path / "jails")
+    async with Server(answer) as site:
+        web = PLATFORM.web.model_validate(PLATFORM.web.model_dump() | {"site": site.url})
+        platform = PLATFORM.model_copy(update={"web": web})
+        way = partial(way_out, replace(EgressPolicy.of(platform), rung=lambda: "observe"))
+        try:
+            async with seated(tmp_path, persona(), real=jail, egress=way, platform=platform) as table:
+                pages = [f"page-{letter}" for letter in "abcdefgh"]
+                async with table.desk.turn() as turn:
+                    found = await turn.pose(ask(*pages))
+                session = table.drive.exercise.session
+                assert [[one["status"] for one in results or ()] for results in found] == [[200]] * 8
+                assert session.limited == len(refused) > 0
+        finally:
+            await jail.aclose()
+    for _, at in refused:
+        assert not [one for one in times if at < one < at + 1.9]
+
+
+async def test_a_pause_that_outlasts_the_run_ends_the_exploring_and_is_said(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(), real=ScriptedJail(well)) as table:
+        session = table.drive.exercise.session
+        session._noted(EgressRecord(verb="GET", host="site", what="/", status=200, pause=3_600.0))
+        with anyio.fail_after(5):
+            async with table.desk.turn() as turn:
+                assert await turn.pose(ask("a", "b")) == [None, None]
+            room = await table.desk.room()
+    assert room.calls == 0
+    assert room.why == "the platform asked for a pause of 3600 s (Retry-After), which outlasts the run"
+
+
+@pytest.mark.parametrize(
+    ("limited", "answered", "kind"),
+    [(4, 6, ""), (5, 51, ""), (6, 60, "left"), (30, 60, "cut"), (9, 9, "cut")],
+)
+async def test_what_the_platform_refused_for_its_rate_is_said(
+    tmp_path: Path, limited: int, answered: int, kind: str
+) -> None:
+    async with seated(tmp_path, persona(look("a")), real=ScriptedJail(well)) as table:
+        table.drive.seat()
+        session = table.drive.exercise.session
+        session.limited, session.answered = limited, answered
+        table.drive._limited()
+        kept = table.desk.state.left
+    assert [one.kind for one in kept] == [kind][: bool(kind)]
+    if kind:
+        assert kept[0].reason.startswith(f"{limited} of {answered} answers were 429 (too many requests)")

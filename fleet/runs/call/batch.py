@@ -28,6 +28,9 @@ POSING_S = 60.0
 EXPLORED = CallPurpose("explore", "", proof=False, looks_s=0.0)
 """What an explorer's calls are recorded under, in place of a probe's id."""
 
+PAUSING = (429, 503)
+"""Statuses with which a platform asks for a pause (Retry-After)."""
+
 Asked = Sequence[Sequence[tuple[str, Mapping[str, Any]]]]
 """By question: its calls, resolved, in order."""
 
@@ -58,6 +61,7 @@ class QuestionRound:
         )
         self._found: list[dict[int, Answer]] = [{} for _ in questions]
         self._over: set[int] = set()
+        self._put_off_before: list[QuestionCall] = []
         self._waits = 0
         """Waits in a row for a target that is away."""
 
@@ -67,6 +71,9 @@ class QuestionRound:
         end = clock.monotonic() + POSING_S
         while (batch := self._next()) and clock.monotonic() < end:
             await self._until_back(batch[0])
+            if self._session.held() > end - clock.monotonic():
+                break  # the desk waits for the end of the pause, or ends the exploring
+            await self._session.resumed()
             before = self._session.requests
             if why := await self._session.reserve_requests(len(batch)):
                 self._withhold(batch, why)
@@ -172,12 +179,20 @@ class QuestionRound:
                     continue
                 session.respond(asked, result, min(max(result["latency_ms"] / 1000, 0.0), elapsed))
                 answer = session.count(asked, result)
-                if said(result, REFUSED):
+                if said(result, REFUSED) or self._put_off(call, result):
                     away.append(call)
                 else:
                     self._waits = 0
                     self._note(call, answer)
         return left, away
+
+    def _put_off(self, call: QuestionCall, result: Mapping[str, Any]) -> bool:
+        """Whether to ask again after the pause that the platform asked for: once, and no act."""
+        put_off = result.get("error_class") == "busy" or result.get("status") in PAUSING
+        if not put_off or not self._session.held() or call.acts or call in self._put_off_before:
+            return False
+        self._put_off_before.append(call)
+        return True
 
     async def _admitted(self, batch: Sequence[QuestionCall]) -> list[tuple[QuestionCall, AdmittedCall]]:
         """The calls to send: those that the gate permits and whose target is not known to be down."""

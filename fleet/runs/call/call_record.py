@@ -23,6 +23,7 @@ from fleet.text import line
 from sandbox.spec import Effect, ToolSpec
 from sandbox.tools import TOOLS
 
+TOO_MANY = 429
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
 
 
@@ -73,6 +74,8 @@ class CallRecord:
         self._gate, self._stream = context.gate, context.stream
         self.calls = 0
         self.turn = 0
+        self.answered, self.limited = 0, 0
+        """Calls that the platform answered with a status, and those of them with 429."""
         self.breaker = CircuitBreaker(world.clock, world.patience_s)
         self.contacts = Contacts(targets_of(world.platform))
 
@@ -142,6 +145,9 @@ class CallRecord:
 
     def count(self, asked: AdmittedCall, result: dict[str, Any]) -> Answer:
         """Count what an answer says of its target; one too many failures withdraw it."""
+        if status := result.get("status"):
+            self.answered += 1
+            self.limited += status == TOO_MANY
         if not asked.how.looks_s:
             self.contacts.count(asked.tool, asked.args, result)
             if target := self.breaker.count(asked.tool, asked.args, result):

@@ -53,6 +53,7 @@ class RunSession(CallRecord):
         self._capabilities: Capabilities | None = None
         self.requests = 0
         """What the broker served of this run's jails."""
+        self._resumes = 0.0
 
     def bindings(self, *, fresh_name: bool) -> Bindings:
         self._wallet.renew(_CALLER)
@@ -123,6 +124,8 @@ class RunSession(CallRecord):
 
     async def _call(self, tool: str, args: Mapping[str, Any], how: CallPurpose) -> Answer:
         await self.check_ours()
+        if self._asks_platform(tool):
+            await self.resumed()
         asked = await self.admit(await self.judge(tool, args, how))
         if isinstance(asked, Answer):
             return asked
@@ -136,6 +139,11 @@ class RunSession(CallRecord):
         if lost is not None:
             raise lost
         return self.count(asked, result)
+
+    @staticmethod
+    def _asks_platform(tool: str) -> bool:
+        spec = TOOLS.get(tool)
+        return spec is not None and spec.effect in (Effect.LOOK, Effect.ACT)
 
     async def calls_left(self) -> int:
         """Calls that the budget leaves to this run."""
@@ -191,8 +199,19 @@ class RunSession(CallRecord):
     def _egress(self, calls: int) -> Egress:
         return self._world.egress(self._wallet, calls, self._noted)
 
-    def _noted(self, _: EgressRecord) -> None:
+    def _noted(self, record: EgressRecord) -> None:
         self.requests += 1
+        if record.pause:
+            self._resumes = max(self._resumes, self._world.clock.monotonic() + record.pause)
+
+    def held(self) -> float:
+        """Seconds until the pause is over that the platform asked for; 0 without one."""
+        return max(0.0, self._resumes - self._world.clock.monotonic())
+
+    async def resumed(self) -> None:
+        """Wait until a pause is over that the platform asked for, if the run's time reaches that far."""
+        if 0 < (pause := self.held()) < self._context.gate.time_left():
+            await anyio.sleep(pause)
 
 
 def _changes_a_page(tool: str, args: Mapping[str, Any]) -> bool:

@@ -164,6 +164,12 @@ class RunDesk:
             return Allowance(0, acts, f"the rest of its time is for proofs ({key_of('run', 'wall')})")
         if state.turns + 1 >= setting.policy.max_turns_per_run:
             return Allowance(0, acts, "its turns are spent (policy.max_turns_per_run in the persona file)")
+        rest = setting.ledger.budget.wall_s * EXPLORING - spent
+        if (held := self._exercise.session.held()) > rest:
+            why = f"the platform asked for a pause of {held:.0f} s (Retry-After), which outlasts the run"
+            return Allowance(0, acts, why)
+        if held:
+            await self._exercise.session.resumed()
         calls, day = left["calls"], left.get("requests")  # the latter is the platform's own limit
         if not (room := max(0, calls.left - kept["calls"])):
             why = f"{calls.limit} is spent, but for the {kept['calls']} kept for proofs"
