@@ -12,7 +12,7 @@ from fleet.cli.console import fields_of
 from fleet.cli.outages import open_outages
 from fleet.findings.outage import FACTS, read_book
 from fleet.gate.budget import Unit, left_today
-from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
+from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.service.crew import CrewMember
 from fleet.service.health_platform import platform_reach
 from fleet.store.journal import Journal
@@ -50,6 +50,7 @@ EMPTY: Mapping[str, Any] = {
     "unexplored": [],
     "left": [],
     "proving": [],
+    "models": [],
     "failing": [],
 }
 """The same fields without a journal."""
@@ -85,6 +86,7 @@ async def read(
         "unexplored": [one for one in await _last_runs(journal, UNEXPLORED) if one["persona"] in names],
         "left": [one for one in await _last_runs(journal, LEFT) if one["persona"] in names],
         "proving": [asdict(one) for one in proving(rows, (), datetime.now(UTC))],
+        "models": [one for one in await _last_runs(journal, MODEL_ENDED) if one["persona"] in names],
         "failing": [
             _failed(row)
             for row in last

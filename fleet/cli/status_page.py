@@ -146,6 +146,10 @@ def wrong(data: Mapping[str, Any]) -> list[str]:
         *(f"undecided: {one['persona']} {one['probe']}: {one['reason']}" for one in data["undecided"]),
         *(f"unexplored: {one['persona']} {one['probe']}: {one['reason']}" for one in data["unexplored"]),
         *(
+            f"model ended: {one['persona']} run {one['run']}: {one['reason']}; the playbook went on"
+            for one in data["models"]
+        ),
+        *(
             f"run failed: {one['persona']} {one['outcome']} {minute(one['ended'])}, run {one['run']}: "
             f"{one['detail']}"
             for one in crew["failing"]

@@ -180,4 +180,4 @@ class Driver(Protocol):
 
 
 class ProviderFailed(Exception):
-    """The model is unavailable: `auto` continues with the playbook, `model` ends the run."""
+    """The model is unavailable: the playbook asks what is open."""

@@ -86,7 +86,7 @@ class ExtensionDisabled(RunEvent):
 
 
 class DriverChanged(RunEvent):
-    """Another driver took over this run: the provider failed, or its budget is spent."""
+    """Another driver took over this run: `reason` is what ended the one before."""
 
     type: Literal["driver.changed"] = "driver.changed"
     before: str

@@ -32,7 +32,7 @@ from fleet.runs.desk import brief
 from fleet.runs.desk.desk import EXPLORING, RunDesk, Setting
 from fleet.runs.desk.exit_codes import BLIND
 from fleet.runs.desk.state_file import StateFile
-from fleet.runs.desk.stop_conditions import PROVABLE, limit_of, summary
+from fleet.runs.desk.stop_conditions import HANDED_OVER, PROVABLE, fails_fast, limit_of, summary
 from fleet.runs.driver_choice import EXPLORER_PATIENCE, PLAYBOOK, RETEST, DriverChoice
 from fleet.runs.outage.decide import Up
 from fleet.runs.outage.watch import Watch
@@ -74,6 +74,8 @@ class Drive:
     turn_s: float = 0.0
     """Deadline of a turn; 0: the persona's."""
     texts: dict[str, str] = field(default_factory=dict)
+    model_end: RunOver | None = None
+    """What ended the model, after which the playbook asked what was open."""
 
     def __post_init__(self) -> None:
         world = self.world
@@ -128,6 +130,8 @@ class Drive:
         watch.verdict()
         if desk.state.items and not desk.state.plan.looked() and not desk.explored:
             raise RunOver(BLIND, summary(desk.state.plan))
+        if self.model_end is not None and self.persona.persona.driver == "model":
+            raise RunOver(self.model_end.outcome, detail)  # no other driver was wanted: not a good end
         return detail or summary(desk.state.plan)
 
     async def _leftovers(self) -> None:
@@ -306,24 +310,29 @@ class Drive:
         return frozenset(found)
 
     async def _by_driver(self, desk: RunDesk) -> str:
+        """The closing detail. Whatever ends a model, the playbook asks what it left open."""
         try:
             return await _driven(self.driver, desk)
+        except RunOver as error:
+            over, reason, failure = error, str(error), desk.state.last_failure
         except (ProviderFailed, BudgetExceeded) as error:
             reason = self.world.redactor.text(line(str(error), 500))
-            over = RunOver(
-                "failed" if isinstance(error, ProviderFailed) else "budget_exceeded", f"model: {reason}"
-            )
-            if not self._falls_back(error):
-                raise over from None
-            event = DriverChanged(before=self.driver.name, after=PLAYBOOK.name, reason=reason)
-            self.exercise.stream.emit(event)
-            desk.progress.change(PLAYBOOK)
-            return await _driven(PLAYBOOK, desk)
-
-    def _falls_back(self, error: Exception) -> bool:
-        one = self.persona.persona
-        strict = one.policy.fail_fast.on_chat_error and isinstance(error, ProviderFailed)
-        return one.driver == "auto" and self.driver.name == "model" and not strict
+            failure = "provider_error" if isinstance(error, ProviderFailed) else ""
+            over = RunOver("failed" if failure else "budget_exceeded", f"model: {reason}")
+        fast = fails_fast(failure, self.persona.persona.policy)
+        if not self.driver.is_model or fast or over.outcome not in HANDED_OVER:
+            raise over
+        self.model_end, why = over, f"the model ended: {reason}"
+        event = DriverChanged(before=self.driver.name, after=PLAYBOOK.name, reason=reason)
+        self.exercise.stream.emit(event)
+        desk.progress.change(PLAYBOOK)
+        before = desk.state.plan.looked()
+        try:
+            await _driven(PLAYBOOK, desk)
+        except RunOver as again:
+            raise RunOver(again.outcome, f"{again.detail}; {why}") from None
+        plan = desk.state.plan
+        return f"{why}; the playbook looked at {plan.looked() - before} of {len(plan.items)} probes"
 
 
 async def _driven(driver: DriverChoice, desk: RunDesk) -> str:

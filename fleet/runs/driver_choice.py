@@ -44,6 +44,11 @@ class DriverChoice:
     explores: bool = False
     patience: int = MAX_STALE
 
+    @property
+    def is_model(self) -> bool:
+        """Whether the playbook asks what this driver leaves open; turns, calls and time are kept for that."""
+        return self.name == "model"
+
 
 PLAYBOOK = DriverChoice(name="playbook", drive=playbook)
 RETEST = DriverChoice(name="retest", drive=playbook)

@@ -32,7 +32,7 @@ from fleet.runs.call.tool_session import RunSession
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.desk.coverage_file import coverage
-from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
+from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.runs.drive import Drive, counts, with_learned
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.settlement.outbox import close_over_budget, report_proven
@@ -258,13 +258,14 @@ class ActiveRun:
             await until_stopped(self.world.state, partial(settle, self.context, self.wallet))
 
     async def _remember(self, outcome: str) -> None:
-        """Keep which probes of this run could not be decided, what it could not explore and what a limit
-        left, until the persona's next run."""
+        """Keep what this run could not decide or explore, what a limit left and what ended the model,
+        until the persona's next run."""
         if self.drive.desk is None or self.world.trial:
             return
-        seen = coverage(self.world.folder(self.run), self.run, outcome)
-        kept = ((UNDECIDED, seen["undecided"]), (UNEXPLORED, seen["unexplored"]), (LEFT, seen["left"]))
-        for prefix, rows in kept:
+        seen, ended = coverage(self.world.folder(self.run), self.run, outcome), self.drive.model_end
+        kept = {UNDECIDED: seen["undecided"], UNEXPLORED: seen["unexplored"], LEFT: seen["left"]}
+        kept[MODEL_ENDED] = [{"run": self.run, "reason": line(str(ended), 300)}] if ended else []
+        for prefix, rows in kept.items():
             key = f"{prefix}{self.world.platform.name}:{self.persona.persona.name}"
             if rows or await self.world.journal.get(key):
                 await self.world.journal.put(key, json.dumps(rows), run=self.run)

@@ -32,7 +32,7 @@ from fleet.findings.outage import FACTS, Outage, OutageBook
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
 from fleet.gate.stop import stop
-from fleet.runs.desk.exit_codes import LEFT, UNDECIDED, UNEXPLORED
+from fleet.runs.desk.exit_codes import LEFT, MODEL_ENDED, UNDECIDED, UNEXPLORED
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
 from fleet.triage.outputs.document import LogPosition, WorklistHeader
@@ -125,6 +125,22 @@ def test_golden_at_80_by_24(state: Path) -> None:
     assert text == path.read_text()
     assert len(text.splitlines()) == 23  # and the prompt
     assert "\x1b" not in text
+
+
+def test_what_ended_a_model_is_said_until_the_personas_next_run(state: Path) -> None:
+    ended = [{"run": "run2", "reason": "agent_stuck: 3 failed turns in a row, last: provider_error"}]
+
+    async def keep(rows: list[dict[str, str]]) -> None:
+        async with await Journal.open(state / "fleet.db") as journal:
+            await journal.put(f"{MODEL_ENDED}devnet:qa-ux", json.dumps(rows))
+
+    anyio.run(keep, ended)
+    data = data_of(state)
+    assert data["models"] == [{"platform": "devnet", "persona": "qa-ux", **ended[0]}]
+    said = f"model ended: qa-ux run run2: {ended[0]['reason']}; the playbook went on"
+    assert said in data["wrong"]
+    anyio.run(keep, [])
+    assert said not in data_of(state)["wrong"]
 
 
 def test_a_flood_of_strangers_is_a_number_and_hides_nothing_of_ours(state: Path) -> None:

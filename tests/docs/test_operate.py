@@ -109,6 +109,7 @@ def test_each_red_line_of_status_has_a_line() -> None:
         "personas": {"refused": [broken], "failing": [broken | {"detail": "d"}]},
         "undecided": [broken],
         "unexplored": [broken],
+        "models": [broken],
         "left_today": {"": {"calls": 0}},
         "log": {"entries": None, "read": 0, "behind": True},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
@@ -10,6 +11,7 @@ from fleet.devnet.model import Answer, ModelPrompt, Refuse, Say, Script, Scripte
 from fleet.devnet.model_scripts import HOSTILE, always, good, in_order
 from fleet.devnet.node import invoke
 from fleet.gate.dial import DIAL
+from fleet.runs.desk.exit_codes import MODEL_ENDED
 from fleet.store.rows import FindingRow
 from tests.acceptance.conftest import House, house, probe, step
 from tests.devnet.seed import SEEDER
@@ -37,7 +39,7 @@ async def stand(house: House, tmp_path_factory: pytest.TempPathFactory) -> Async
         yield opened
 
 
-NO_NEWS, STUCK, NOBODY = "6 turns with the same open probes", "3 failed turns in a row", "model: HTTP "
+NO_NEWS, STUCK, NOBODY = "6 turns with the same open probes", "3 failed turns in a row", "HTTP "
 ENDS = {
     "malformed-json": ("no_progress", NO_NEWS),
     "not-an-object": ("no_progress", NO_NEWS),
@@ -63,13 +65,24 @@ ENDS = {
 }
 
 
+async def ended_model(stand: Stand, persona: str) -> list[dict[str, str]]:
+    """What `fleet status` reads of the model of a persona's last run."""
+    kept: list[dict[str, str]] = json.loads(
+        await stand.world.journal.get(f"{MODEL_ENDED}devnet:{persona}") or "[]"
+    )
+    return kept
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_model_ends_in_its_outcome_with_nothing_left(stand: Stand, name: str) -> None:
     quick = {"policy": 'turn_timeout = "1s"'} if name == "silence" else {}
     report = await stand.run(stand.persona("qa-hostile", "model", HEALTHY, **quick), HOSTILE[name])
     outcome, detail = ENDS[name]
-    assert (report.outcome, report.detail.startswith(detail)) == (outcome, True), report.detail
+    assert (report.outcome, detail in report.detail) == (outcome, True), report.detail
     assert report.findings == ()
+    assert [row["probe"] for row in report.coverage["looked"]] == ["healthy"]
+    assert report.detail.endswith("; the playbook looked at 1 of 1 probes")
+    assert [one["run"] for one in await ended_model(stand, "qa-hostile")] == [report.run]
 
 
 async def test_who_always_stops_at_once_is_told_to_go_on_so_many_times(stand: Stand) -> None:
@@ -83,7 +96,8 @@ async def test_who_never_finishes_ends_with_its_turns(stand: Stand) -> None:
     one = stand.persona("qa-short", "model", HEALTHY, policy="max_turns_per_run = 3")
     report = await stand.run(one, HOSTILE["never-finishes"])
     assert report.outcome == "iteration_budget"
-    assert len(stand.model.asked) == 3
+    assert len(stand.model.asked) == 2  # the third is the playbook's
+    assert [row["probe"] for row in report.coverage["looked"]] == ["healthy"]
 
 
 def facts(found: tuple[FindingRow, ...]) -> list[tuple[str, ...]]:
@@ -228,6 +242,9 @@ async def test_auto_goes_on_with_the_playbook_when_nobody_is_there(stand: Stand)
     assert (change.before, change.after) == ("model", "playbook")
     assert change.reason == "HTTP 401: no"
     assert (report.outcome, report.calls) == ("done", 1)
+    assert report.detail == "the model ended: HTTP 401: no; the playbook looked at 1 of 1 probes"
+    healed = await stand.run(stand.persona("qa-auto", "auto", HEALTHY), good(["healthy"]))
+    assert (healed.detail, await ended_model(stand, "qa-auto")) == ("the model finished", [])
 
 
 async def test_auto_goes_on_with_the_playbook_when_the_money_is_spent(stand: Stand) -> None:

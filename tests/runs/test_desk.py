@@ -537,7 +537,8 @@ async def test_auto_goes_on_with_the_playbook(tmp_path: Path, error: Exception) 
 
     hand = DriverChoice(name="model", drive=model, model="openai:x", explores=True)
     async with seated(tmp_path, persona(look("a")), hand=hand) as table:
-        assert await table.drive() == ""
+        why = f"the model ended: {error}"
+        assert await table.drive() == f"{why}; the playbook looked at 1 of 1 probes"
         (event,) = table.said("driver.changed")
         assert (event.before, event.after, event.reason) == ("model", "playbook", str(error))
         assert states(table.desk) == {"a": "healthy"}
@@ -549,7 +550,7 @@ async def test_auto_goes_on_with_the_playbook(tmp_path: Path, error: Exception) 
     ("error", "outcome"),
     [(ProviderFailed("down"), "failed"), (BudgetExceeded("none left"), "budget_exceeded")],
 )
-async def test_a_persona_that_insists_on_its_model_ends_with_it(
+async def test_a_persona_that_insists_on_its_model_ends_as_that_did_and_has_looked(
     tmp_path: Path, error: Exception, outcome: str
 ) -> None:
     async def model(_desk: Desk) -> str:
@@ -560,7 +561,8 @@ async def test_a_persona_that_insists_on_its_model_ends_with_it(
         with pytest.raises(RunOver) as found:
             await table.drive()
         assert found.value.outcome == outcome
-        assert table.said("driver.changed") == []
+        assert [event.after for event in table.said("driver.changed")] == ["playbook"]
+        assert states(table.desk) == {"a": "healthy"}
 
 
 async def test_who_drives_is_the_personas_and_the_configurations_choice(tmp_path: Path) -> None:

@@ -25,6 +25,10 @@ POLICY = PolicySection(max_turns_per_run=4)
 ALONE: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     "kill_switch": ({"stop": "STOP is set"}, ("kill_switch", "stopped", "STOP is set")),
     "iteration": ({"turns": 4}, ("iteration", "iteration_budget", "max_turns_per_run = 4")),
+    "model_time": (
+        {"late": True, "plan": PLAN},
+        ("model_time", "deadline_exceeded", "the rest of the time is for the playbook"),
+    ),
     "repeated_failure": (
         {"failed": 3, "last_failure": "refusal"},
         ("repeated_failure", "agent_stuck", "3 failed turns in a row, last: refusal"),
@@ -86,6 +90,10 @@ def test_there_is_no_condition_without_a_test() -> None:
         ({"plan": DONE, "explores": True, "stale": 6}, True),
         ({"stale": 6, "patience": 24}, False),
         ({"plan": Plan(())}, False),
+        ({"plan": DONE, "explores": True, "late": True}, False),
+        ({"turns": 2, "model": True}, True),
+        ({"turns": 1, "model": True}, False),
+        ({"turns": 3, "model": True, "plan": DONE, "explores": True}, False),
     ],
 )
 def test_right_before_and_right_at_the_limit(changes: dict[str, Any], over: bool) -> None:

@@ -9,6 +9,7 @@ desk applies that value to the plan and the counts (run_progress.py) and to the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ from sandbox.tools import TOOLS
 
 EXPLORING = 0.6
 """The share of a run's time after which no explorer asks anything new."""
+MODELLING = 0.5
+"""The share of a run's time after which a model with open probes makes way for the playbook."""
 PROOF_CALLS = 5
 """Calls kept back for each step of a raised finding: its three tries and two more."""
 KEPT = 16
@@ -82,7 +85,8 @@ class RunDesk:
         self._digests = words.digests(setting.texts)
         self._model_budget = ModelBudget(setting.ledger)
         self._lock = anyio.Lock()
-        self.progress = RunProgress(exercise, setting.policy, setting.recorder, setting.driver)
+        until = setting.started + setting.ledger.budget.wall_s * MODELLING
+        self.progress = RunProgress(exercise, setting.policy, setting.recorder, setting.driver, until)
         self._calls = Calls(exercise)
         self.explored = 0
         """Questions asked by explorers."""
@@ -133,7 +137,8 @@ class RunDesk:
         before, started = session.calls, clock.monotonic()
         scope = anyio.CancelScope()
         try:
-            with anyio.fail_after(self._setting.turn_s) as scope:
+            share = self.progress.model_s() if self.progress.next_probe() else math.inf
+            with anyio.fail_after(min(self._setting.turn_s, share)) as scope:
                 yield turn
         except RunOver as over:
             self.progress.end(over)
@@ -259,6 +264,8 @@ class RunDesk:
         asked = self._calls.check(tool, args)
         if isinstance(asked, Rejection):
             return asked
+        if isinstance(asked, GateCall | ReportFinding) and await self._is_kept(tool, asked):
+            return refusal(call_id, tool, "the rest of the budget is kept for the open probes: run_probe")
         if isinstance(asked, GateCall):
             return await self._calls.gate_call(call_id, tool, asked.args)
         if isinstance(asked, RunProbe):
@@ -267,6 +274,20 @@ class RunDesk:
             return await self._claim(call_id, asked)
         go_on = await self.more()
         return refusal(call_id, tool, go_on) if go_on else Reply(call_id, tool, {"ok": True})
+
+    async def _is_kept(self, tool: str, asked: GateCall | ReportFinding) -> bool:
+        """Whether a model's own call would take what the open probes need."""
+        if not self.progress.driver.is_model:
+            return False
+        waiting = {item.id for item in self.state.plan.open()}
+        steps = [
+            step for one in self._exercise.persona.persona.probe if one.id in waiting for step in one.steps
+        ]
+        own = [Step(tool=tool, args=asked.args)] if isinstance(asked, GateCall) else asked.steps
+        left, needed, more = await self._setting.ledger.room(), Question(tuple(steps)), Question(tuple(own))
+        acts = needed.acts + more.acts if more.acts else 0
+        spare: dict[Unit, int] = {"calls": len(steps) + len(own), "writes": acts}
+        return bool(steps) and any(left[unit].left < need for unit, need in spare.items() if unit in left)
 
     async def _probe(self, call_id: str, asked: RunProbe) -> Reply | Rejection:
         """Run a probe of the plan; its start is recorded on disk first."""

@@ -15,6 +15,8 @@ UNEXPLORED = "unexplored:"
 """The same of the parts of the platform that its explorers could not look at."""
 LEFT = "left:"
 """The same of what a limit left: an explorer's questions, candidates without a proof."""
+MODEL_ENDED = "model-ended:"
+"""The same of what ended the model."""
 BLIND = "blind"
 """The outcome of a run that did all it could but looked at nothing."""
 

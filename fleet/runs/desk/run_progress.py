@@ -6,6 +6,7 @@ Decides whether a run ends between two turns. Independent of a driver's calls.
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 
 from fleet.drivers.desk import Left
@@ -19,7 +20,7 @@ from fleet.runs.call.decision_file import Decision
 from fleet.runs.call.decisions import DecisionRecorder
 from fleet.runs.desk.plan import Plan, PlanItem, State, complete
 from fleet.runs.desk.state_file import MAX_LEFT, AccountTally, LeftState, RunState, StateFile, invalid
-from fleet.runs.desk.stop_conditions import RunFacts, full, next_item, retries_left, stop
+from fleet.runs.desk.stop_conditions import HANDED_OVER, RunFacts, full, next_item, retries_left, stop
 from fleet.runs.desk.turn import TurnRecord
 from fleet.runs.driver_choice import DriverChoice
 from fleet.runs.proof.probe_runner import Exercise
@@ -33,13 +34,22 @@ _LOG = logging.getLogger("fleet.runs")
 
 
 class RunProgress:
-    """One run's plan, counts and end. `over` is set once; later ends are ignored."""
+    """One run's plan, counts and end. `over` is set once; later ends are ignored, until the driver changes.
+
+    `model_until` is when (monotonic) a model makes way for the playbook, if probes are open.
+    """
 
     def __init__(
-        self, exercise: Exercise, policy: PolicySection, recorder: DecisionRecorder, driver: DriverChoice
+        self,
+        exercise: Exercise,
+        policy: PolicySection,
+        recorder: DecisionRecorder,
+        driver: DriverChoice,
+        model_until: float = math.inf,
     ) -> None:
         self._exercise, self._policy, self._recorder, self.driver = exercise, policy, recorder, driver
         self._world, self._run = exercise.world, exercise.run
+        self._model_until = model_until
         self._folder: Path = self._world.folder(self._run)
         self._file = StateFile(self._folder, self._run)
         self._shown = ""
@@ -159,8 +169,8 @@ class RunProgress:
         self.keep(state.model_copy(update=counts))
 
     def change(self, driver: DriverChoice) -> None:
-        """Switch to another driver, and reset the failures of the previous one."""
-        self.driver = driver
+        """Switch to another driver, and reset the failures and the end of the previous one."""
+        self.driver, self.over = driver, None
         self.keep(self.state.model_copy(update={"failed": 0, "timeouts": 0, "stale": 0, "last_failure": ""}))
 
     def leave(self, left: Left) -> None:
@@ -180,7 +190,8 @@ class RunProgress:
         if self.over is None:
             self.over = over
             why = over.detail or over.outcome
-            title = f"run {self._run} stops: {over.outcome}"
+            what = "the model of run" if self.driver.is_model and over.outcome in HANDED_OVER else "run"
+            title = f"{what} {self._run} stops: {over.outcome}"
             self.decide(Decision(title, "go on, or stop", "stop", why, "start another run"))
         return self.over
 
@@ -222,7 +233,13 @@ class RunProgress:
             size=size,
             explores=self.driver.explores,
             patience=self.driver.patience,
+            model=self.driver.is_model,
+            late=self.model_s() <= 0,
         )
+
+    def model_s(self) -> float:
+        """What is left of a model's share of the run's time, in seconds; without end for another driver."""
+        return self._model_until - self._world.clock.monotonic() if self.driver.is_model else math.inf
 
     def _left(self, facts: RunFacts) -> tuple[PlanItem, ...]:
         return facts.plan.open(retries_left(self._policy, facts.retries_used))

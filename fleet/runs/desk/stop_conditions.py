@@ -2,6 +2,7 @@
 
 kill_switch       STOP is set
 iteration         max_turns_per_run turns, or max_features_per_run probes
+model_time        a model's share of the run's time is over, and probes are open
 repeated_failure  three failed turns in a row, or five timeouts, or a fail-fast condition of the persona
 size              the run's files have reached their budget
 plan_complete     every probe was looked at, or can no longer be looked at
@@ -22,6 +23,8 @@ from fleet.text import counted
 
 MAX_FAILURES = 3
 MAX_TIMEOUTS = 5
+PLAYBOOK_TURNS = 0.5
+"""The largest share of max_turns_per_run that is kept for the playbook: a turn per open probe."""
 MAX_BYTES = 48_000_000
 """Bytes of a run's trajectory: below the 50 MB limit of a run, to leave room for its end."""
 
@@ -41,6 +44,8 @@ PROVABLE = frozenset(
     }
 )
 """Outcomes that end the driver but not the run: raised findings are still proven."""
+HANDED_OVER = PROVABLE - {"awaiting_human", "jail_lost"} | {"failed", "budget_exceeded"}
+"""Outcomes of a model's work after which the playbook asks what is open; a limit of the run ends that too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,8 @@ class RunFacts:
 
     `stop`: why everything is paused, else "". `failed` and `timeouts` count since the last good turn, `stale`
     counts turns since an open item changed. `explores`: the driver may continue after the plan is complete,
-    for up to `patience` turns without progress.
+    for up to `patience` turns without progress. `model`: a model drives; `late`: its share of the time is
+    over.
     """
 
     plan: Plan
@@ -73,6 +79,8 @@ class RunFacts:
     size: int = 0
     explores: bool = False
     patience: int = MAX_STALE
+    model: bool = False
+    late: bool = False
 
 
 def limit_of(policy: PolicySection) -> int | None:
@@ -109,8 +117,11 @@ def _kill_switch(facts: RunFacts, policy: PolicySection) -> Stop | None:
 
 
 def _iteration(facts: RunFacts, policy: PolicySection) -> Stop | None:
-    if facts.turns >= policy.max_turns_per_run:
-        return Stop("iteration", "iteration_budget", f"max_turns_per_run = {policy.max_turns_per_run}")
+    most = policy.max_turns_per_run
+    kept = min(len(facts.plan.open()), int(most * PLAYBOOK_TURNS)) if facts.model else 0
+    if facts.turns >= most - kept:
+        rest = f", {kept} kept for the playbook" if kept else ""
+        return Stop("iteration", "iteration_budget", f"max_turns_per_run = {most}{rest}")
     if full(facts, policy) and facts.plan.open() and not next_item(facts, policy):
         left = len(facts.plan.open())
         return Stop(
@@ -121,13 +132,23 @@ def _iteration(facts: RunFacts, policy: PolicySection) -> Stop | None:
     return None
 
 
+def _model_time(facts: RunFacts, policy: PolicySection) -> Stop | None:
+    if not (facts.late and facts.plan.open()):
+        return None
+    return Stop("model_time", "deadline_exceeded", "the rest of the time is for the playbook")
+
+
+def fails_fast(failure: str, policy: PolicySection) -> bool:
+    """Whether the policy ends the run at a failure of FAILURES, without another driver."""
+    fast = policy.fail_fast
+    return (fast.on_chat_error and failure in ("provider_error", "refusal")) or (
+        fast.on_validation_failure and failure in ("invalid_action_exhausted", "schema_exhausted")
+    )
+
+
 def _repeated_failure(facts: RunFacts, policy: PolicySection) -> Stop | None:
     why = facts.last_failure
-    fast = policy.fail_fast
-    if facts.failed and (
-        (fast.on_chat_error and why in ("provider_error", "refusal"))
-        or (fast.on_validation_failure and why in ("invalid_action_exhausted", "schema_exhausted"))
-    ):
+    if facts.failed and fails_fast(why, policy):
         return Stop("repeated_failure", "agent_stuck", f"fail fast: {why}")
     if facts.failed >= MAX_FAILURES:
         return Stop("repeated_failure", "agent_stuck", f"{facts.failed} failed turns in a row, last: {why}")
@@ -168,6 +189,7 @@ def _no_progress(facts: RunFacts, policy: PolicySection) -> Stop | None:
 CONDITIONS: tuple[Callable[[RunFacts, PolicySection], Stop | None], ...] = (
     _kill_switch,
     _iteration,
+    _model_time,
     _repeated_failure,
     _size,
     _plan_complete,
