@@ -26,3 +26,27 @@ class Backoff:
     def fits(self, failures: int, left_s: float) -> bool:
         """Whether that pause, without jitter, ends before a deadline in `left_s` seconds."""
         return self.pause(failures) <= left_s
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How long a request to a node is repeated after its first failure, with which pauses."""
+
+    backoff: Backoff
+    patience_s: float
+    """Seconds from the first failure after which no attempt begins; a run's own deadline ends it too."""
+
+    def pause(self, failures: int, since_s: float, asked_s: float = 0.0, draw: float = 0.5) -> float | None:
+        """Seconds until the next attempt, at least those that the node asked for; None: give up."""
+        wait = max(self.backoff.pause(failures, draw), asked_s)
+        return wait if since_s + wait <= self.patience_s else None
+
+
+BUSY = Retry(Backoff(0.25, 4.0, jitter=0.5), 20.0)
+"""A limit of requests: HTTP 429, -32005."""
+BEHIND = Retry(Backoff(0.1, 1.0, jitter=0.5), 10.0)
+"""A replica that does not have the block yet: some blocks of a second, or most of one of twelve."""
+GARBLED = Retry(Backoff(0.05, 0.5, jitter=0.5), 2.0)
+"""No usable answer: a page of HTML, a cut connection, 5xx, an internal error, a node that restarts."""
+ONCE = Retry(Backoff(0.1, 0.1), 0.0)
+"""No attempt but the first: a look that has its own schedule."""

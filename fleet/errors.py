@@ -5,7 +5,8 @@
     ├── ConfigError       exit 3    a file of ours is wrong: names file, key, remedy
     │   └── PersonaError            a persona file is wrong: file, line, key
     ├── Unreachable       exit 4    a chain, a platform or a compiler did not answer (retryable)
-    │   └── WrongTarget             it answered, but it is not what the profile describes (not retryable)
+    │   ├── WrongTarget             it answered, but it is not what the profile describes (not retryable)
+    │   └── NodeBusy                the node refused each attempt for a reason of its own: a limit, a lag
     ├── Refused           exit 5    dial, gate, signer or broker refused
     │   └── BudgetExceeded          the fence in front of spending
     ├── TryAgain          exit 75   another daemon holds the lock, a lease is live, a disk is full
@@ -75,6 +76,13 @@ class WrongTarget(Unreachable):
     """The thing at that address is not what the profile says: wrong chain id, no code, no such view."""
 
     retryable = False
+
+
+class NodeBusy(Unreachable):
+    """The node refused for a reason of its own until the patience of the request ended; never a statement
+    about the platform. `asked_s`: the pause that it asked for, in seconds."""
+
+    asked_s = 0.0
 
 
 class Refused(FleetError):

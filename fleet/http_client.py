@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import functools
 import ssl
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import httpx
 
+_GZIP_OR_ZLIB = 47
+_LONGEST_S = 86_400.0
 _HEADERS = {"user-agent": "qa-fleet/1", "accept-encoding": "identity"}
 
 
@@ -89,8 +94,11 @@ async def send(
     headers: Mapping[str, str],
     *,
     limit: int,
+    unzip: bool = False,
 ) -> tuple[int, Mapping[str, str], bytes]:
     """Status, headers (names in lower case) and raw body of an answer; with limit 0 the body is not read.
+
+    `unzip`: a body that was compressed unasked is read within the same limit.
 
     Raises AnswerTooLarge above `limit` bytes, and HttpFailure for every exception of httpx.
     """
@@ -99,19 +107,53 @@ async def send(
     try:
         async with client.stream(method, url, content=content, headers=headers) as answer:
             found = {name.lower(): value for name, value in answer.headers.items()}
-            return answer.status_code, found, await _body(answer, limit)
+            return answer.status_code, found, await _body(answer, limit, unzip=unzip)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _failure(error) from error
 
 
-async def _body(answer: httpx.Response, limit: int) -> bytes:
+async def _body(answer: httpx.Response, limit: int, *, unzip: bool) -> bytes:
     body = bytearray()
-    if limit:
+    if not limit:
+        return b""
+    plain = unzipping(answer.headers.get("content-encoding", "") if unzip else "")
+    if plain is None:
+        raise HttpFailure("an answer compressed in a way that was not asked for")
+    try:
         async for part in answer.aiter_raw():
-            body += part
+            body += plain(part, limit + 1)
             if len(body) > limit:
                 raise AnswerTooLarge(f"more than {limit} bytes")
+    except zlib.error:
+        raise HttpFailure("a compressed answer that cannot be read") from None
     return bytes(body)
+
+
+def unzipping(encoding: str) -> Callable[[bytes, int], bytes] | None:
+    """Reads the parts of a body, each to at most so many bytes; None for an encoding that is not read.
+
+    Some servers compress unasked: gzip and deflate are read. zlib.error for a part that is neither.
+    """
+    if encoding.lower() in ("", "identity"):
+        return lambda part, limit: part
+    if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
+        return None
+    stream = zlib.decompressobj(wbits=_GZIP_OR_ZLIB)
+    return stream.decompress
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds of a Retry-After header, as a number or a date (RFC 9110, 10.2.3); 0 without one."""
+    asked = headers.get("retry-after", "").strip()
+    if asked.isascii() and asked.isdigit():
+        return min(float(asked[:9]), _LONGEST_S)
+    try:
+        at = parsedate_to_datetime(asked)
+    except ValueError:
+        return 0.0
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return min(max((at - datetime.now(UTC)).total_seconds(), 0.0), _LONGEST_S)
 
 
 def _context(url: str) -> ssl.SSLContext:

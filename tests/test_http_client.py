@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet.broker.rpc_policy import Denied
 from fleet.broker.services import RpcUpstream
 from fleet.cli.daemon_client import ask
 from fleet.errors import TryAgain
@@ -122,8 +123,8 @@ async def test_a_kept_connection_that_was_closed_is_made_again_once() -> None:
         upstream = RpcUpstream(node.url, max_response=9)
         assert await upstream.post(b"{}") == (200, b"1")
         closed.set()
-        node._raw = None
-        assert await upstream.post(b"{}") == (200, b"ok")
+        node._raw, node.answer = None, lambda _: http_answer(200, b"2")
+        assert await upstream.post(b"{}") == (200, b"2")
         assert node.dials == 2
         await upstream.aclose()
 
@@ -188,3 +189,29 @@ def test_a_command_that_asks_nobody_does_not_load_it(command: str) -> None:
     script = f"import sys, fleet.cli.{command}; print('httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        http_answer(429, b"slow down"),
+        http_answer(502, b"<html>"),
+        http_answer(200, b"<html>"),
+        http_answer(200, b'{"id":1,"error":{"code":-32005,"message":"limit exceeded"}}'),
+        http_answer(200, b'{"id":1,"error":{"code":-32000,"message":"header not found"}}'),
+    ],
+)
+async def test_a_node_that_limits_a_jails_reads_is_asked_again_and_never_the_platforms_answer(
+    trouble: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = http_answer(200, b'{"id":1,"result":"0x1"}')
+    answers = [trouble]
+    async with Server(lambda _: answers.pop() if answers else good) as node:
+        upstream = RpcUpstream(node.url, max_response=200)
+        assert await upstream.post(b"{}") == (200, b'{"id":1,"result":"0x1"}')
+        node.answer = lambda _: trouble
+        monkeypatch.setattr("fleet.broker.services.RETRIES", {})
+        with pytest.raises(Denied) as denied:
+            await upstream.post(b"{}")
+        assert (denied.value.rule, denied.value.status) == ("unreachable", 502)
+        await upstream.aclose()

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied, rewrite
-from fleet.errors import ChainError, FleetError, Refused, TxFailed, Unfunded, Unreachable
-from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, post
+from fleet.chain.node_patience import NodePatience, trouble
+from fleet.chain.node_words import FOR_BLOCKS, RETRIES, Meaning
+from fleet.errors import (
+    ChainError,
+    FleetError,
+    NodeBusy,
+    Refused,
+    RpcError,
+    TxFailed,
+    Unfunded,
+    Unreachable,
+)
+from fleet.http_client import AnswerTooLarge, HttpFailure, open_client, retry_after, send
+from fleet.text import line
 from sandbox import strict_json
 
 Answer = tuple[int, Mapping[str, Any] | bytes]
@@ -27,6 +39,8 @@ _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9-]{1,63}", re.ASCII)
 _WEI = re.compile(r"[0-9]{1,40}", re.ASCII)
 _ROUTE = re.compile(r"[a-z0-9-]{0,32}", re.ASCII)
+_SHORT = 8_192
+"""Bytes of an answer that is read for an error of the node."""
 _JSON = {"content-type": "application/json"}
 
 
@@ -66,7 +80,7 @@ class Services:
         entry.what = ",".join(methods)[:200]
         self._policy.ask()
         async with asyncio.timeout(self._policy.request_s):
-            return await self._rpc.post(clean)
+            return await self._rpc.post(clean, methods)
 
     async def tx(self, body: bytes, entry: EgressEntry) -> Answer:
         asked = {"value": "0"} | _object(body, {"key", "to", "data", "gas", "value"})
@@ -115,10 +129,17 @@ class Services:
         except Unreachable as error:
             raise Denied("unreachable", str(error), status=502) from None
         except ChainError as error:
-            kind = "refused" if isinstance(error, Unfunded) else "reverted"
-            return 200, {"error": str(error), "error_class": kind}
+            return 200, {"error": str(error), "error_class": _class_of(error)}
         except FleetError as error:
             return 200, {"error": str(error), "error_class": "internal"}
+
+
+def _class_of(error: ChainError) -> str:
+    """Only a revert is the platform's: why a node did not take a transaction is the node's own reason."""
+    if isinstance(error, Unfunded):
+        return "refused"
+    reverted = not isinstance(error, RpcError) or error.code == 3 or "revert" in str(error).lower()
+    return "reverted" if reverted else "unreachable"
 
 
 def _failed(failed: TxFailed) -> dict[str, Any]:
@@ -151,29 +172,63 @@ class RpcUpstream:
     def __init__(self, url: str, *, max_response: int) -> None:
         self._url, self._max_response = url, max_response
         self._client = open_client(url)
-        self._answered = False
 
-    async def post(self, body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer; Denied `unreachable` without one."""
-        try:
+    async def post(self, body: bytes, methods: Sequence[str] = ()) -> tuple[int, bytes]:
+        """Status and body of the answer; Denied `unreachable` without one, also when the node refuses for a
+        reason of its own (a limit, a lag) until patience ends: all requests are reads, and are repeated."""
+        patience = NodePatience(RETRIES)
+        while True:
             try:
-                return await self._exchange(body)
-            except HttpFailure as failure:
-                if isinstance(failure, AnswerTooLarge) or not self._answered:
-                    raise
-            # a kept connection may have been closed meanwhile; all requests are reads, so retry
-            return await self._exchange(body)
-        except AnswerTooLarge:
-            why = f"the node answered more than {self._max_response} bytes"
-            raise Denied("too-large", why, status=502) from None
-        except HttpFailure as failure:
-            why = "closed the connection" if failure.reached else "does not answer"
-            raise Denied("unreachable", f"the chain's node {why}", status=502) from None
+                return await self._exchange(body, asks_blocks=not FOR_BLOCKS.isdisjoint(methods))
+            except AnswerTooLarge:
+                why = f"the node answered more than {self._max_response} bytes"
+                raise Denied("too-large", why, status=502) from None
+            except Unreachable as error:
+                if not await patience.wait(error):
+                    raise Denied("unreachable", f"the chain's node {error}", status=502) from None
 
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def _exchange(self, body: bytes) -> tuple[int, bytes]:
-        answer = await post(self._client, self._url, body, _JSON, limit=self._max_response)
-        self._answered = True
-        return answer
+    async def _exchange(self, body: bytes, *, asks_blocks: bool) -> tuple[int, bytes]:
+        """One attempt; Unreachable when it met trouble of the node instead of an answer."""
+        try:
+            status, headers, raw = await send(
+                self._client, "POST", self._url, body, _JSON, limit=self._max_response, unzip=True
+            )
+        except AnswerTooLarge:
+            raise
+        except HttpFailure as failure:
+            raise Unreachable("closed the connection" if failure.reached else "does not answer") from None
+        if status == 429:
+            busy = NodeBusy("answers HTTP 429: too many requests")
+            busy.asked_s = retry_after(headers)
+            raise busy
+        if status >= 500:
+            raise Unreachable(f"answers HTTP {status}")
+        error = _node_error(raw)
+        meaning = trouble(error)[0] if error is not None else Meaning.OTHER
+        if meaning in (Meaning.BUSY, Meaning.BEHIND) and not (meaning is Meaning.BEHIND and asks_blocks):
+            raise NodeBusy(f"refuses for now: {line(str(error), 200)}")
+        if meaning is Meaning.FAULTY:
+            raise Unreachable(f"is ill: {line(str(error), 200)}")
+        return status, raw
+
+
+def _node_error(raw: bytes) -> RpcError | None:
+    """The error of a short answer; Unreachable for one that is not JSON. A long one is data."""
+    if len(raw) > _SHORT:
+        return None
+    try:
+        answer = strict_json.loads(raw)
+    except ValueError:
+        raise Unreachable("did not answer in JSON-RPC") from None
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if not isinstance(error, dict):
+        return None
+    code, data = error.get("code"), error.get("data")
+    return RpcError(
+        str(error.get("message", ""))[:500],
+        code=code if isinstance(code, int) else 0,
+        data=data if isinstance(data, str) else "",
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import anyio
 
 from fleet.backoff import Backoff
+from fleet.chain.node_words import Meaning, meaning_of
 from fleet.chain.receipts import Receipts
 from fleet.chain.rpc import Rpc
 from fleet.errors import RpcError, Unfunded, Unreachable
@@ -14,10 +15,6 @@ from fleet.errors import RpcError, Unfunded, Unreachable
 SEND_TRIES = 3
 """Attempts to reach the node with bytes that are already journalled."""
 AGAIN = Backoff(0.1, 0.2)
-
-_KNOWN = ("already known", "already imported", "already exists", "known transaction")
-_POOR = ("insufficient funds", "insufficient balance")
-_TAKEN = ("nonce too low", "replacement transaction underpriced", "could not replace")
 
 
 class Broadcast:
@@ -40,27 +37,26 @@ class Broadcast:
 
     async def accepted(self, answer: object, tx: str) -> bool:
         """Whether the node has these bytes, whatever it answered."""
-        if answer == tx or _says(answer, _KNOWN):
+        if (isinstance(answer, str) and answer.lower() == tx) or _means(answer, Meaning.KNOWN):
             return True
         return is_taken(answer) and await self._receipts.known(tx)
 
 
 def is_taken(answer: object) -> bool:
     """Whether the node has another transaction with this nonce."""
-    return _says(answer, _TAKEN)
+    return _means(answer, Meaning.TAKEN)
 
 
 def refusal(answer: object, sender: str, role: str) -> RpcError:
     """Why the node did not take the bytes of a key; one that cannot pay is named with its role."""
     if not isinstance(answer, RpcError):
         return RpcError("the node took another hash")
-    if not _says(answer, _POOR):
+    if not _means(answer, Meaning.POOR):
         return answer
     poor = Unfunded(f"{answer}: {sender}, the {role} key", code=answer.code, data=answer.data)
     poor.remedy = f"send it funds: {sender}"
     return poor
 
 
-def _says(answer: object, phrases: Sequence[str]) -> bool:
-    text = str(answer).lower()
-    return isinstance(answer, RpcError) and any(phrase in text for phrase in phrases)
+def _means(answer: object, meaning: Meaning) -> bool:
+    return isinstance(answer, RpcError) and meaning_of(answer.code, str(answer), answer.data) is meaning

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import zlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import anyio
 import certifi
@@ -22,20 +24,28 @@ from web3 import AsyncWeb3
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
+from fleet.backoff import Retry
 from fleet.chain.hexes import as_bytes, as_int, cut_out
-from fleet.errors import RpcError, Unreachable
+from fleet.chain.node_patience import NodePatience, trouble
+from fleet.chain.node_words import FOR_BLOCKS, RETRIES, Meaning
+from fleet.errors import NodeBusy, RpcError, Unreachable
+from fleet.http_client import retry_after, unzipping
 from fleet.unanswered import BAD_GATEWAY, RESET, TIMED_OUT, unanswered
 from sandbox import strict_json
 from sandbox.errors import GATEWAY
 
+Reply = TypeVar("Reply")
 _STALE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 _FAILED = (
     httpx.TransportError,
     httpx.InvalidURL,
     ValueError,  # of an invalid URL
+    zlib.error,
 )
 _KEPT_S = 30.0
 """An idle connection outlives the pause between two looks at the chain."""
+_REPEATABLE = ("eth_", "net_", "web3_")
+_ILL = "the node is busy or ill: try again later"
 _REMEDY = "check chain.rpc in the platform profile, and that the node is up"
 _SHAPES: Mapping[str, Callable[[Any], object]] = {
     "eth_blockNumber": as_int,
@@ -51,9 +61,11 @@ _UNFOLDS = 2
 """Maximum reads per byte: web3's codec checks the heads of a tuple before it decodes them."""
 
 
-def connect(url: str, *, timeout_s: float, max_bytes: int) -> AsyncWeb3[NodeProvider]:
+def connect(
+    url: str, *, timeout_s: float, max_bytes: int, retries: Mapping[Meaning, Retry] = RETRIES
+) -> AsyncWeb3[NodeProvider]:
     """web3 on one node, without middleware and name service: it sends only the requests made."""
-    provider = NodeProvider(url, timeout_s=timeout_s, max_bytes=max_bytes)
+    provider = NodeProvider(url, timeout_s=timeout_s, max_bytes=max_bytes, retries=retries)
     return AsyncWeb3(provider, middleware=[], ens=cast(Any, None))
 
 
@@ -65,20 +77,26 @@ def metered_codec() -> ABICodec:
 
 
 class NodeProvider(AsyncJSONBaseProvider):
-    """One node. `timeout_s` is a total deadline per request, `max_bytes` the maximum body size.
+    """One node. `timeout_s` is a total deadline per attempt, `max_bytes` the maximum body size.
 
     Raises Unreachable (retryable, except for 4xx) without a usable answer, RpcError when the
-    node answered with an error object. A batch is one request; an element's error is in its place.
+    node answered with an error object, NodeBusy when trouble of the node did not pass in time. A batch is one
+    request, unless the node takes none or only smaller ones; an element's error is in its place.
     """
 
     global_ccip_read_enabled = False  # a contract must not choose what we fetch next
 
-    def __init__(self, url: str, *, timeout_s: float, max_bytes: int) -> None:
+    def __init__(
+        self, url: str, *, timeout_s: float, max_bytes: int, retries: Mapping[Meaning, Retry] = RETRIES
+    ) -> None:
         super().__init__()
         self.request_counter = itertools.count(1)
         self._url = url
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
+        self._retries = retries
+        self._most = sys.maxsize
+        """Largest batch that the node takes, as far as is known."""
         self._client: httpx.AsyncClient | None = None
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
@@ -89,31 +107,104 @@ class NodeProvider(AsyncJSONBaseProvider):
         return {"jsonrpc": "2.0", "id": 1, "result": result}
 
     async def make_batch_request(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
-        """Answers in the order of the requests, each with its own result or error."""
-        sent = [self.form_request(method, params) for method, params in requests]
-        answers = await self._exchange(self.encode_batch_request_dicts(sent))
-        if isinstance(answers, dict):
-            problem = self.outcome(self._response(answers))
-            raise problem if isinstance(problem, RpcError) else Unreachable(f"{self._url}: no batches here")
-        if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
-            self.refuse("expected a list of objects in reply to a batch")
-        found = {answer.get("id"): answer for answer in answers if isinstance(answer.get("id"), int)}
-        if len(answers) != len(sent) or found.keys() != {one["id"] for one in sent}:
-            self.refuse("the answer to a batch misses or repeats an id")
-        return [self._response(found[one["id"]]) for one in sent]
+        """Answers in the order of the requests, each with its own result or error; an element that met
+        trouble of the node is asked again alone."""
+        answers: dict[int, RPCResponse] = {}
+        left = list(range(len(requests)))
+        patience = self._patience(*(method for method, _ in requests))
+        while left:
+            try:
+                got = await self._in_parts([requests[place] for place in left])
+            except (Unreachable, RpcError) as error:
+                if not await patience.wait(error):
+                    raise self._at_last(error) from None
+                continue
+            answers |= dict(zip(left, got, strict=True))
+            left = [place for place in left if self._passes(requests[place][0], self.outcome(answers[place]))]
+            if left and not await patience.wait(worst := self.outcome(answers[left[0]])):
+                raise self._at_last(worst)
+        return [answers[place] for place in range(len(requests))]
 
     async def ask(self, method: str, params: Any) -> Any:
         """The `result` of one call, of any shape."""
-        request = self.form_request(RPCEndpoint(method), params)
-        return self._result(request, await self._exchange(self.encode_rpc_dict(request)))
+
+        async def once() -> Any:
+            request = self.form_request(RPCEndpoint(method), params)
+            return self._result(request, await self._exchange(self.encode_rpc_dict(request)))
+
+        return await self._patiently(method, once)
 
     async def ask_bytes(self, method: str, params: Any) -> bytes:
         """The same of a call that is answered with data, which is not read as JSON first (mark B7)."""
-        request = self.form_request(RPCEndpoint(method), params)
-        status, raw = await self._whole(self.encode_rpc_dict(request))
-        rest, data = cut_out(raw)
-        value = as_bytes(self._result(request, self._answer(rest, status)))
-        return value if data is None else data
+
+        async def once() -> bytes:
+            request = self.form_request(RPCEndpoint(method), params)
+            status, raw = await self._whole(self.encode_rpc_dict(request))
+            rest, data = cut_out(raw)
+            value = as_bytes(self._result(request, self._answer(rest, status)))
+            return value if data is None else data
+
+        return await self._patiently(method, once)
+
+    async def _patiently(self, method: str, once: Callable[[], Awaitable[Reply]]) -> Reply:
+        patience = self._patience(method)
+        while True:
+            try:
+                return await once()
+            except (Unreachable, RpcError) as error:
+                if isinstance(error, RpcError) and not self._passes(method, error):
+                    raise
+                if not await patience.wait(error):
+                    raise self._at_last(error) from None
+
+    def _patience(self, *methods: str) -> NodePatience:
+        """Raw transactions have one hash however often they are sent; commands of a test node have not."""
+        repeatable = all(one.startswith(_REPEATABLE) and one != "eth_sendTransaction" for one in methods)
+        return NodePatience(self._retries if repeatable else {})
+
+    def _passes(self, method: str, value: object) -> bool:
+        """Whether this error is trouble of the node; that a block is unknown answers a question for it."""
+        if not isinstance(value, RpcError):
+            return False
+        meaning = trouble(value)[0]
+        return meaning in self._retries and not (meaning is Meaning.BEHIND and method in FOR_BLOCKS)
+
+    def _at_last(self, error: Unreachable | RpcError) -> Unreachable | RpcError:
+        """What is raised when patience has ended: a limit or a lag is the node's, never an answer."""
+        if isinstance(error, RpcError) and trouble(error)[0] in (Meaning.BUSY, Meaning.BEHIND):
+            return NodeBusy(f"{self._url}: {error}", remedy=_ILL)
+        return error
+
+    async def _in_parts(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
+        """The answers of one batch, or of as many as the node takes; a refused batch is split."""
+        done: list[RPCResponse] = []
+        while len(done) < len(requests):
+            part = requests[len(done) : len(done) + self._most]
+            try:
+                done += await self._batch(part)
+            except (Unreachable, RpcError) as error:
+                if len(part) == 1 or not _refuses_batches(error):
+                    raise
+                never = isinstance(error, RpcError) and trouble(error)[0] is Meaning.NO_BATCH
+                self._most = 1 if never else max(1, len(part) // 2)
+        return done
+
+    async def _batch(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
+        sent = [self.form_request(method, params) for method, params in requests]
+        if len(sent) == 1:
+            answer = await self._exchange(self.encode_rpc_dict(sent[0]))
+            return [self._response(self._matched(sent[0], answer))]
+        answers = await self._exchange(self.encode_batch_request_dicts(sent))
+        if isinstance(answers, dict):
+            problem = self.outcome(self._response(answers))
+            raise problem if isinstance(problem, RpcError) else _final(f"{self._url}: no batches here")
+        if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
+            self.refuse("expected a list of objects in reply to a batch")
+        found = {_ident(answer): answer for answer in answers}
+        idents = [_ident(one) for one in cast("list[dict[str, Any]]", sent)]
+        if len(answers) != len(sent) or found.keys() != set(idents):
+            self.refuse("the answer to a batch misses or repeats an id")
+        return [self._response(found[ident]) for ident in idents]
 
     @staticmethod
     def outcome(response: RPCResponse) -> Any:
@@ -134,12 +225,18 @@ class NodeProvider(AsyncJSONBaseProvider):
         raise Unreachable(f"{self._url}: {what}", remedy=_REMEDY)
 
     def _result(self, request: Mapping[str, Any], answer: Any) -> Any:
-        if not isinstance(answer, dict) or answer.get("id") != request["id"]:
-            self.refuse("the id of the answer differs from the id of the request")
-        value = self.outcome(self._response(answer))
+        value = self.outcome(self._response(self._matched(request, answer)))
         if isinstance(value, RpcError):
             raise value
         return value
+
+    def _matched(self, request: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+        """The answer to this request; an error may lack the id of a request that the node did not read."""
+        ident = _ident(answer) if isinstance(answer, dict) else None
+        unread = isinstance(answer, dict) and ident is None and answer.get("error") is not None
+        if not isinstance(answer, dict) or (ident != request["id"] and not unread):
+            self.refuse("the id of the answer differs from the id of the request")
+        return answer
 
     async def _exchange(self, content: bytes) -> Any:
         status, raw = await self._whole(content)
@@ -149,17 +246,19 @@ class NodeProvider(AsyncJSONBaseProvider):
         """Status and body of an answer that is one; Unreachable without."""
         try:
             with anyio.fail_after(self._timeout_s):
-                status, raw = await self._post(content)
+                status, asked_s, raw = await self._post(content)
         except TimeoutError:
             raise _silent(f"{self._url}: no whole answer within {self._timeout_s:g} s", TIMED_OUT) from None
         except _FAILED as error:
             words = f"{self._url}: {str(error) or type(error).__name__}"
             raise _silent(words, _how(error), remedy=_REMEDY) from None
-        if status == 429 or status >= 500:
+        if status == 429 or (status == 503 and asked_s):
+            busy = NodeBusy(f"{self._url}: HTTP {status}", remedy=_ILL)
+            busy.asked_s = asked_s
+            raise busy
+        if status >= 500 or status in (408, 425):
             how = BAD_GATEWAY if status in GATEWAY else ""
-            raise _silent(
-                f"{self._url}: HTTP {status}", how, remedy="the node is busy or ill: try again later"
-            )
+            raise _silent(f"{self._url}: HTTP {status}", how, remedy=_ILL)
         return status, raw
 
     def _answer(self, raw: bytes, status: int) -> Any:
@@ -168,7 +267,7 @@ class NodeProvider(AsyncJSONBaseProvider):
             raise _final(f"{self._url}: HTTP {status}")
         return answer
 
-    async def _post(self, content: bytes) -> tuple[int, bytes]:
+    async def _post(self, content: bytes) -> tuple[int, float, bytes]:
         if self._client is None:
             self._client = _client(self._url)
         try:
@@ -178,17 +277,20 @@ class NodeProvider(AsyncJSONBaseProvider):
             # method used here: a raw transaction has one hash however often it is sent.
             return await self._stream(self._client, content)
 
-    async def _stream(self, client: httpx.AsyncClient, content: bytes) -> tuple[int, bytes]:
+    async def _stream(self, client: httpx.AsyncClient, content: bytes) -> tuple[int, float, bytes]:
+        """Status, the pause that the node asks for (Retry-After, seconds), and the body."""
         async with client.stream("POST", self._url, content=content) as response:
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise _final(f"{self._url}: compressed answers are not accepted")
+            unzip = unzipping(response.headers.get("content-encoding", ""))
+            if unzip is None:
+                raise _final(f"{self._url}: an answer compressed in a way that was not asked for")
             size, parts = 0, []
-            async for part in response.aiter_raw():
+            async for raw in response.aiter_raw():
+                part = unzip(raw, self._max_bytes + 1)
                 size += len(part)
                 if size > self._max_bytes:
                     raise _final(f"{self._url}: an answer larger than {self._max_bytes} bytes")
                 parts.append(part)
-            return response.status_code, b"".join(parts)
+            return response.status_code, retry_after(response.headers), b"".join(parts)
 
     def _json(self, raw: bytes, status: int) -> Any:
         try:
@@ -252,6 +354,21 @@ def _client(url: str) -> httpx.AsyncClient:
         trust_env=False,  # a proxy from the environment must not see requests to the node
         verify=tls,
     )
+
+
+def _ident(answer: Mapping[str, Any]) -> int | None:
+    """The id of an answer; some nodes write the number as a string."""
+    found = answer.get("id")
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 20:
+        return int(found)
+    return found if isinstance(found, int) else None
+
+
+def _refuses_batches(error: Unreachable | RpcError) -> bool:
+    """Whether the node may take these requests in smaller batches, or one by one."""
+    if isinstance(error, RpcError):
+        return trouble(error)[0] in (Meaning.NO_BATCH, Meaning.OTHER)
+    return not error.retryable
 
 
 def _silent(message: str, how: str, *, remedy: str = "") -> Unreachable:

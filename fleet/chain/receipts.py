@@ -123,7 +123,7 @@ def _receipt(answer: Any, tx: str) -> Receipt | None:
     if answer is None:
         return None
     fields = as_dict(answer)
-    if fields.get("transactionHash") != tx:
+    if str(fields.get("transactionHash")).lower() != tx:
         raise Unreachable("the node answered with the receipt of another transaction")
     if fields.get("blockNumber") is None:
         return None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from fleet.backoff import Retry
 from fleet.chain import abi
 from fleet.chain.hexes import as_bytes, as_int
+from fleet.chain.node_words import RETRIES, Meaning
 from fleet.chain.recursion_limit import recursion_limit_kept
 from fleet.config import Platform
-from fleet.errors import ChainError, FleetError, RpcError, Unreachable, WrongTarget
+from fleet.errors import ChainError, FleetError, NodeBusy, RpcError, Unreachable, WrongTarget
 from fleet.unanswered import TIMED_OUT
 
 if TYPE_CHECKING:
@@ -21,20 +23,28 @@ Call = tuple[str, list[Any]]
 
 
 class Rpc:
-    """One node. `timeout_s` is a total deadline per request, `max_bytes` the maximum body size.
+    """One node. `timeout_s` is a total deadline per attempt, `max_bytes` the maximum body size; trouble of
+    the node that passes is waited for by `retries`.
 
     `w3` is web3, for everything that it supports. All methods raise Unreachable (retryable, except for 4xx)
     without a usable answer, RpcError when the node answered with an error object. A batch returns the errors
     of its elements as values.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 10.0, max_bytes: int = 32 << 20) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 10.0,
+        max_bytes: int = 32 << 20,
+        retries: Mapping[Meaning, Retry] = RETRIES,
+    ) -> None:
         # web3 takes 0.7 s to import: only commands that use a node pay for it
         with recursion_limit_kept():
             from fleet.chain.provider import connect
 
         self.url = url
-        self.w3 = connect(url, timeout_s=timeout_s, max_bytes=max_bytes)
+        self.w3 = connect(url, timeout_s=timeout_s, max_bytes=max_bytes, retries=retries)
 
     async def __aenter__(self) -> Self:
         return self
@@ -147,6 +157,8 @@ _TOO_MUCH = re.compile(
 
 def is_too_much(error: FleetError) -> bool:
     """Whether a read may work when it asks for less."""
+    if isinstance(error, NodeBusy):
+        return False
     if isinstance(error, Unreachable) and error.how == TIMED_OUT:
         return True
     if isinstance(error, RpcError):

@@ -66,7 +66,7 @@ def checks_of(rpc: Rpc, profile: Platform, tier: Tier, cannot_start: Callable[[]
 
 async def ask_node(url: str, deadline_s: float) -> str:
     """Send the node one request on a new connection; how it failed to answer, or ""."""
-    async with Rpc(url, timeout_s=deadline_s) as rpc:
+    async with Rpc(url, timeout_s=deadline_s, retries={}) as rpc:
         try:
             await rpc.call("eth_chainId")
         except Unreachable as error:

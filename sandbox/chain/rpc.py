@@ -51,7 +51,7 @@ def call(method: str, params: list[Any], deadline: Deadline) -> Any:
     """
     request = {"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params}
     answer = _post("/rpc", request, deadline.within(RPC_SECONDS))
-    if not isinstance(answer, dict) or answer.get("id") != request["id"]:
+    if not isinstance(answer, dict) or answer.get("id") not in (request["id"], str(request["id"])):
         raise Failure("unreachable", "the node did not answer in JSON-RPC")
     if answer.get("error") is not None:
         raise _error(answer["error"])

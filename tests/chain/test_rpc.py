@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -59,7 +60,7 @@ GOOD = b'{"jsonrpc":"2.0","id":$ID,"result":"0x1"}'
 async def failure(answer: Answer, **options: float) -> Unreachable:
     async with (
         serving(answer) as url,
-        Rpc(url, timeout_s=options.get("timeout_s", 5), max_bytes=10_000) as rpc,
+        Rpc(url, timeout_s=options.get("timeout_s", 5), max_bytes=10_000, retries={}) as rpc,
     ):
         with pytest.raises(Unreachable) as caught:
             await rpc.call("eth_chainId")
@@ -130,9 +131,20 @@ async def test_giant_body_is_cut_while_reading() -> None:
     assert not error.retryable
 
 
-async def test_compressed_bodies_are_refused() -> None:
-    error = await failure(body(GOOD, extra="content-encoding: gzip\r\n"))
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip"])
+async def test_bodies_compressed_in_another_way_are_refused(encoding: str) -> None:
+    error = await failure(body(GOOD, extra=f"content-encoding: {encoding}\r\n"))
     assert "compressed" in str(error)
+
+
+async def test_a_body_that_claims_to_be_gzip_is_unreachable() -> None:
+    assert "incorrect header check" in str(await failure(body(GOOD, extra="content-encoding: gzip\r\n")))
+
+
+async def test_gzip_that_unfolds_to_more_than_the_limit_is_cut() -> None:
+    bomb = gzip.compress(b" " * 10_000_000)
+    error = await failure(body(bomb, extra="content-encoding: gzip\r\n"))
+    assert "larger than 10000 bytes" in str(error)
 
 
 async def test_one_byte_at_a_time_meets_the_total_deadline() -> None:
@@ -194,7 +206,7 @@ async def test_connection_that_the_node_had_closed_is_tried_once_more() -> None:
     ],
 )
 async def test_batches_must_answer_each_call_once(content: bytes) -> None:
-    async with serving(body(content)) as url, Rpc(url) as rpc:
+    async with serving(body(content)) as url, Rpc(url, retries={}) as rpc:
         with pytest.raises(Unreachable):
             await rpc.batch([("a", []), ("b", [])])
 
@@ -244,7 +256,7 @@ async def test_data_is_cut_out_only_where_json_would_find_it(raw: bytes, data: b
     "content",
     [
         b'{"jsonrpc":"2.0","id":$ID,"result":"0x1"}',
-        b'{"jsonrpc":"2.0","id":"$ID","result":"0xaa"}',
+        b'{"jsonrpc":"2.0","id":"x$ID","result":"0xaa"}',
         b'{"jsonrpc":"2.0","id":$ID,"result":"0xaa"',
         b'{"jsonrpc":"2.0","id":$ID,"result":"0xaa"} {}',
         b'{"jsonrpc":"2.0","id":$ID,"x":{"result":"0xaa"}}',
@@ -330,7 +342,8 @@ async def test_a_user_in_the_url_becomes_the_header_it_stands_for(user: str, hea
         writer.close()
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    async with server, Rpc(f"http://{user}127.0.0.1:{server.sockets[0].getsockname()[1]}/") as rpc:
+    url = f"http://{user}127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with server, Rpc(url, retries={}) as rpc:
         with pytest.raises(Unreachable):
             await rpc.call("eth_chainId")
     assert len(heads) == 2  # a connection that was closed is tried once more
