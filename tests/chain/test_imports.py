@@ -21,7 +21,7 @@ COMMANDS = {
     "version": 0,
     "status": 0,
     "dial": 0,
-    "worklist": 0,
+    "worklist": 4,  # no log was read
     "personas check": 0,
     "personas list": 0,
     "runs list": 0,

@@ -191,8 +191,9 @@ class Person(RuleBasedStateMachine):
         elif last.kind in ("dismiss", "snooze"):
             assert found.state not in ("dismissed", "snoozed")
         elif after:
-            back = {"fixed": "regression", "reopen": "confirmed"}[last.kind]
-            lost = {"unreachable"} if last.kind == "reopen" else set()
+            again = last.kind == "fixed" or "clean" in after  # it was fixed, and is seen once more
+            back = "regression" if again else "confirmed"
+            lost = set() if again else {"unreachable"}
             assert found.state in ({"verified-fixed"} if after[-1] == "clean" else {back} | lost)
         elif last.kind == "fixed":
             assert found.state in ("fixed", "verified-fixed")
