@@ -10,6 +10,7 @@ import typer
 
 from fleet.app.persona_sets import FOLDER, one, roster, surroundings
 from fleet.cli.console import DryRun, Json, make_app, note, put, run, state, table
+from fleet.cli.daemon_page import daemon_of, page
 from fleet.cli.try_probe import try_file
 from fleet.config import load_fleet, load_platform
 from fleet.config.json_schema import schema
@@ -53,9 +54,10 @@ def _group() -> None:
 
 @app.command("list")
 def list_personas(as_json: Json = False) -> None:
-    """List every persona that can run, and how its last run ended."""
+    """List every persona that can run, how its last run ended, and when a running daemon starts it next."""
     found, errors = roster()
     ended = run(_last_runs)
+    upcoming = page(state(), "/readyz").get("next", {}) if daemon_of(state()) else {}
     for error in errors:
         note(f"not loaded: {error}")
     data = [
@@ -64,12 +66,13 @@ def list_personas(as_json: Json = False) -> None:
             "surface": loaded.persona.surface,
             "probes": len(loaded.persona.probe),
             "tools": list(loaded.persona.tools),
+            "next": clean(str(upcoming.get(name, ""))),
             "summary": loaded.persona.summary,
             **ended.get(name, {"last": "", "undecided": []}),
         }
         for name, loaded in sorted(found.items())
     ]
-    columns = ("name", "surface", "probes", "last", "summary")
+    columns = ("name", "surface", "probes", "last", "next", "summary")
     put(data, as_json=as_json, text=lambda: table(columns, ([row[c] for c in columns] for row in data)))
 
 

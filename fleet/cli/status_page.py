@@ -14,6 +14,8 @@ from fleet.text import clean, counted, line
 from fleet.triage.outputs.digest import GROUPS, STRANGERS
 
 WRONG_SHOWN = 6
+NEXT_SHOWN = 3
+"""Next starts in the first sentence; the others have a line of their own."""
 COSTS = ("calls", "writes", "usd_micro")
 _SHORT = 60
 FEW = 4
@@ -89,7 +91,7 @@ def _health(data: Mapping[str, Any]) -> str:
         said = line(data["stop"].removeprefix("STOP is set").lstrip(": "), _SHORT)
         head = f"STOPPED{since}{f' ({said})' if said else ''}: nothing starts until `fleet resume`"
         return f"{head}; dial {dial['rung']}; {rest}."
-    soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:3]]
+    soon = [f"{one['persona']} {one['at'][11:16]}" for one in data["next"][:NEXT_SHOWN]]
     upcoming = f"next {', '.join(soon)}" if soon else "nothing starts by itself"
     return f"{dial['rung']}{by}{why}; {rest}; {upcoming}."
 
@@ -98,6 +100,9 @@ def _state(data: Mapping[str, Any]) -> Iterator[PageLine]:
     pid = data["daemon"]
     yield PageLine(f"daemon    {f'pid {pid}' if pid else 'not running'}")
     yield PageLine(f"journal   {data['journal']}")
+    if len(data["next"]) > NEXT_SHOWN and not data["stop"]:
+        rest = ", ".join(f"{one['persona']} {one['at'][11:16]}" for one in data["next"][NEXT_SHOWN:])
+        yield PageLine(f"then      {rest}")
 
 
 def _digest(data: Mapping[str, Any], room: int) -> Iterator[PageLine]:

@@ -62,7 +62,7 @@ class Trigger(Section):
     """Why a run starts: exactly one of `every`, `cron`, `continuous`, `on`. A person may always start one."""
 
     every: str | None = None
-    """Interval. The first run is after one full period, at an offset within it derived from the name."""
+    """Interval. The first run is within minutes of the first start, each later one a period after it."""
     cron: str | None = None
     """Minute, hour, day, month, weekday, in UTC."""
     continuous: str | None = None

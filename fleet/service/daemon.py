@@ -13,7 +13,7 @@ import anyio
 
 from fleet import __version__, disk_reserve
 from fleet.broker import services
-from fleet.clock import rest
+from fleet.clock import iso, rest
 from fleet.config import FleetConfig, Platform
 from fleet.errors import FleetError
 from fleet.events.daemon_events import (
@@ -214,6 +214,7 @@ class Daemon:
             platform=self.world.platform.name,
             rung=self._rung,
             personas=len(self.personas),
+            next={name: iso(at) for name, at in sorted(self.triggers.upcoming().items())},
         )
         self.feed.tell(started)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import socket
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -16,10 +17,13 @@ from fleet.clock import Clock, iso
 from fleet.config import Platform
 from fleet.errors import TryAgain
 from fleet.events.daemon_events import DaemonEvent, SubscriptionLost, SubscriptionOpened
+from fleet.personas.duration import parse_duration
 from fleet.personas.load import LoadedPersona
+from fleet.personas.model import Persona
 from fleet.runs.desk.stop_conditions import ENDED_WELL
 from fleet.store.journal import Journal
 from fleet.store.rows import ItemRow, RunRow
+from fleet.triage.rank import SEVERITIES
 from fleet.triggers.build import BuildWatch
 from fleet.triggers.chain import KEY as CURSOR
 from fleet.triggers.chain import ChainWatch
@@ -36,7 +40,9 @@ from fleet.triggers.subscription import HeadSubscription
 from fleet.triggers.webhook import unfired
 
 SEEN = "service.seen"
-"""Journal key of each persona's first-seen time, so that restarts do not postpone a daily persona."""
+"""Journal key of each persona's first start, from which its intervals count, so that restarts change none."""
+FIRST_S, GAP_S, SPREAD_S = 15.0, 45.0, 600.0
+"""Seconds from the first start of a fleet to that of its first persona, between two, and of all at most."""
 FILE = "file:"
 
 ROUNDS_S = 5.0
@@ -154,13 +160,13 @@ class Triggers:
         """Plan all personas from their state in the journal."""
         self._seen = _table(await self._journal.get(SEEN))
         self._due = await self._journal.last_due()
-        await self._first_seen([one.persona.name for one in personas])
+        await self._first_seen(sorted((one.persona for one in personas), key=_urgency))
         for persona in personas:
             await self._plan(persona)
 
     async def plan(self, persona: LoadedPersona) -> None:
         """Add or replace a persona; its unchanged triggers keep running."""
-        await self._first_seen([persona.persona.name])
+        await self._first_seen([persona.persona])
         await self._plan(persona)
 
     def drop(self, name: str) -> None:
@@ -179,26 +185,44 @@ class Triggers:
                 self._on.setdefault(trigger.on, set()).add(name)
         for skip in unfired(persona.persona, self._hooks()):
             await tell(self._sink, skip)
-        known = [self._due.get(name, ""), self._seen[name]]
-        self.clockwork.plan(name, triggers, since=max(filter(None, map(_moment, known)), default=None))
+        latest = self._clock.now() + timedelta(seconds=SPREAD_S)  # beyond it, a wrong clock wrote it
+        first = min(_moment(self._seen[name]) or latest, latest)
+        self.clockwork.plan(name, triggers, since=_moment(self._due.get(name, "")), first=first)
         pace = [trigger for trigger in triggers if trigger.continuous]
         if not pace:
             self.continuous.drop(name)
             return
-        self.continuous.plan(name, pace[0], await self._rounds(name))
+        self.continuous.plan(name, pace[0], await self._rounds(name), first=first)
 
-    async def _first_seen(self, names: Collection[str]) -> None:
-        if set(names) <= self._seen.keys():
+    async def _first_seen(self, personas: Sequence[Persona]) -> None:
+        """Give new personas their first start, one after the other, none later than its own period."""
+        if {one.name for one in personas} <= self._seen.keys():
             return
         while True:
             stored = await self._journal.get(SEEN)
-            self._seen = {name: iso(self._clock.now()) for name in names} | self._seen | _table(stored)
+            known, now = self._seen | _table(stored), self._clock.now()
+            new = [one for one in personas if one.name not in known]
+            gap = min(GAP_S, (SPREAD_S - FIRST_S) / max(len(new), 1))
+            waits = {one.name: min(FIRST_S + gap * at, _period(one)) for at, one in enumerate(new)}
+            self._seen = {name: iso(now + timedelta(seconds=int(s))) for name, s in waits.items()} | known
             if await self._journal.swap(SEEN, stored, json.dumps(self._seen)):
                 return
 
     def _files(self) -> Mapping[str, Collection[str]]:
         found = {on.removeprefix(FILE): names for on, names in self._on.items() if on.startswith(FILE)}
         return {path: sorted(names) for path, names in found.items() if names}
+
+
+def _period(persona: Persona) -> float:
+    """Seconds of its shortest period; infinite without one."""
+    periods = (one.every or one.continuous for one in persona.triggers)
+    return min((parse_duration(one) for one in periods if one), default=math.inf)
+
+
+def _urgency(persona: Persona) -> tuple[float, float, str]:
+    """Short periods first, then what looks for grave defects."""
+    gravest = max((SEVERITIES[probe.severity] for probe in persona.probe), default=0.0)
+    return _period(persona), -gravest, persona.name
 
 
 async def _never(item: ItemRow) -> str:

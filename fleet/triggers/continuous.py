@@ -85,11 +85,16 @@ class Continuous:
         self._changed = asyncio.Event()
         self._running = False
 
-    def plan(self, persona: str, trigger: Trigger, rounds: Rounds) -> None:
-        """Set the pace of a persona; an unchanged pace keeps its timer."""
+    def plan(self, persona: str, trigger: Trigger, rounds: Rounds, *, first: datetime | None = None) -> None:
+        """Set the pace of a persona; an unchanged pace keeps its timer. `first`: when a persona without a run
+        starts at the latest, however long its pause is."""
         pace, turn = Pace.of(trigger), self._turns.get(persona)
         if turn is None or turn.pace != pace:
             self._wait(persona, pace, turn.rounds if turn else rounds)
+            if first and not self._turns[persona].rounds.count:
+                left = max((first - self._clock.now()).total_seconds(), 0.0)
+                turn = self._turns[persona]
+                turn.at = min(turn.at, self._clock.monotonic() + left)
 
     def drop(self, persona: str) -> None:
         self._turns.pop(persona, None)

@@ -24,7 +24,7 @@ from fleet.personas.model import Trigger
 from fleet.triggers.deliver import SINK_S, TOO_LONG, attempt, described, tell
 from fleet.triggers.model import EVERYONE, FireAll, Firing, FiringSink, Skip, tick_key
 from fleet.triggers.scheduler import Alarm, Cron
-from fleet.triggers.ticks import Every, Schedule, Ticks, named
+from fleet.triggers.ticks import SECOND, Every, Schedule, Ticks, named
 
 WAKE_S = 30.0
 """Maximum sleep, and so the maximum delay until a step of the wall clock is noticed."""
@@ -72,22 +72,34 @@ class Clockwork:
         self._lead = self._drift(self._clock.now())
         self._steps: list[Skip] = []  # to record
 
-    def plan(self, persona: str, triggers: Sequence[Trigger], *, since: datetime | None = None) -> None:
+    def plan(
+        self,
+        persona: str,
+        triggers: Sequence[Trigger],
+        *,
+        since: datetime | None = None,
+        first: datetime | None = None,
+    ) -> None:
         """Set the clock triggers of a persona; unchanged triggers keep their timers.
 
         Args:
-            since: its last tick, or when it was first seen, from the journal; default now. With it, a restart
-                neither delays a daily persona nor hides missed ticks.
+            since: its last tick, from the journal. With it, a restart neither delays a daily persona nor
+                hides missed ticks.
+            first: when its intervals start to count, from the journal: their first tick. Without it, the
+                first tick is after one full period, at an offset derived from the name.
         """
         now = self._notice()
-        since = min(since or now, now)  # a future time was written by a wrong clock
-        wanted = dict(_plans(persona, triggers))
+        since = min(since, now) if since else None  # a future time was written by a wrong clock
+        wanted = dict(_plans(persona, triggers, first))
         for job in self._jobs.pop(persona, []):
             if job not in wanted:
                 self._remove(job)
         for job, (why, ticks) in wanted.items():
             if job not in self._planned:
-                self._planned[job] = _Planned(persona, why, Schedule(ticks, ticks.first(since)))
+                coming = ticks.first(since or min(first or now, now))
+                if first and not since and isinstance(ticks, Every):
+                    coming = ticks.after(first - SECOND)
+                self._planned[job] = _Planned(persona, why, Schedule(ticks, coming))
                 self._add(job)
         if wanted:
             self._jobs[persona] = list(wanted)
@@ -240,12 +252,15 @@ class Clockwork:
             self._due.move_to_end(job, last=False)
 
 
-def _plans(persona: str, triggers: Sequence[Trigger]) -> Iterator[tuple[str, tuple[str, Ticks]]]:
+def _plans(
+    persona: str, triggers: Sequence[Trigger], first: datetime | None
+) -> Iterator[tuple[str, tuple[str, Ticks]]]:
     """Job id to (why, ticks). The id describes the trigger: an unchanged trigger keeps its job."""
     for trigger in triggers:
         if trigger.every is not None:
             why = f"every {trigger.every}"
-            yield f"{persona} {why}", (why, Every.of(parse_duration(trigger.every), persona))
+            period = parse_duration(trigger.every)
+            yield f"{persona} {why}", (why, Every.at(period, first) if first else Every.of(period, persona))
         if trigger.cron is not None:
             why = f"cron {' '.join(trigger.cron.split())}"
             yield f"{persona} {why}", (why, Cron.of(trigger.cron))

@@ -48,6 +48,11 @@ class Every:
         spread = int.from_bytes(hashlib.sha256(persona.encode()).digest()[:8], "big")
         return cls(int(period), spread % int(period))
 
+    @classmethod
+    def at(cls, period: float, first: datetime) -> Every:
+        """A tick at `first` and each period after it: a moment that daemons share."""
+        return cls(int(period), int((first - EPOCH).total_seconds()) % int(period))
+
     def after(self, moment: datetime) -> datetime:
         return self._origin + ((moment - self._origin) // self._step + 1) * self._step
 
@@ -55,7 +60,7 @@ class Every:
         return self._origin + (moment - self._origin) // self._step * self._step
 
     def first(self, since: datetime) -> datetime:
-        """After one full period: adding a persona must not run it at once (facts 1.11)."""
+        """The first tick that is a full period after `since`."""
         return self.after(since + self._step - timedelta(microseconds=1))
 
 

@@ -302,6 +302,7 @@ def test_a_daemon_s_next_starts_and_its_refused_files_are_in_the_first_sentence(
     text = " ".join(one.text for one in page(data, width=80, height=23))
     assert "devnet answers (qa-ux, 2026-11-21 12:02); 6 personas, 1 refused; next qa-0 10:30," in text
     assert "qa-2 12:30. daemon    pid 4711" in text
+    assert "then      qa-3 13:30, qa-4 14:30" in text
     assert "2 done in that time, 2 waiting; worklist to entry 41" in text
 
 
