@@ -107,19 +107,51 @@ def cut_bytes(text: str, limit: int) -> str:
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()<>|~#!$&]")
 _AUTOLINK = re.compile(r"(?i):(?=//)|/(?=/)|@|(?<=\w)\.(?=[^\W\d_])|(?<=mailto):|(?<=xmpp):")
 """Where readers make a link by themselves: URLs, `//host`, mail addresses, and `name.tld`, `main.rs` too."""
+_LIVE = re.compile(r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)|^#")
+"""What a reader of Markdown acts on in a word, wherever it stands; an underscore inside a word is text."""
+_START = re.compile(r"[#>]|(?:[-+=]+|\d+[.)])$")
+_ESCAPED = re.compile(r"\||<[A-Za-z/!?]|\]\(")
+_TRAIL = re.compile(r"[,:]*$")
 
 
 def markdown(text: str, limit: int = LIMIT) -> str:
-    """One line of cleaned text that Markdown shows as it is: no link, image, HTML, table or emphasis."""
-    shown = _MARKDOWN.sub(lambda match: "\\" + match[0], clean(text, limit))
-    shown = _AUTOLINK.sub(lambda match: "\\" + match[0], shown)
-    return re.sub(r"^(\s*)([-+=]|\d+(?=[.)]))", _escape_start, shown)
+    """One line of cleaned text that Markdown shows as it is: no link, image, HTML, table or emphasis.
+
+    Words that a reader of Markdown would act on stand in code spans, so that the text is legible unrendered
+    too. A word with a `|`, which ends a cell of a table even there, with a link or with a tag is escaped.
+    """
+    parts: list[str] = []
+    span: list[str] = []
+    words = clean(text, limit).split(" ")
+    first = next((at for at, word in enumerate(words) if word), 0)
+    for at, word in enumerate(words):
+        trail = _TRAIL.search(word)
+        core = word[: trail.start()] if trail else word
+        if _ESCAPED.search(word):
+            parts += [*_spanned(span), _escaped(word)]
+            span = []
+        elif not (_LIVE.search(word) or _AUTOLINK.search(word) or (at == first and _START.match(word))):
+            parts += [*_spanned(span), word]
+            span = []
+        elif core == word:
+            span.append(word)
+        else:
+            parts.append(_spanned([*span, core])[0] + word[len(core) :])
+            span = []
+    return " ".join([*parts, *_spanned(span)])
+
+
+def _spanned(words: list[str]) -> list[str]:
+    return [markdown_code(" ".join(words))] if words else []
+
+
+def _escaped(word: str) -> str:
+    shown = _MARKDOWN.sub(lambda match: "\\" + match[0], word)
+    return re.sub(r"^([-+=]|\d+(?=[.)]))", _escape_start, _AUTOLINK.sub(lambda match: "\\" + match[0], shown))
 
 
 def _escape_start(match: re.Match[str]) -> str:
-    if match[2].isdigit():
-        return f"{match[1]}{match[2]}\\"
-    return f"{match[1]}\\{match[2]}"
+    return f"{match[1]}\\" if match[1].isdigit() else f"\\{match[1]}"
 
 
 def markdown_code(text: str, limit: int = LIMIT) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fleet.store.tables.units import amount
 from fleet.text import MARKS, clean, counted, csv_cell, cut_bytes, line, markdown, markdown_code
+from tests.triage.live_outputs import live_markdown, reader
 
 ANY = st.text(st.characters() | st.sampled_from("\x1b\x9b[]0m\u202e\u200b\u0301\x00\ud800\n\t|`"))
 
@@ -102,20 +103,47 @@ def test_bytes_are_cut_on_a_character_boundary(text: str, limit: int) -> None:
     [
         ("![x](http://evil.test/a.png)", r"\!\[x\]\(http\:\//evil\.test/a\.png\)"),
         ("<script>alert(1)</script>", r"\<script\>alert\(1\)\</script\>"),
-        ("a|b `c` *d* _e_", r"a\|b \`c\` \*d\* \_e\_"),
-        ("see www.evil.test", r"see www\.evil\.test"),
-        ("main.rs of 1.2.3", r"main\.rs of 1.2.3"),
-        ("a@b.com mailto:a@b", r"a\@b\.com mailto\:a\@b"),
-        ("//localhost/x", r"\//localhost/x"),
-        ("- item", r"\- item"),
-        ("1. item", r"1\. item"),
-        ("# head\n# two", r"\# head \# two"),
-        ("&lt;", r"\&lt;"),
+        ("a `c` *d* _e_ f", "a `` `c` *d* _e_ `` f"),
+        ("a|b `c|d` x", r"a\|b \`c\|d\` x"),
+        ("see www.evil.test", "see `www.evil.test`"),
+        ("GET {site}/llms.txt: 500, {proxy}/x", "GET `{site}/llms.txt`: 500, {proxy}/x"),
+        ("result.has_entry of has_entry", "`result.has_entry` of has_entry"),
+        ("main.rs of 1.2.3", "`main.rs` of 1.2.3"),
+        ("a@b.com mailto:a@b", "`a@b.com mailto:a@b`"),
+        ("//localhost/x", "`//localhost/x`"),
+        ("- item", "`-` item"),
+        ("1. item", "`1.` item"),
+        ("# head\n# two", "`#` head `#` two"),
+        ("&lt; & (a) 1 < 2 > 0!", "`&lt;` & (a) 1 < 2 > 0!"),
+        ("= a = b - c", "`=` a = b - c"),
+        ("  1. x", "  `1.` x"),
         ("plain: text, no fuss.", "plain: text, no fuss."),
     ],
 )
 def test_markdown_shows_text_as_it_is(hostile: str, shown: str) -> None:
     assert markdown(hostile) == shown
+
+
+PIECES = "` `` * _ __ [x] (y) ]( ![ <b> <!-- | \\ ~~ # $ &amp; a 1. - + = > : , // @ . com www. http {{ é"
+LIVELY = st.lists(st.sampled_from([*PIECES.split(), " ", "  "]), max_size=20).map("".join)
+
+
+@given(LIVELY, st.sampled_from(["", "- a ", "## 1. ", "- why: "]))
+def test_no_reader_of_markdown_acts_on_a_text_and_each_shows_it_whole(text: str, before: str) -> None:
+    shown = markdown(text)
+    assert live_markdown(f"{before}{shown}\n".encode()) == []
+    if shown.strip() and before:
+        tokens = [one for token in reader().parse(before + shown) for one in token.children or ()]
+        told = "".join(one.content for one in tokens if one.type in ("text", "code_inline", "text_special"))
+        wanted = (before.lstrip("-# ") + clean(text)).split()
+        assert told.split() == wanted
+
+
+@given(LIVELY)
+def test_a_text_stays_in_its_cell(text: str) -> None:
+    table = f"| a | b |\n|---|---|\n| {markdown(text)} | x |\n"
+    tokens = [token.type for token in reader().parse(table)]
+    assert (tokens.count("td_open"), tokens.count("tr_open")) == (2, 2)
 
 
 def test_code_spans_cannot_be_left() -> None:

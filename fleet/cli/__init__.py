@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typer.core import TyperCommand
 
 from fleet import __version__
 from fleet.cli.summaries import SummaryGroup
-from fleet.errors import FleetError
+from fleet.errors import FleetError, UsageError
 from fleet.text import clean
 
 COMMANDS = {
@@ -111,11 +112,23 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Use the state directory of the last `fleet demo`.")
+    ] = False,
 ) -> None:
     """An autonomous QA fleet: every finding proven, every action bounded, every crash survivable."""
+    if demo:
+        from fleet.config.files import demo_dir, state_dir  # pydantic, which `--help` does without
+
+        if context.invoked_subcommand == "demo":
+            raise UsageError("--demo opens the last demo; it starts none", remedy="fleet demo")
+        if not (folder := demo_dir(state_dir())).is_dir():
+            raise UsageError(f"no demo was run here: {folder} does not exist", remedy="fleet demo")
+        os.environ["STATE_DIRECTORY"] = str(folder)
 
 
 def main() -> None:

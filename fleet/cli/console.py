@@ -5,6 +5,8 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -146,6 +148,18 @@ def table(
 def _cell(value: object, piped: bool, longest: int) -> str:
     text = csv_cell if piped and not isinstance(value, int | float) else clean
     return text(str(value), longest)
+
+
+def program() -> str:
+    """This program as a shell in this folder starts it."""
+    named = Path(sys.argv[0])
+    found = shutil.which("fleet")
+    if found and named.exists() and os.path.samefile(found, named):
+        return "fleet"
+    path = named if named.name == "fleet" and named.is_file() else Path(sys.executable)
+    path = path.absolute()
+    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return shlex.quote(str(near)) + ("" if path.name == "fleet" else " -m fleet.cli")
 
 
 def who() -> str:

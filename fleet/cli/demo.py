@@ -15,11 +15,12 @@ import typer
 
 from fleet.app.persona_sets import roster
 from fleet.app.wiring import open_world
-from fleet.cli.console import DryRun, Json, make_app, note, put, run, state
+from fleet.cli.console import DryRun, Json, make_app, note, program, put, run, state
 from fleet.cli.progress import Progress
 from fleet.cli.worklist import show
 from fleet.clock import SystemClock
 from fleet.config import load_fleet
+from fleet.config.files import demo_dir
 from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.devnet.standing import STANDING
@@ -62,7 +63,7 @@ def demo(
     """Start the bundled platform; find, prove, post and rank its defects."""
     seeded = frozenset() if clean else chosen(defects)
     started = time.monotonic()
-    folder = state() / "demo"
+    folder = demo_dir(state())
     if dry_run:
         plan = planned(seeded, rung, folder, explore=explore)
         put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
@@ -232,4 +233,17 @@ def _print(result: dict[str, Any], folder: Path) -> None:
     )
     if result["missed"]:
         print(f"missed: {', '.join(result['missed'])}")
-    print(f"worklist: {folder / 'worklist.md'}")
+    print(f"worklist: {folder / 'worklist.md'}\n")
+    fleet = f"{program()} --demo"
+    first = next((item["fingerprint"] for item in result["worklist"]), "")
+    lines = [("worklist", "the list, from the demo's own state directory")]
+    lines += [(f"findings show {first}", "an item: its life, its repro as shell, its evidence")] * bool(first)
+    lines += [
+        ("runs list --all", "what each persona looked at"),
+        ("devnet up", "the same chain and platform again"),
+        ("run qa-smoke", "fire a persona at it"),
+        ("devnet down", "stop it"),
+    ]
+    width = max(len(words) for words, _ in lines)
+    for words, what in lines:
+        print(f"{fleet} {words.ljust(width)}  # {what}")

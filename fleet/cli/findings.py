@@ -15,6 +15,7 @@ from fleet.cli import decide, item_view
 from fleet.cli.completion import fingerprints
 from fleet.cli.console import DryRun, Json, fields_of, make_app, note, put, run, state, table
 from fleet.cli.item_view import ItemView
+from fleet.config.files import demo_dir
 from fleet.errors import FleetError, Unreachable, UsageError
 from fleet.findings.evidence import load
 from fleet.findings.recurrence import Recurrence, key_of, read_recurrence
@@ -175,7 +176,9 @@ def _one(rows: list[FindingRow], fingerprint: str, *, waiting: bool = False) -> 
     matches = [row for row in rows if fingerprint and row.fingerprint.startswith(fingerprint.lower())]
     if not matches:
         what = f"no item or finding {clean(fingerprint, 40)!r} on this machine"
-        raise UsageError(what, remedy="fleet worklist --state all, or fleet findings list")
+        remedy = "fleet worklist --state all, or fleet findings list"
+        demo = "; an item of the demo: fleet --demo findings show" * demo_dir(state()).is_dir()
+        raise UsageError(what, remedy=remedy + demo)
     open_ = [row for row in matches if waiting and row.state == "unverified"]
     return (open_ or matches)[-1]
 

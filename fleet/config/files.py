@@ -17,6 +17,11 @@ def state_dir() -> Path:
     return Path(os.environ.get("STATE_DIRECTORY") or ".qa-fleet").absolute()
 
 
+def demo_dir(state: Path) -> Path:
+    """The state directory of the demo that was run in this one."""
+    return state / "demo"
+
+
 def config_dirs() -> tuple[Path, ...]:
     """Folders searched for `fleet.toml` and `platforms/`: `$CONFIGURATION_DIRECTORY`, then the checkout's."""
     own = os.environ.get("CONFIGURATION_DIRECTORY")

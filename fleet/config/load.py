@@ -124,6 +124,9 @@ def load_platform(name: str, state: Path) -> tuple[Platform, Path]:
     for path in (folder / f"{name}.toml" for folder in folders):
         if path.is_file():
             return parse(Platform, read_text(path), file=str(path)), path
+    if (state / "devnet" / "deployment.json").is_file() and name == "devnet":
+        remedy = "fleet devnet up, or fleet --demo devnet up for the demo's"
+        raise UsageError("the devnet is stopped; its chain is kept", remedy=remedy)
     known = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
     raise UsageError(
         f"no platform named {name!r}; known: {', '.join(known) or 'none'}",

@@ -94,8 +94,10 @@ def started(visited: Visited) -> DevTools:
     return tools
 
 
-def looked_at(page: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Visited, dict[str, Any]]:
-    """What the page did in a browser, and what is in it."""
+def looked_at(
+    page: bytes, monkeypatch: pytest.MonkeyPatch, seen: str = SEEN, width: int = 0, dark: bool = False
+) -> tuple[Visited, dict[str, Any]]:
+    """What the page did in a browser, and what is `seen` in it; `width` in pixels."""
     visited = Visited()
     visited.pages["/page"] = page
     with proxy(visited) as url:
@@ -106,6 +108,11 @@ def looked_at(page: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Visited, di
             session = str(attached["sessionId"])
             for method in ("Page.enable", "Runtime.enable"):
                 tools.ask(method, session, within=10)
+            if width:
+                size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+                tools.ask("Emulation.setDeviceMetricsOverride", session, **size, within=10)
+                scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+                tools.ask("Emulation.setEmulatedMedia", session, features=scheme, within=10)
             visited.loaded = False  # that of about:blank does not count
             tools.post("Page.navigate", session, url="http://127.0.0.1/page")
             tools.listen(20, lambda: visited.loaded or bool(visited.events))
@@ -113,7 +120,7 @@ def looked_at(page: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Visited, di
             if "Page.javascriptDialogOpening" in visited.events:  # it blocks every question
                 return visited, {}
             found = tools.ask(
-                "Runtime.evaluate", session, expression=f"JSON.parse({SEEN})", returnByValue=True
+                "Runtime.evaluate", session, expression=f"JSON.parse({seen})", returnByValue=True
             )
     visited.requests = [one for one in visited.requests if not one.endswith("/favicon.ico")]
     return visited, found["result"].get("value", {})

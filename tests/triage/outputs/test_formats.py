@@ -24,6 +24,7 @@ from fleet.config import ROOT
 from fleet.errors import ConfigError
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.triage.outputs.csv_file import COLUMNS, to_csv
+from fleet.triage.outputs.digest import daily_digest, digest_markdown
 from fleet.triage.outputs.document import AuditRate, ListedOutage, LogPosition, WorklistHeader, document
 from fleet.triage.outputs.html_page import to_html
 from fleet.triage.outputs.json_file import dump, read_document, schema, to_json
@@ -135,7 +136,19 @@ def test_markdown_renders_nothing_live() -> None:
     rows = sum(token.type == "tr_open" for token in inner)
     assert rows == 1 + sum(one.rank > 0 for one in ITEMS)
     assert sum(token.type == "td_open" for token in inner) == 7 * (rows - 1)
-    assert re.search(r"(?<!\\)://evil", to_markdown(ITEMS, HEADER).decode()) is None
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", to_markdown(ITEMS, HEADER).decode())  # of code spans
+    assert "evil" in outside
+    assert re.search(r"(?<!\\)://evil", outside) is None
+
+
+def test_markdown_is_legible_unrendered() -> None:
+    title = "GET {site}/llms.txt: 500, {proxy}/api has_entry [1] is (not) ~5 $3 a.b"
+    text = to_markdown([item(1, title, **OWN | {"surface": "ux"})], HEADER).decode()
+    assert "GET `{site}/llms.txt`: 500, {proxy}/api has_entry `[1]` is (not) `~5 $3 a.b`" in text
+    assert "\\" not in "".join(line for line in text.splitlines() if "GET" in line)
+    printed = digest_markdown(daily_digest([item(1, title, **OWN)], HEADER, "")).decode()
+    assert "{site}/llms.txt" in printed
+    assert "\\" not in printed
 
 
 class _Tags(HTMLParser):
