@@ -18,6 +18,9 @@ from fleet.broker.rpc_policy import Denied
 MARK = b"x-qa-once"
 """Nonce of a request, echoed in the broker's own answers and never sent on (sandbox/http.py)."""
 
+WITNESS = b"x-qa-witness"
+"""Asks for another way to the host than that of other requests; never sent on (sandbox/pages/endings.py)."""
+
 _CHUNK = 1 << 16
 _LINGER_S = 1.0
 _RESET = struct.pack("ii", 1, 0)

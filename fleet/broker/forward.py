@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 
 import h11
 
-from fleet.broker.connection import MARK, JailConnection, header
+from fleet.broker.connection import MARK, WITNESS, JailConnection, header
 from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin, addresses
 from fleet.broker.rpc_policy import Denied
 from fleet.unanswered import RESET, unanswered
@@ -26,6 +26,8 @@ _HEAD = re.compile(rb"HTTP/1\.[01] (\d{3})[^\r\n]{0,200}(.{0,16384}?)\r?\n\r?\n"
 _RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([^\r\n]{1,60}?)[ \t]*(?:\r|\n|$)", re.I)
 _CHUNK = 1 << 16
 _DIAL_S = 10.0
+OTHER_LOOPBACK = "127.0.0.2"
+"""An address of this machine from which nothing else is asked."""
 _NOT_SENT_ON = frozenset(
     (
         b"connection",
@@ -42,6 +44,7 @@ _NOT_SENT_ON = frozenset(
         b"forwarded",
         b"x-forwarded-for",
         MARK,
+        WITNESS,
     )
 )
 """Hop-by-hop fields, and those that the broker sets itself."""
@@ -73,7 +76,8 @@ async def relay(
     `ask` is called once connected, right before the request is sent; it raises Denied.
     """
     ask()
-    reader, writer = await dial(target.origin, policy)
+    witness = bool(header(request, WITNESS))
+    reader, writer = await (dial_otherwise if witness else dial)(target.origin, policy)
     try:
         ask()
         writer.write(rewritten(request, body, target))
@@ -125,6 +129,34 @@ async def dial(origin: Origin, policy: EgressPolicy) -> tuple[asyncio.StreamRead
         except OSError as error:
             why = unanswered(error) or type(error).__name__
     raise Denied("unreachable", f"{origin.host}:{origin.port} does not answer: {why}", status=502)
+
+
+async def dial_otherwise(
+    origin: Origin, policy: EgressPolicy
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect as another caller: from another address of this machine's loopback, or by the other family of
+    addresses. Denied where a host can be asked in one way only."""
+    found = await addresses(origin, private=policy.may_be_private(origin), resolve=policy.resolve)
+    first = found[0]
+    loops = first.startswith("127.")
+    other = first if loops else next((one for one in found if (":" in one) != (":" in first)), "")
+    if not other:
+        raise Denied("witness", f"there is no other way to {origin.host}")
+    secure = origin.scheme == "https"
+    try:
+        async with asyncio.timeout(_DIAL_S):
+            return await asyncio.open_connection(
+                other,
+                origin.port,
+                ssl=tls() if secure else None,
+                server_hostname=origin.host.strip("[]") if secure else None,
+                local_addr=(OTHER_LOOPBACK, 0) if loops else None,
+            )
+    except OSError as error:
+        why = unanswered(error) or type(error).__name__
+        raise Denied(
+            "unreachable", f"{origin.host}:{origin.port} does not answer: {why}", status=502
+        ) from None
 
 
 def rewritten(request: h11.Request, body: bytes, target: EgressTarget) -> bytes:

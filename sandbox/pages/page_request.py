@@ -36,6 +36,7 @@ OURS = frozenset(
         "upgrade",
         "x-forwarded-for",
         "x-qa-once",
+        "x-qa-witness",
     )
 )
 """Hop-by-hop fields, and those that the guest and the broker set themselves."""

@@ -17,7 +17,7 @@ from sandbox import http
 from sandbox.content_coding import opened
 from sandbox.errors import Deadline, hint
 from sandbox.pages.condensed import condensed
-from sandbox.pages.endings import Ended, watched
+from sandbox.pages.endings import Ended, LockedOut, watched
 from sandbox.pages.html import RULES, Analysis, read
 from sandbox.pages.latency import Measured, check, measure, percentile
 from sandbox.pages.links import References, find, of_markup
@@ -130,7 +130,9 @@ class Result(ToolAnswer):
     control_ms: tuple[float, ...] = ()
     """[ms] The control's latencies, slot by slot."""
     ended: bool = False
-    """Whether the request had no answer, and `alive` none right after it, but later."""
+    """Whether the request had no answer, and `alive` none right after it, for others as well, but later."""
+    locked_out: bool = False
+    """Whether we had no answer to `alive` for a while, and nothing shows that others had none."""
     silent_ms: float = 0.0
     """[ms] How long `alive` had none."""
 
@@ -154,7 +156,16 @@ def run(args: Args, ctx: Context) -> Result:
     if isinstance(seen, Ended):
         error = "no answer, and none to other requests for a while"
         return Result(ok=False, error=error, error_class="http", ended=True, silent_ms=seen.silent_ms)
+    if isinstance(seen, LockedOut):
+        return _locked_out(seen)
     return _result(seen, args, page.target)
+
+
+def _locked_out(seen: LockedOut) -> Result:
+    """`busy`: it says nothing about the page, and is asked again later."""
+    who = "another caller had one" if seen.seen else "there is no other way to ask"
+    error = f"locked out: no answer to us for {seen.silent_ms / 1000:.1f} s; {who}"
+    return Result(ok=False, error=error, error_class="busy", locked_out=True, silent_ms=seen.silent_ms)
 
 
 def _beside(url: str, pointer: str) -> http.HttpRequest | None:
@@ -278,7 +289,7 @@ SPEC = ToolSpec(
     | {"headers", "method", "fields", "body", "body_type", "longest", "allow_origin", "location"}
     | {"text", "canary_executable", "a11y", "secrets", "links", "paths", "forms", "routes", "unjudged"}
     | {"p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio", "rate"}
-    | {"samples_ms", "control_ms", "alive", "ended", "silent_ms"},
+    | {"samples_ms", "control_ms", "alive", "ended", "locked_out", "silent_ms"},
     volatile=VOLATILE
     | {"headers", "p50_ms", "p95_ms", "max_ms", "samples", "control_p50_ms", "control_p95_ms", "ratio"}
     | {"samples_ms", "control_ms", "silent_ms"},

@@ -18,7 +18,7 @@ from fleet.drivers.desk import Allowance, Left, Question
 from fleet.drivers.doubles import MemoryDesk
 from fleet.drivers.explore.driver import explorer
 from fleet.drivers.explore.endings import Endings, first_page
-from fleet.drivers.explore.lockout import WHY
+from fleet.drivers.explore.lockout import LOCKED_OUT, WHY
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Ground, Results
 from fleet.drivers.session import RunOver
@@ -329,3 +329,26 @@ async def test_an_explorer_says_what_it_cannot_ask(tmp_path: Path) -> None:
     desk = MemoryDesk(answers=answering)
     await explorer({"blind": Blind}, GROUND, Notebook(tmp_path), "s")(desk)
     assert desk.left == {"openapi.yaml": Left("openapi.yaml", "in YAML, not read")}
+
+
+@pytest.mark.parametrize(("locks", "said"), [(1, "questions asked"), (2, LOCKED_OUT), (9, LOCKED_OUT)])
+async def test_a_platform_that_locks_us_out_again_is_asked_nothing_more(
+    tmp_path: Path, locks: int, said: str
+) -> None:
+    seen: list[str] = []
+
+    def locking(tool: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        seen.append(args["url"])
+        if "alive" in args and sum("alive" in one for one in seen) < locks:
+            seen[-1] += " alive"
+            return {"ok": False, "error_class": "busy", "error": "locked out", "locked_out": True}
+        return CUT if args["url"][-1] in "0146" and "alive" not in args else {"ok": True}
+
+    ended = await explorer({"counting": Counting}, GROUND, Notebook(tmp_path), "s")(
+        MemoryDesk(answers=locking)
+    )
+    assert said in ended
+    checks = [one for one in seen if one.endswith("alive")]
+    assert len(checks) == min(locks, 2)
+    if said == LOCKED_OUT:
+        assert seen[-1] == checks[-1]

@@ -27,8 +27,9 @@ from fleet.runs.outage.decide import (
     decide,
     severity,
 )
+from fleet.runs.outage.watch import Watch
 from fleet.store.journal import Journal
-from fleet.unanswered import NO_NAME, REFUSED, TIMED_OUT
+from fleet.unanswered import NO_NAME, REFUSED, RESET, TIMED_OUT
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
 
 AT = (0.0, 1.0, 3.0, 7.0)
@@ -475,3 +476,21 @@ async def test_stop_ends_a_look(tmp_path: Path) -> None:
             await table.drive()
         assert found.value.outcome == "stopped"
         assert table.jail.calls == []
+
+
+@pytest.mark.anyio
+async def test_a_platform_that_locked_us_out_is_not_down(tmp_path: Path) -> None:
+    async def silent(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+        if "alive" in args:
+            return {"ok": False, "error_class": "busy", "error": "locked out: no answer", "locked_out": True}
+        return {"ok": False, "error_class": "unreachable", "error": f"site: {RESET}"}
+
+    async with seated(tmp_path, persona(), answer=silent) as table:
+        session = table.drive.exercise.session
+        for args in ({"url": "http://site/%", "alive": "http://site/"}, {"url": "http://site/a"}):
+            await session.call("qa_fetch", args, probe="x")
+        watch = Watch(table.world, RUN, persona(), session, table.drive.exercise.stream)
+        await watch.after()
+        (failed,) = table.said("check.failed")
+    assert failed.reason == "its silence is not an outage: locked out: no answer"
+    assert table.said("outage.noticed") == []

@@ -12,7 +12,7 @@ import anyio
 
 from fleet.drivers.desk import Allowance, Desk, Driver, Left, Question
 from fleet.drivers.explore.endings import Endings
-from fleet.drivers.explore.lockout import WHY, Lockout
+from fleet.drivers.explore.lockout import LOCKED_OUT, LOCKOUTS, WHY, Lockout
 from fleet.drivers.explore.notebook import Notebook
 from fleet.drivers.explore.port import Discoverer, Explorer, Ground, MakeExplorer, Reporter, Results
 from fleet.text import counted
@@ -164,6 +164,8 @@ async def _rounds(desk: Desk, known: Mapping[str, ExplorerTurns], notebook: Note
         await desk.prove()  # before its question counts as asked
         notebook.hold(one.name, one.held)
         notebook.write(one.name, one.explorer.state())
+        if endings.lockouts >= LOCKOUTS:
+            return LOCKED_OUT
     return why
 
 

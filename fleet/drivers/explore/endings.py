@@ -24,6 +24,8 @@ class Endings:
         self._waiting: list[list[Question]] = []
         """Of each such request, what is asked in turn until it ends the server."""
         self._left = MOST
+        self.lockouts = 0
+        """How often a platform locked us out after a request that had no answer."""
 
     def saw(self, question: Question, results: Results) -> None:
         """Look at the answers to a question: only its last call can be one without an answer."""
@@ -39,13 +41,18 @@ class Endings:
         self._left -= 1
 
     def due(self) -> list[Question]:
-        """What to ask now; `told` must follow."""
-        return [waiting[0] for waiting in self._waiting]
+        """What to ask now, one at a time: each may end the server, or lock us out. `told` must follow."""
+        return self._waiting[0][:1] if self._waiting else []
 
     def told(self, answered: Sequence[tuple[Question, Results]]) -> None:
         """The answers to what was due."""
-        ended = [question for question, results in answered if results and results[-1].get("ended")]
-        self._waiting = [waiting[1:] for waiting in self._waiting if waiting[1:] and waiting[0] not in ended]
+        last = answered[-1][1][-1] if answered and answered[-1][1] else {}
+        rest = self._waiting.pop(0)[1:] if self._waiting else []
+        if last.get("locked_out"):  # the same request in fewer words, and one like it, lock us out again
+            self.lockouts += 1
+            self._waiting.clear()
+        elif rest and not last.get("ended"):
+            self._waiting.insert(0, rest)
 
 
 def _again(before: tuple[Step, ...], args: dict[str, Any]) -> Question:

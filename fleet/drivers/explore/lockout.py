@@ -13,6 +13,9 @@ LOCKED = frozenset({403, 429})
 """Statuses of a platform that locks a caller out."""
 LEAST = 8
 """Pages of one turn that are all refused, so that the first page is asked."""
+LOCKOUTS = 2
+"""Times that a platform locks the fleet out, each waited for, after which it asks nothing more in a run."""
+LOCKED_OUT = "the platform locked us out after requests that it did not answer"
 WHY = "the platform refuses every page now, its first one too"
 
 

@@ -117,6 +117,8 @@ class Contacts:
     failed: Counter[str] = field(default_factory=Counter)
     down: dict[str, str] = field(default_factory=dict)
     """The outage's title by target name."""
+    locked_out: str = ""
+    """How the platform locked this run out, if it did: its silence to us is not an outage."""
 
     def of(self, tool: str, args: Mapping[str, Any]) -> str:
         """The name of a call's target, "" if none."""
@@ -141,6 +143,8 @@ class Contacts:
 
     def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         """Record the end of a call if it says something about its target."""
+        if result.get("locked_out"):
+            self.locked_out = str(result.get("error", ""))
         lost = result.get("error_class") in _FAILED or result.get("status") in GATEWAY
         if lost and (target := self.of(tool, args)):
             self.failed[target] += 1

@@ -72,6 +72,10 @@ class Watch:
         """After the work: look at targets that were unreachable and not known to be down."""
         contacts = self.session.contacts
         if contacts.failed.keys() - contacts.down.keys():
+            if contacts.locked_out:
+                reason = self.world.redactor.text(line(contacts.locked_out, 400))
+                self.stream.emit(CheckFailed(reason=f"its silence is not an outage: {reason}"))
+                return
             await self.look()
 
     def verdict(self) -> None:
