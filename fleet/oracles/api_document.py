@@ -15,13 +15,13 @@ import yaml
 
 from fleet.oracles.swagger import as_openapi
 from sandbox import strict_json
+from sandbox.pages.condensed import IN_YAML
 from sandbox.tools.qa_fetch import LONGEST
 
 MAX_VALUES = 20_000
 DEPTH = 60
 """Levels of a text in YAML."""
 _IN_JSON = re.compile(r"[{,]\s{0,40}\"(?:openapi|swagger)\"\s{0,8}:\s{0,8}\"?[0-9]")
-_IN_YAML = re.compile(r"(?m)^[\"']?(?:openapi|swagger)[\"']?[ \t]{0,8}:[ \t]{1,8}[\"']?[0-9]")
 _FENCE = "```"
 """A document in Markdown that shows a description is none."""
 _NULL, _BOOL = ("", "~", "null", "Null", "NULL"), {"true": True, "false": False}
@@ -35,7 +35,7 @@ def is_description(text: str) -> bool:
     """Whether a text says that it is a description, readable or not."""
     if text.lstrip("\ufeff \t\r\n")[:1] == "{":
         return _IN_JSON.search(text) is not None
-    return text.lstrip()[:1] != "<" and _FENCE not in text and _IN_YAML.search(text[:4_000]) is not None
+    return text.lstrip()[:1] != "<" and _FENCE not in text and IN_YAML.search(text) is not None
 
 
 def api_document(text: str) -> Mapping[str, Any] | str:

@@ -1,16 +1,19 @@
-"""A long OpenAPI or Swagger description in JSON, cut down to what requests are made and judged of. Pure.
+"""A long OpenAPI or Swagger description, cut down to what requests are made and judged of. Pure.
 
-First without prose and examples; if that is still too long, as many whole operations as fit, in their order,
-each with all that it refers to.
+First without prose and examples; one in JSON that is still too long has as many whole operations as fit, in
+their order, each with all that it refers to. One in YAML loses lines only.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+IN_YAML = re.compile(r"(?m)^[\"']?(?:openapi|swagger)[\"']?[ \t]{0,8}:[ \t]{1,8}[\"']?[0-9]")
+"""How a description in YAML says that it is one."""
 MAX_OPERATIONS = 150
 """Operations that are kept, or tried, at most: a run asks fewer."""
 OPERATIONS = "x-operations"
@@ -23,11 +26,18 @@ _NAMED = frozenset(
     ("properties", "schemas", "definitions", "responses", "parameters", "requestBodies", "headers", "paths")
 )
 """Below these stand names that the author chose."""
+_KEY = re.compile(r"( *)((?:- +)*)([\"']?)([\w$./<>][^\s\"':]{0,200})\3 *:(?: +(.*)| *)$")
+"""A line of YAML that begins with a key: blanks, dashes, quote, name, and what follows on it."""
+_BLOCK = re.compile(r"^(?:[&!]\S+ +)*[|>][-+0-9]{0,2} *(?:#.*)?$")
+"""A text of several lines follows."""
 _WHOLE = ("openapi", "swagger", "servers", "host", "basePath", "consumes", "produces", "security")
 
 
 def condensed(text: str, most: int) -> str:
-    """The description in at most `most` characters; "" for a text that is none, or of which nothing fits."""
+    """The description in fewer than `most` characters; "" for a text that is none, or of which nothing fits."""
+    if text.lstrip()[:1] not in ("{", "<") and IN_YAML.search(text):
+        shown = "\n".join(_thinned(text))
+        return shown if len(shown) < most else ""
     try:
         document = json.loads(text) if text.lstrip()[:1] == "{" else None
         if not isinstance(document, dict) or not {"openapi", "swagger"} & set(document):
@@ -38,7 +48,43 @@ def condensed(text: str, most: int) -> str:
             shown = _written(_Part(plain, most - 200).document())
     except (ValueError, RecursionError):
         return ""
-    return shown if len(shown) <= most else ""
+    return shown if len(shown) < most else ""
+
+
+def _thinned(text: str) -> Iterator[str]:
+    """The lines of a text in YAML without those of prose and examples.
+
+    By columns alone, as there is no parser here: what is misread makes the text no YAML, and it is not used.
+    """
+    above: list[tuple[float, bool]] = []  # the keys above: column, and whether names stand below it
+    dropped = held = len(text)
+    for line in text.splitlines():
+        column = len(line) - len(line.lstrip(" "))
+        if not line.strip() or column > dropped or (column == dropped and line[column:].startswith("- ")):
+            continue
+        dropped = len(text)
+        key = _KEY.match(line) if column <= held else None
+        if key is None:  # also within a text of several lines
+            yield line
+            continue
+        held, at, rest = len(text), len(key[1] + key[2]), key[5] or ""
+        if key[2]:
+            above = [*(one for one in above if one[0] <= column), (column + 0.5, False)]
+        above = [one for one in above if one[0] < at]
+        among_names = bool(above) and above[-1][1]
+        if key[4] in _LEFT_OUT and not among_names and _closed(rest):
+            dropped = at
+            yield f"{line[:at]}x-: 0"  # so that nothing is empty that was not
+            continue
+        above.append((at, key[4] in _NAMED and not among_names))
+        if _BLOCK.match(rest):
+            held = at
+        yield line
+
+
+def _closed(rest: str) -> bool:
+    """Whether a value neither ends what began before it nor is named for others."""
+    return rest[:1] != "&" and all(rest.count(one) == rest.count(other) for one, other in ("{}", "[]"))
 
 
 def _plain(value: Any, *, named: bool = False) -> Any:

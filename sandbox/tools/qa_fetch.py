@@ -71,8 +71,8 @@ class Args:
     body_type: str = "text/plain"
     """Content-Type of `body`."""
     longest: int = MAX_TEXT
-    """[characters] Most of the answer's text that is kept; above 8000, a longer OpenAPI description in
-    JSON is condensed to what fits."""
+    """[characters] Most of the answer's text that is kept; above 8000, a longer OpenAPI description is
+    condensed to what fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,61 @@ paths:
 """
 
 
+PROSE = "\n\n".join(["    - description: is text here", "    get: {", "    " + "x" * 500] * 50)
+SPOKEN = f"""\
+openapi: 3.0.3
+info:
+  title: Stock
+  version: '1'
+  description: |
+{PROSE}
+paths:
+  /items:
+    get:
+      summary: "List items:
+        all of them"
+      tags:
+      - one
+      - two
+      parameters:
+      - description: >-
+{PROSE.replace("    ", "          ")}
+        name: limit
+        in: query
+        schema: {{type: integer, minimum: 1, maximum: 100}}
+        example: [1,
+          2]
+      responses:
+        "200":
+          description: some
+          content:
+            application/json:
+              schema:
+                type: array
+                items: {{$ref: '#/components/schemas/Item'}}
+              examples:
+                one:
+                  value: [{{id: 1}}]
+        "400":
+          description: limit out of range
+components:
+  schemas:
+    Item:
+      type: object
+      required: [id, name]
+      properties:
+        id: {{type: integer}}
+        name: {{type: string}}
+        description: {{type: string}}
+        tags:
+          description: words
+          type: array
+          items:
+            type: string
+            description: one word
+"""
+
+
 def many(operations: int, of: int = 0) -> dict[str, Any]:
     """A description whose operations have each a schema of their own, of this number of fields."""
     schemas = {
@@ -143,10 +198,14 @@ async def seen(
         ("/openapi.yml", "# A comment\n---\n" + yaml.safe_dump(OPENAPI, sort_keys=False)),
         ("/swagger.yaml", yaml.safe_dump(SWAGGER)),
         ("/openapi", MERGED),
+        ("/openapi.yaml", yaml.safe_dump(OPENAPI | PAD)),
+        ("/openapi.yaml", yaml.safe_dump(PAD | SWAGGER | PAD, sort_keys=False)),
+        ("/openapi.yaml", SPOKEN),
     ],
     ids=[
         *("json", "padded", "padded-first", "named-last", "large-schemas", "swagger", "swagger-padded"),
         *("yaml", "yaml-comment", "swagger-yaml", "yaml-merged"),
+        *("yaml-padded", "swagger-yaml-padded", "yaml-prose"),
     ],
 )
 async def test_its_operations_are_asked(place: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +233,7 @@ LAUGHS = "openapi: 3.0.3\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("/openapi.yaml", "openapi: 3.0.3\n\tpaths: {", "a description in YAML: "),
         ("/openapi.yaml", "openapi: 3.0.3\nx: !!python/object:os.system {}\n", "a description without paths"),
         ("/openapi.yaml", "openapi: 3.0.3\nx: " + "y" * 70_000, "a description in YAML of more than 65536"),
+        ("/openapi.yaml", "openapi: 3.0.3\npaths: {/items: {get: &a # " + "y" * 65_600, "of more than 65536"),
         ("/openapi.json", '{"openapi": "3.0.3", "paths": {', "not a description in JSON: "),
         ("/swagger.json", '{"swagger": "1.2", "paths": {}}', "neither OpenAPI 3.0 or 3.1, nor Swagger 2.0"),
         (
@@ -183,7 +243,19 @@ LAUGHS = "openapi: 3.0.3\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         ),
         ("/openapi.json", json.dumps(OPENAPI | {"x": "y" * (5 << 20)}), "more than 4194304 bytes"),
     ],
-    ids=["laughs", "deep", "itself", "broken", "tag", "long-yaml", "cut", "older", "elsewhere", "huge"],
+    ids=[
+        "laughs",
+        "deep",
+        "itself",
+        "broken",
+        "tag",
+        "long-yaml",
+        "cut-yaml",
+        "cut",
+        "older",
+        "elsewhere",
+        "huge",
+    ],
 )
 async def test_one_that_cannot_be_read_is_said(
     place: str, text: str, why: str, monkeypatch: pytest.MonkeyPatch
@@ -216,13 +288,37 @@ async def test_without_the_library_it_is_said(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("most", [700, 2_000, 20_000, 65_536])
 def test_a_condensed_description_is_whole_in_itself(most: int) -> None:
     text = condensed(json.dumps(many(400, of=5) | PAD), most)
-    assert 0 < len(text) <= most
+    assert 0 < len(text) < most
     document = json.loads(text)
     assert document["x-operations"] == 401
     schemas = document["components"]["schemas"]
     named = [one for one in text.split('"') if one.startswith("#/components/schemas/")]
     assert named
     assert {one.rpartition("/")[2] for one in named} == set(schemas)
+
+
+def without_prose(value: Any, *, named: bool = False) -> Any:
+    """What is left of a description without prose and examples, by its structure."""
+    if isinstance(value, list):
+        return [without_prose(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    below = ("properties", "schemas", "definitions", "responses", "parameters", "paths")
+    prose = ("description", "summary", "example", "examples", "tags", "x-")
+    return {
+        key: without_prose(inner, named=key in below and not named)
+        for key, inner in value.items()
+        if named or key not in prose
+    }
+
+
+@pytest.mark.parametrize(
+    "text", [SPOKEN, yaml.safe_dump(OPENAPI | PAD), yaml.safe_dump(SWAGGER | PAD), MERGED]
+)
+def test_yaml_loses_its_prose_and_nothing_else(text: str) -> None:
+    thin = condensed(text, 65_536)
+    assert 0 < len(thin) < 3_000
+    assert without_prose(yaml.safe_load(thin)) == without_prose(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "x" * 70_000, '{"a": 1}', '{"openapi": {"a": 1}}'])
