@@ -34,7 +34,7 @@ _WHOLE = ("openapi", "swagger", "servers", "host", "basePath", "consumes", "prod
 
 
 def condensed(text: str, most: int) -> str:
-    """The description in fewer than `most` characters; "" for a text that is none, or of which nothing fits."""
+    """The description in fewer than `most` characters; "" for any other text, or where nothing fits."""
     if text.lstrip()[:1] not in ("{", "<") and IN_YAML.search(text):
         shown = "\n".join(_thinned(text))
         return shown if len(shown) < most else ""
