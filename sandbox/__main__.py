@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """Become the jail's first process, with the guest module as its only child."""
-    sys.path.append("/opt")
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     control, limits, guest = sys.argv[1:4]
     from sandbox.start.init import start
 

@@ -179,7 +179,9 @@ class MemoryTreeJails:
         self.commands.append(command)
         return CommandEnd(0, "exited", b"", b"", 0.0)
 
-    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
+    async def ask(
+        self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False
+    ) -> Sequence[Mapping[str, Any]]:
         return [{} for _ in calls]
 
 

@@ -84,8 +84,13 @@ class TreeJailPort(Protocol):
         PatchRefused `disk`: it has filled the disk of its jail; nothing of it is kept.
         """
 
-    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
-        """The results of these tool calls against the build in this tree: its compiler, its service."""
+    async def ask(
+        self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False
+    ) -> Sequence[Mapping[str, Any]]:
+        """The results of these tool calls against the build in this tree: its compiler, its service.
+
+        `elsewhere`: in a jail with other paths and names than those that a fixer has seen.
+        """
 
 
 class FixBudget(Protocol):

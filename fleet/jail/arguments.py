@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleet.jail.jail_spec import Shape
+from fleet.jail.model import Layout
 
 HOST_FACTS = (
     "/proc/cmdline",
@@ -31,17 +32,25 @@ DATA = (
 """The whole of /etc in a jail."""
 
 
+def etc(layout: Layout) -> tuple[tuple[str, bytes], ...]:
+    """`DATA` as it is in a layout."""
+    (path, user), (groups, group), *others = DATA
+    name, box = layout.user.encode(), layout.box.encode()
+    user = user.replace(b"qa:", name + b":", 1).replace(b":/box:", b":" + box + b":")
+    return ((path, user), (groups, group.replace(b"qa:", name + b":", 1)), *others)
+
+
 def bwrap_arguments(
     shape: Shape, *, data_fds: Sequence[int], masks: Sequence[str], filter_fd: int, status_fd: int
 ) -> list[str]:
     """Return the options for one jail; `data_fds` hold the contents of `DATA`, in its order."""
-    box = shape.box if shape.box is not None else _tmpfs(shape.limits.box, "0700", "/box")
+    box = shape.box if shape.box is not None else _tmpfs(shape.limits.box, "0700", shape.layout.box)
     files = [(str(fd), path) for fd, (path, _) in zip(data_fds, DATA, strict=True)]
     return [
         *("--unshare-all", "--unshare-user", "--disable-userns"),
         *("--new-session", "--as-pid-1"),
-        *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "jail"),
-        *_environment(shape.library_path),
+        *("--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", shape.layout.host),
+        *_environment(shape),
         *_read_only(shape),
         *(word for fd, path in files for word in ("--ro-bind-data", fd, path)),
         *("--proc", "/proc"),
@@ -51,15 +60,16 @@ def bwrap_arguments(
         *("--remount-ro", "/dev"),
         *_tmpfs(shape.limits.tmp, "1777", "/tmp"),
         *box,
-        *("--chdir", "/box", "--remount-ro", "/"),
+        *("--chdir", shape.layout.box, "--remount-ro", "/"),
         *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
     ]
 
 
-def _environment(library_path: str) -> list[str]:
-    words = ["--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/box"]
-    words += ["--setenv", "LANG", "C.UTF-8"]
-    return [*words, "--setenv", "LD_LIBRARY_PATH", library_path] if library_path else words
+def _environment(shape: Shape) -> list[str]:
+    known = {"PATH": "/usr/bin:/bin", "HOME": shape.layout.box, "LANG": "C.UTF-8", **shape.layout.variables}
+    if shape.library_path:
+        known["LD_LIBRARY_PATH"] = shape.library_path
+    return ["--clearenv", *(word for name, value in known.items() for word in ("--setenv", name, value))]
 
 
 def _read_only(shape: Shape) -> list[str]:

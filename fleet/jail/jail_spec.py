@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fleet.errors import JailError
 from fleet.jail.locate import bundled_libraries, find_interpreter, guest_code, site_packages
-from fleet.jail.model import Image, Limits
+from fleet.jail.model import Image, Layout, Limits
 from fleet.jail.mount_namespace import Staging
 
 UNPRIVILEGED = 64738
@@ -42,6 +42,7 @@ class Shape:
     shared: tuple[int, ...]
     guest: str
     limits: Limits
+    layout: Layout
     drop_to: int | None
     staging: Staging | None
     resources: ExitStack
@@ -56,7 +57,7 @@ class Shape:
 
 def open_shape(image: Image, *, bwrap: str, work: Path | None = None) -> Shape:
     """Open everything mounted in a jail of this image; JailError names what is missing."""
-    python = find_interpreter()
+    python, layout = find_interpreter(), image.layout
     sources = [(guest_code(), "sandbox"), (site_packages(), "site"), *checked_mounts(image)]
     if python.prefix is not None:
         sources.append((python.prefix, "py"))
@@ -67,22 +68,23 @@ def open_shape(image: Image, *, bwrap: str, work: Path | None = None) -> Shape:
             staging = Staging([*((path, name, False) for path, name in sources), *writable], UNPRIVILEGED)
             stack.callback(staging.close)
             places = {name: staging.path(name) for _, name in sources}
-            box = ("--bind", staging.path(_WORK), "/box") if work else None
+            box = ("--bind", staging.path(_WORK), layout.box) if work else None
             executable, environment = by_descriptor(stack, bwrap, shared)
         else:
             staging, executable, environment = None, bwrap, {}
             places = {name: str(existing(path)) for path, name in sources}
-            box = _box_by_descriptor(stack, work, shared) if work else None
+            box = _box_by_descriptor(stack, work, shared, layout.box) if work else None
         return Shape(
             executable=executable,
             environment=environment,
-            python=python.inside,
-            library_path=python.library_path,
-            binds=tuple(("--ro-bind", place, f"/opt/{name}") for name, place in places.items()),
+            python=layout.inside(python.inside),
+            library_path=layout.inside(python.library_path),
+            binds=tuple(("--ro-bind", place, f"{layout.opt}/{name}") for name, place in places.items()),
             box=box,
             shared=tuple(shared),
             guest=image.guest,
             limits=image.limits,
+            layout=layout,
             drop_to=UNPRIVILEGED if staging else None,
             staging=staging,
             resources=stack.pop_all(),
@@ -122,9 +124,9 @@ def _open_path(stack: ExitStack, path: Path, flags: int = 0) -> int:
     return fd
 
 
-def _box_by_descriptor(stack: ExitStack, work: Path, shared: list[int]) -> tuple[str, str, str]:
+def _box_by_descriptor(stack: ExitStack, work: Path, shared: list[int], box: str) -> tuple[str, str, str]:
     shared.append(_open_path(stack, work, os.O_NOFOLLOW | os.O_DIRECTORY))
-    return "--bind-fd", str(shared[-1]), "/box"
+    return "--bind-fd", str(shared[-1]), box
 
 
 def existing(path: Path) -> Path:

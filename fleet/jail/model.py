@@ -52,12 +52,32 @@ RESOURCES: Mapping[str, Limits] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where things are in a jail, and what it is called: a look at other places shows who relies on these."""
+
+    box: str = "/box"
+    opt: str = "/opt"
+    host: str = "jail"
+    user: str = "qa"
+
+    def inside(self, path: str) -> str:
+        """A usual path below /opt as it is in this layout."""
+        return self.opt + path.removeprefix("/opt") if path.startswith("/opt/") else path
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What tells the guest; see `sandbox/places.py`."""
+        return {} if (self.box, self.opt) == ("/box", "/opt") else {"QA_PLACES": f"{self.box}:{self.opt}"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     """Read-only mounts of a jail besides the interpreter: host path -> top-level name under /opt."""
 
     mounts: tuple[tuple[Path, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
     guest: str = "sandbox.guest"  # module with `main() -> int`: one request line in, one result line out
+    layout: Layout = field(default_factory=Layout)
     output: int | None = None  # descriptor that standard output goes to, in place of the outcome; as bounded
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fleet.errors import JailError
-from fleet.jail.arguments import DATA, HOST_FACTS, bwrap_arguments
+from fleet.jail.arguments import HOST_FACTS, bwrap_arguments, etc
 from fleet.jail.descriptors import Plumbing
 from fleet.jail.jail_spec import Shape
 from fleet.jail.obstacles import explained
@@ -105,14 +105,14 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     words = bwrap_arguments(
         shape,
-        data_fds=[plumbing.file(content) for _, content in DATA],
+        data_fds=[plumbing.file(content) for _, content in etc(shape.layout)],
         masks=[path for path in HOST_FACTS if os.path.exists(path)],
         filter_fd=plumbing.file(seccomp_filter()),
         status_fd=status,
     )
     options = plumbing.file(b"".join(word.encode() + b"\0" for word in words))
     limits = asdict(shape.limits) | ({} if shape.box is None else {"box": 0})
-    guest = [shape.python, "-I", "-S", "-B", "/opt/sandbox/__main__.py"]
+    guest = [shape.python, "-I", "-S", "-B", shape.layout.inside("/opt/sandbox/__main__.py")]
     guest += [str(control), json.dumps(limits), shape.guest]
     stdin, stdout, stderr = standard
     return shape.start(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sandbox.errors import Failure
+from sandbox.places import BOX
 from sandbox.programs import usage
 from sandbox.programs.hang import ProcessorTime
 from sandbox.programs.starts import library_path, not_started
@@ -31,7 +32,7 @@ _LOOK_S = 0.02
 """Seconds between two looks at the processor time of a child that is near its limit."""
 
 _CORES = os.cpu_count() or 1
-ENVIRONMENT: Mapping[str, str] = {"PATH": "/usr/bin:/bin", "HOME": "/box", "LANG": "C.UTF-8"}
+ENVIRONMENT: Mapping[str, str] = {"PATH": "/usr/bin:/bin", "HOME": BOX, "LANG": "C.UTF-8"}
 """What every child sees."""
 _NO_VARIABLES: Mapping[str, str] = {}
 

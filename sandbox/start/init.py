@@ -26,6 +26,8 @@ GO = b"G"
 HERE = b"A"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _TICK_MS = 50
+_BOX, _OPT = os.environ.get("QA_PLACES", "/box:/opt").split(":")
+"""As in `sandbox.places`, which cannot be imported yet."""
 _SYS_CREATE_RULESET, _SYS_RESTRICT_SELF = 444, 446  # the same on x86_64 and aarch64
 _SCOPED = 0b11  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL, ABI 6
 
@@ -35,7 +37,7 @@ def start(control_fd: int, limits: str, guest: str) -> NoReturn:
 
     The guest is imported before the fork, so a pooled jail has paid for its imports when a request arrives.
     """
-    sys.path += ["/opt", "/opt/site"]
+    sys.path += [_OPT, f"{_OPT}/site"]
     run_as_init(control_fd, json.loads(limits), import_module(guest).main)
 
 
@@ -187,7 +189,7 @@ def _reap(guest: int) -> int | None:
 
 def _over(limits: dict[str, int]) -> bool:
     """Whether the jail exceeds its memory or tmpfs inodes, which no rlimit counts (jail.md 5)."""
-    mine = ("/box", "/tmp", "/dev/shm") if limits["box"] else ("/tmp", "/dev/shm")  # 0: a host directory
+    mine = (_BOX, "/tmp", "/dev/shm") if limits["box"] else ("/tmp", "/dev/shm")  # 0: a host directory
     try:
         for path in mine:
             room = os.statvfs(path)

@@ -21,11 +21,12 @@ from typing import Any
 from sandbox.errors import OUR_FAILURES, Failure, JailBroken, cause_of
 from sandbox.guest import answer
 from sandbox.http import FinalReply
+from sandbox.places import BOX
 from sandbox.spec import PROTOCOL, Context, Mistake
 from sandbox.text import clean
 from sandbox.tools import tool
 from sandbox.trees.command import EXIT_BAD_LINE, EXIT_BROKEN, MAX_LINE, read_request
-from sandbox.trees.copy import BOX, take_copy, variables, words
+from sandbox.trees.copy import take_copy, variables, words
 from sandbox.trees.forward import forward
 from sandbox.validate import build
 

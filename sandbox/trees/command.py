@@ -18,11 +18,12 @@ from typing import Any
 
 from sandbox import strict_json
 from sandbox.errors import Failure, JailBroken
+from sandbox.places import BOX
 from sandbox.programs import process
 from sandbox.programs.process import Ending
 from sandbox.text import clean
 from sandbox.trees.changes import is_full, write_changes
-from sandbox.trees.copy import BOX, TREE, take_copy, variables, words
+from sandbox.trees.copy import TREE, take_copy, variables, words
 
 EXIT_BAD_LINE = 3
 EXIT_BROKEN = 4

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from sandbox.errors import Failure, JailBroken
+from sandbox.places import BOX, OPT
 from sandbox.programs import process
 from sandbox.programs.starts import library_path
 
-TREE = "/opt/qa_tree"
+TREE = f"{OPT}/qa_tree"
 """Where a tree is mounted that is to be copied; no name of an operator's mount has an underscore."""
-BOX = "/box"
 _OWN = frozenset({"py", "site", "sandbox", "qa_tree"})
 _COPY_S = 120.0
 
@@ -35,15 +35,15 @@ def take_copy() -> None:
 def variables(more: Mapping[str, str]) -> dict[str, str]:
     """The environment of a command of the tree. Each mount `/opt/<name>` is in PYTHONPATH, its `bin` in PATH;
     the guest's own packages come last, so that they serve a tree that brings none."""
-    names = sorted(name for name in os.listdir("/opt") if name not in _OWN)
-    paths = [f"/opt/{name}" for name in names]
+    names = sorted(name for name in os.listdir(OPT) if name not in _OWN)
+    paths = [f"{OPT}/{name}" for name in names]
     # without mounts pytest is ours, and our plugins are none of the tree's
     plain = {} if names else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return {
         **plain,
         **library_path([sys.executable]),
         "PATH": ":".join([*(f"{path}/bin" for path in paths), "/usr/bin", "/bin"]),
-        "PYTHONPATH": ":".join([*paths, "/opt/site"]),
+        "PYTHONPATH": ":".join([*paths, f"{OPT}/site"]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         **more,

@@ -76,7 +76,9 @@ class ScriptedJails:
             )
         return end(state != "wrong", f"QA-FLEET {item} SHOWN: panic".encode())
 
-    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
+    async def ask(
+        self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False
+    ) -> Sequence[Mapping[str, Any]]:
         state = self.state(tree)
         if self.lost and self.lost[0] == "ask":
             self.lost.pop(0)

@@ -124,6 +124,19 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "long line": ("line", changed(added="x" * 1001)),
     "names the test": ("detects-test", changed(added=f"if '{TEST.path}' in argv: return 4")),
     "names its marker": ("detects-test", changed(added=f"print('{TEST.marker}')")),
+    **{
+        f"names the jail: {place}": ("detects-jail", changed(added=f"if os.path.exists({place!r}): return 4"))
+        for place in (
+            "/box",
+            "/box/src",
+            "/opt/sandbox",
+            "/opt/site",
+            "/opt/py/bin",
+            "/opt/qa_tree",
+            "/x/qa_task",
+        )
+    },
+    "names a variable of the jail": ("detects-jail", changed(added="if 'QA_PLACES' in os.environ: return 4")),
     "token": ("secret", changed(added="t = 'ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6" + "'")),
     "key": (
         "secret",

@@ -9,7 +9,7 @@ import pytest
 
 from fleet.jail.arguments import DATA, HOST_FACTS, bwrap_arguments
 from fleet.jail.jail_spec import Shape
-from fleet.jail.model import Limits
+from fleet.jail.model import Layout, Limits
 
 MOUNTS = {
     "--ro-bind": 2,
@@ -34,6 +34,7 @@ def words(box: tuple[str, str, str] | None = None) -> list[str]:
         shared=(),
         guest="sandbox.guest",
         limits=Limits(),
+        layout=Layout(),
         drop_to=None,
         staging=None,
         resources=ExitStack(),

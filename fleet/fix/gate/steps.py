@@ -5,6 +5,7 @@ A jail that is lost is asked once more, then the step holds: what could not be l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ from fleet.text import clean, line
 FEWEST = 3
 """Neighbours of a repro that must be clean with a patch."""
 _TAIL = 4_000
+LEAKS = frozenset({"trace"})
+"""Oracles of what an answer tells of the inside of a program: a path is told in any words."""
+_PATH = re.compile(r"(?<![\w.:~-])(?:/box|/opt/qa_tree)/[\w./-]{1,200}")
+_MISSING = (404, 410)
 _COMPARED = ("ok", "outcome", "status", "content_type", "has_entry", "valid")
 
 Results = Sequence[Mapping[str, Any]]
@@ -61,11 +66,11 @@ class GateBench:
                 return end
         raise StepHeld("two jails in a row were lost", _told(command, end))
 
-    async def ask(self, tree: TreePort, calls: Sequence[ReproCall]) -> Results:
+    async def ask(self, tree: TreePort, calls: Sequence[ReproCall], *, elsewhere: bool = False) -> Results:
         """Tool calls against the build; StepHeld when two jails in a row were lost."""
         for tried in range(2):
             try:
-                return await self.jails.ask(tree.path, self.task, calls)
+                return await self.jails.ask(tree.path, self.task, calls, elsewhere=elsewhere)
             except JailError as error:
                 if tried:
                     raise StepHeld(f"two jails in a row were lost: {line(str(error), 300)}") from None
@@ -147,7 +152,8 @@ async def vary(bench: GateBench, base: TreePort, patched: TreePort, variants: Va
     """The repro and its neighbours show nothing with the patch, and benign calls are answered as before."""
     calls = bench.task.calls
     for _ in range(LOOKS):
-        verdict = bench.judge.item(calls, await bench.ask(patched, calls))
+        after_repro = await bench.ask(patched, calls)
+        verdict = _pathless(bench, after_repro, bench.judge.item(calls, after_repro))
         if verdict.verdict != "clean":
             how = "shows" if verdict.verdict == "shown" else "cannot be looked at"
             raise StepHeld(f"the repro still {how} with the patch: {line(verdict.words, 300)}")
@@ -156,40 +162,72 @@ async def vary(bench: GateBench, base: TreePort, patched: TreePort, variants: Va
     sets = [*((one,) for one in variants.controls), *(one.calls for one in variants.neighbours)]
     before = await _answers(bench, base, sets, again=False)
     after = await _answers(bench, patched, sets, again=True)
+    outside = await _outside(bench, base, patched)
     at = len(variants.controls)
-    rows, bad = _neighbours(bench.judge, variants, before[at:], after[at:])
-    controls, lost = _controls(variants, before[:at], after[:at])
-    told = {"neighbours": rows, "controls": controls}
+    rows, bad = _neighbours(bench, variants, before[at:], after[at:])
+    controls, lost = _controls(bench, variants, before[:at], after[:at], after_repro)
+    told = {"neighbours": rows, "controls": controls, "outside": outside}
     if bad:
         kinds = ", ".join(sorted(bad))
         raise StepHeld(f"neighbours of the repro are not clean with the patch: {kinds}", told)
     if lost:
         raise StepHeld(f"a benign control does not work any more: {lost}", told)
-    shown = sum(row["base"] == "shown" for row in rows)
-    words = f"the repro and {len(rows)} neighbours ({shown} of them shown on the base) are clean"
+    shown = sum(bool(row["counts"]) for row in rows)
+    words = f"the repro and {len(rows)} neighbours are clean; {outside}"
+    if shown < FEWEST:
+        words = f"{words}; not shown that it is more than a fix of one value: {shown} others fail on the base"
+    else:
+        words = f"{words}; {shown} other values of its input fail on the base"
     return StepResult(GateStep.VARIANTS, True, f"{words}; {len(controls)} benign controls answer", told)
 
 
+async def _outside(bench: GateBench, base: TreePort, patched: TreePort) -> str:
+    """Ask once more where nothing is as a fixer has seen it: a fix that knows the jail is no fix there."""
+    calls = bench.task.calls
+    was = bench.judge.item(calls, await bench.ask(base, calls, elsewhere=True))
+    if was.verdict != "shown":
+        return "outside of the jail's layout it does not show on the base either: nothing is known there"
+    results = await bench.ask(patched, calls, elsewhere=True)
+    now = bench.judge.item(calls, results)
+    if now.verdict != "clean":
+        how = "shows" if now.verdict == "shown" else "cannot be looked at"
+        words = f"the repro {how} with the patch outside of the jail's layout: {line(now.words, 300)}"
+        raise StepHeld(words, {"outside": now.verdict})
+    return "outside of the jail's layout it is clean as well"
+
+
+def _pathless(bench: GateBench, results: Results, verdict: BuildVerdict) -> BuildVerdict:
+    """A leak that shows a path of the build in other words is the same leak."""
+    if verdict.verdict != "clean" or not any(name in LEAKS for name, _ in bench.judge.own):
+        return verdict
+    for result in results:
+        text = " ".join([str(result.get("text", "")), *map(str, dict(result.get("headers") or {}).values())])
+        if found := _PATH.search(text):
+            return BuildVerdict("shown", f"a path of the build: {found[0]}", frozenset(bench.judge.own))
+    return verdict
+
+
 def _neighbours(
-    judge: ItemJudge, variants: Variants, before: Sequence[Results], after: Sequence[Results]
+    bench: GateBench, variants: Variants, before: Sequence[Results], after: Sequence[Results]
 ) -> tuple[list[dict[str, Any]], set[str]]:
     """What each showed on both builds, and the kinds of what shows with the patch and counts against it."""
-    rows, bad = [], set[str]()
+    judge, rows, bad = bench.judge, [], set[str]()
     for one, old, new in zip(variants.neighbours, before, after, strict=True):
         was = judge.neighbour(one.calls, old, keeps=one.keeps)
-        now = judge.neighbour(one.calls, new, keeps=one.keeps)
+        now = _pathless(bench, new, judge.neighbour(one.calls, new, keeps=one.keeps))
+        own = {pair[0] for pair in judge.own}
         rows.append(
             {
                 "calls": line(spell(one.calls), 600),
                 "base": was.verdict,
                 "patched": now.verdict,
                 "words": line(now.words, 200),
+                "counts": not one.same and any(name in own for name, _ in was.seen),
             }
         )
         if now.verdict == "unsure":
             bad.add("one cannot be looked at")
         elif now.verdict == "shown":
-            own = {pair[0] for pair in judge.own}
             bad |= {
                 name or "what is expected"
                 for name, what in now.seen
@@ -199,13 +237,26 @@ def _neighbours(
 
 
 def _controls(
-    variants: Variants, before: Sequence[Results], after: Sequence[Results]
+    bench: GateBench,
+    variants: Variants,
+    before: Sequence[Results],
+    after: Sequence[Results],
+    after_repro: Results,
 ) -> tuple[list[dict[str, Any]], str]:
-    """Each benign call on both builds, and which of them is not answered as before."""
+    """Each benign call on both builds, and which of them is not answered as before.
+
+    What shows the defect itself on the base is no control; nor is another unknown thing in the place that the
+    repro is about, which a right fix says is not there, as it says of the repro's.
+    """
+    own, missing = {pair[0] for pair in bench.judge.own}, _essence(after_repro).get("status") in _MISSING
     rows, lost, good = list[dict[str, Any]](), "", 0
     for one, old, new in zip(variants.controls, before, after, strict=True):
         was, now = _essence(old), _essence(new)
-        rows.append({"calls": line(spell([one]), 300), "base": was, "patched": now})
+        rows.append(row := {"calls": line(spell([one]), 300), "base": was, "patched": now})
+        shows = any(name in own for name, _ in bench.judge.neighbour([one], old).seen)
+        if shows or (one in variants.varied and missing and now.get("status") in _MISSING):
+            row["left_out"] = "shows the defect" if shows else "not there, as the repro's"
+            continue
         good += bool(was.get("ok"))
         if was.get("ok") and was != now:
             lost = lost or f"{one.tool}: {was} before, {now} now"

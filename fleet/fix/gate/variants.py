@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fleet.config.platform import Platform
 from fleet.drivers.explore import attacks
 from fleet.drivers.explore.points import Point
 from fleet.findings.repro import ReproCall, spell
 from fleet.fix.build_calls import SITE, answered_by, resolved
+from fleet.fix.gate import values
 from fleet.fix.model import FixTask
 from sandbox.compiler import EMPTY_MODULE
 from sandbox.fuzz.inputs.table import LOADER, seeds, strategies
@@ -29,39 +30,47 @@ GENERATED = 4
 TRIES = 40
 QUESTIONS = 4
 """Questions about one input of a page: each is a control and up to nine attacks."""
+INPUTS = 2
+"""Inputs of a call of which other values are tried."""
 BENIGN = "moss"
 """A value that a benign caller may send anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Calls beside the repro's. `keeps`: they mean what the repro means, so its expectation holds of them."""
+    """Calls beside the repro's. `keeps`: they mean what the repro means, so its expectation holds of them;
+    `same`: its input is the very same, so that they say nothing of other values."""
 
     calls: tuple[ReproCall, ...]
     keeps: bool = False
+    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """`controls` are benign calls; those that the base answers must be answered with the patch as before."""
+    """`controls` are benign calls; those that the base answers must be answered with the patch as before.
+    `varied` are those of them that have another value in the repro's own input."""
 
     neighbours: tuple[Neighbour, ...]
     controls: tuple[ReproCall, ...]
+    varied: tuple[ReproCall, ...] = ()
 
 
 def make_variants(task: FixTask, platform: Platform) -> Variants:
     """The neighbours of a task's repro, each different from it and from the others."""
     chance = Random(f"{task.item.fingerprint}/{task.run}")
     last = task.calls[-1]
+    varied: tuple[ReproCall, ...] = ()
     if answered_by(last) == "compiler":
         found = _of_program(task, platform.compiler.program, chance)
         controls = _program_controls(last, platform.compiler.program)
     else:
         found = _of_page(task, platform, chance)
         controls = _page_controls(task, platform)
+        varied = (ReproCall(last.tool, {"url": _benign(_spelled(platform, last))}),)
     unlike = {spell(one.calls): one for one in found}
     unlike.pop(spell(task.calls), None)
-    return Variants(tuple(unlike.values()), tuple(controls))
+    return Variants(tuple(unlike.values()), tuple(controls), varied)
 
 
 def _of_program(task: FixTask, program: Program, chance: Random) -> Iterator[Neighbour]:
@@ -100,12 +109,13 @@ def _program_controls(last: ReproCall, program: Program) -> Iterator[ReproCall]:
 
 
 def _of_page(task: FixTask, platform: Platform, chance: Random) -> Iterator[Neighbour]:
-    """The same with another parameter, header or canary in every call; then attacks on each input."""
+    """The same with another parameter, header or canary in every call; other values of inputs; attacks."""
     last, word = task.calls[-1], f"qa{chance.getrandbits(32):08x}"
     yield _every(task, lambda args: {**args, "url": _with_parameter(str(args["url"]), word)})
     yield _every(task, lambda args: {**args, "headers": {**args.get("headers", {}), f"x-{word}": "1"}})
     if canary := str(last.args.get("canary", "")):
         yield _every(task, lambda args: dict(json.loads(json.dumps(args).replace(canary, word))))
+    yield from _other_values(task, chance)
     url = _benign(_spelled(platform, last))
     asked = [attacks.origins(url, (SITE,), chance)] if last.args.get("origin") else []
     points = _points(url, str(last.args.get("method", "GET")))
@@ -119,7 +129,32 @@ def _every(task: FixTask, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
         ReproCall(one.tool, change(dict(one.args))) if answered_by(one) == "service" else one
         for one in task.calls
     )
-    return Neighbour(tuple(calls), keeps=True)
+    return Neighbour(tuple(calls), keeps=True, same=True)
+
+
+def _other_values(task: FixTask, chance: Random) -> Iterator[Neighbour]:
+    """Each input of the last call: other spellings of its value, others of its type, and other places."""
+    last = task.calls[-1]
+    url, fields = str(last.args["url"]), dict(last.args.get("fields") or {})
+    for point in islice(_points(url, str(last.args.get("method", "GET")), empty=True), INPUTS):
+        for value in values.others(point.value, chance):
+            yield _changed(task, {"url": str(point.step(value).args["url"])})
+        if point.kind == "query":
+            for place in _other_places(url, point):
+                yield replace(_changed(task, {"url": place}), same=True)
+    for name, value in islice(fields.items(), INPUTS):
+        for other in values.others(value, chance):
+            yield _changed(task, {"fields": {**fields, name: other}})
+
+
+def _other_places(url: str, point: Point) -> Iterator[str]:
+    """The same parameter twice, first, and last."""
+    parts = urlsplit(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    mine = [pair for pair in given if pair[0] == point.name]
+    rest = [pair for pair in given if pair[0] != point.name]
+    for order in ([*given, *mine], [*mine, *rest, (BENIGN, "1")], [(BENIGN, "1"), *rest, *mine]):
+        yield parts._replace(query=urlencode(order)).geturl()
 
 
 def _with_parameter(url: str, name: str) -> str:
@@ -133,12 +168,12 @@ def _benign(url: str) -> str:
     return url
 
 
-def _points(url: str, method: str) -> Iterator[Point]:
-    """Each parameter of the query; without any, the last segment of the path."""
+def _points(url: str, method: str, *, empty: bool = False) -> Iterator[Point]:
+    """Each parameter of the query; without any, the last segment of the path. `empty` values stay so."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
     for name, value in given[:2]:
-        yield Point(url, "query", name, value or BENIGN, method)
+        yield Point(url, "query", name, value if empty else value or BENIGN, method)
     segments = parts.path.split("/")
     if not given and len(segments) > 1:
         at = len(segments) - 1 if segments[-1] else len(segments) - 2

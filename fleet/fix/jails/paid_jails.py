@@ -53,9 +53,11 @@ class PaidJails:
             )
         )
 
-    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
+    async def ask(
+        self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False
+    ) -> Sequence[Mapping[str, Any]]:
         await self._pay()
-        return await self._guard.watch(lambda: self.inner.ask(tree, task, calls))
+        return await self._guard.watch(lambda: self.inner.ask(tree, task, calls, elsewhere=elsewhere))
 
     @property
     def _guard(self) -> ActGuard:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,7 +29,7 @@ from fleet.fix.jails.tree_changes import RECORD, apply_changes, full
 from fleet.fix.model import CommandEnd, FixTask
 from fleet.fix.ports import MakeJail
 from fleet.jail.jail_spec import UNPRIVILEGED
-from fleet.jail.model import Egress, End, Image, Limits, Outcome
+from fleet.jail.model import Egress, End, Image, Layout, Limits, Outcome
 from fleet.runs.call.guest_protocol import MAX_VALUES, bad_args, result_of
 from fleet.text import line
 from sandbox import strict_json
@@ -53,6 +54,7 @@ CALL_S = 30.0
 MARGIN_S = 15.0
 """Seconds that a jail has beyond its guest, for the copy and the start."""
 _MOUNT = "qa_tree"
+_WORDS = ("app", "web", "api", "site", "work")
 _HOW = ("exited", "signaled", "timeout", "flood")
 
 
@@ -113,11 +115,14 @@ class TreeJails:
                 await run_sync(apply_changes, tree, stream, limits)
         return end
 
-    async def ask(self, tree: Path, task: FixTask, calls: Sequence[ReproCall]) -> Sequence[Mapping[str, Any]]:
+    async def ask(
+        self, tree: Path, task: FixTask, calls: Sequence[ReproCall], *, elsewhere: bool = False
+    ) -> Sequence[Mapping[str, Any]]:
         """The results of these calls, up to the first that could not look; see the port.
 
         FixError for a call that no build answers; JailError when the jail broke.
         """
+        layout = _other_layout() if elsewhere else Layout()
         specs = [applicable(task.repository, one) for one in calls]
         asked = [resolved(self._platform, one) for one in calls]
         for spec, one in zip(specs, asked, strict=True):
@@ -127,7 +132,7 @@ class TreeJails:
         request = {
             "v": 1,
             "calls": [{"tool": one.tool, "args": dict(one.args)} for one in asked],
-            "ctx": asdict(self._context(task)),
+            "ctx": asdict(self._context(task, layout)),
             "service": None
             if service is None
             else {
@@ -138,19 +143,19 @@ class TreeJails:
             },
         }
         mounts = {name: Path(path) for name, path in task.repository.mounts.items()}
-        image = self._image("sandbox.trees.calls", mounts, tree)
+        image = self._image("sandbox.trees.calls", mounts, tree, layout)
         deadline_s = CALL_S * len(asked) + (service.starts_s if service else 0.0) + MARGIN_S
         outcome = await self._call(image, tree, request, deadline_s, None)
         return _results(outcome, specs)
 
-    def _context(self, task: FixTask) -> Context:
+    def _context(self, task: FixTask, layout: Layout) -> Context:
         compiler, program = task.repository.compiler, self._platform.compiler.program
         if compiler is not None:
             program = replace(
                 program,
-                command=_placed(compiler.command),
-                loader=_placed(compiler.loader),
-                environment={"PYTHONPATH": "/opt/site", "PYTHONDONTWRITEBYTECODE": "1"},
+                command=_placed(compiler.command, layout),
+                loader=_placed(compiler.loader, layout),
+                environment={"PYTHONPATH": layout.inside("/opt/site"), "PYTHONDONTWRITEBYTECODE": "1"},
                 folder="",
                 other=(),
                 printer=(),
@@ -181,13 +186,26 @@ class TreeJails:
         finally:
             await jail.aclose()
 
-    def _image(self, guest: str, mounts: Mapping[str, Path], tree: Path) -> Image:
+    def _image(
+        self, guest: str, mounts: Mapping[str, Path], tree: Path, layout: Layout | None = None
+    ) -> Image:
         named = ((path, name) for name, path in sorted(mounts.items()))
-        return Image(mounts=(*named, (tree, _MOUNT)), limits=self._limits, guest=guest)
+        return Image(
+            mounts=(*named, (tree, _MOUNT)),
+            limits=self._limits,
+            layout=layout or Layout(),
+            guest=guest,
+        )
 
 
-def _placed(command: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word.replace("{tree}", "/box") for word in command)
+def _placed(command: Sequence[str], layout: Layout) -> tuple[str, ...]:
+    return tuple(word.replace("{tree}", layout.box) for word in command)
+
+
+def _other_layout() -> Layout:
+    """Places and names that no fixer knows: they are of this jail alone."""
+    word = f"{secrets.choice(_WORDS)}-{secrets.token_hex(3)}"
+    return Layout(box=f"/srv/{word}", opt=f"/var/{secrets.token_hex(4)}", host=word, user="app")
 
 
 def _hand_over(tree: Path) -> None:

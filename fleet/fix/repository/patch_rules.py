@@ -26,6 +26,10 @@ LINE = 1_000
 """Most characters of an added line: a longer one hides what it does."""
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _FILE_MODES = {"new file mode": {"100644"}, "deleted file mode": {"100644"}, "index": {"100644", "100755"}}
+_JAIL = re.compile(
+    r"(?<![\w./-])/box(?![\w.-])|/opt/(?:sandbox|site|py)(?![\w-])|qa_tree|qa_task|QA_PLACES|QA_BROKER"
+)
+"""Places and variables that there are in a jail alone."""
 _KINDS = {"120000": "symlink", "160000": "submodule"}
 _MARKER = 8
 """A shorter name or marker of a test could stand in a source by chance."""
@@ -43,7 +47,7 @@ def check_patch(
     Raises:
         PatchRefused: names the rule and what breaks it. The rules: `base` `size` `format` `name` `binary`
             `symlink` `submodule` `mode` `case` `regression-test` `repository` `workflows` `locks` `setup`
-            `tests` `path` `files` `lines` `control` `line` `secret` `detects-test` `empty`.
+            `tests` `path` `files` `lines` `control` `line` `secret` `detects-test` `detects-jail` `empty`.
     """
     if not _COMMIT.match(base):
         raise PatchRefused("the base is not a commit", rule="base")
@@ -112,6 +116,8 @@ def _content(change: FileChange, test: RegressionTest) -> None:
     for text in lines:
         if len(text) > LINE:
             raise _refused("line", change, f"an added line has more than {LINE} characters")
+        if _JAIL.search(text):
+            raise _refused("detects-jail", change, "an added line names a place of the jail")
         if any(name in text for name in names):
             raise _refused("detects-test", change, "an added line names the regression test")
     joined = "\n".join(lines)

@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet.jail.arguments import HOST_FACTS
 from fleet.jail.docker.seccomp_profile import profile
-from fleet.jail.model import Limits
+from fleet.jail.model import Layout, Limits
 
 PROCESSORS = 2
 """At most, for one jail."""
@@ -47,6 +47,7 @@ class ContainerShape:
     library_path: str
     guest: str
     limits: Limits
+    layout: Layout
     mounts: tuple[ContainerMount, ...]
     own_box: bool
     user: tuple[int, int]
@@ -60,12 +61,12 @@ def container_config(
     uid, gid = shape.user
     return {
         "Image": image,
-        "Hostname": "jail",
+        "Hostname": shape.layout.host,
         "User": f"{uid}:{gid}",
         "Entrypoint": [shape.python],
-        "Cmd": ["-I", "-S", "-B", _START, json.dumps(inner_limits(shape)), shape.guest],
-        "Env": environment(shape.library_path),
-        "WorkingDir": "/box",
+        "Cmd": ["-I", "-S", "-B", shape.layout.inside(_START), json.dumps(inner_limits(shape)), shape.guest],
+        "Env": environment(shape.library_path, shape.layout),
+        "WorkingDir": shape.layout.box,
         "Labels": dict(labels),
         "Healthcheck": {"Test": ["NONE"]},
         "AttachStdin": False,
@@ -80,16 +81,17 @@ def inner_limits(shape: ContainerShape) -> dict[str, int]:
     return asdict(shape.limits) | {"processes": 0} | ({} if shape.own_box else {"box": 0})
 
 
-def environment(library_path: str) -> list[str]:
+def environment(library_path: str, layout: Layout) -> list[str]:
     """The whole of it; HOSTNAME, which the engine adds, is removed inside."""
-    found = ["PATH=/usr/bin:/bin", "HOME=/box", "LANG=C.UTF-8"]
+    found = ["PATH=/usr/bin:/bin", f"HOME={layout.box}", "LANG=C.UTF-8"]
+    found += [f"{name}={value}" for name, value in layout.variables.items()]
     return [*found, f"LD_LIBRARY_PATH={library_path}"] if library_path else found
 
 
 def _host_config(shape: ContainerShape, processors: int, door: Path) -> dict[str, Any]:
     limits = shape.limits
     memory = limits.memory + limits.tmp + limits.shm + _SPARE_MEMORY + (limits.box if shape.own_box else 0)
-    mounts = [*shape.mounts, ContainerMount(source=str(door), target="/opt/start")]
+    mounts = [*shape.mounts, ContainerMount(source=str(door), target=shape.layout.inside("/opt/start"))]
     return {
         "NetworkMode": "none",
         "ReadonlyRootfs": True,
@@ -119,7 +121,7 @@ def _tmpfs(shape: ContainerShape) -> dict[str, str]:
     common = f"nosuid,nodev,nr_inodes={inodes},uid={uid},gid={gid}"
     sizes = {"/tmp": (shape.limits.tmp, "1777"), "/dev/shm": (shape.limits.shm, "1777")}
     if shape.own_box:
-        sizes["/box"] = (shape.limits.box, "0700")
+        sizes[shape.layout.box] = (shape.limits.box, "0700")
     return {path: f"rw,exec,{common},size={size},mode={mode}" for path, (size, mode) in sizes.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -76,21 +77,25 @@ class DockerJail(PooledJail):
 def container_shape(image: Image, choice: EngineChoice, work: Path | None) -> ContainerShape:
     """Everything mounted in a container of this image; JailError names what is missing."""
     python, library_path = IMAGE_PYTHON, ""
-    sources = [(path, f"/opt/{name}") for path, name in checked_mounts(image)]
+    # an image that is configured has our code at the usual place
+    layout = replace(image.layout, opt="/opt") if choice.image else image.layout
+    sources = [(path, f"{layout.opt}/{name}") for path, name in checked_mounts(image)]
     if not choice.image:
         found = find_interpreter()
-        python, library_path = found.inside, found.library_path
-        sources += [(Path("/usr"), "/usr"), (guest_code(), "/opt/sandbox"), (site_packages(), "/opt/site")]
+        python, library_path = layout.inside(found.inside), layout.inside(found.library_path)
+        sources += [(guest_code(), f"{layout.opt}/sandbox"), (site_packages(), f"{layout.opt}/site")]
+        sources.append((Path("/usr"), "/usr"))
         if found.prefix is not None:
-            sources.append((found.prefix, "/opt/py"))
+            sources.append((found.prefix, f"{layout.opt}/py"))
     mounts = [ContainerMount(source=str(existing(path)), target=target) for path, target in sources]
     if work is not None:
-        mounts.append(ContainerMount(source=_given(work), target="/box", writable=True))
+        mounts.append(ContainerMount(source=_given(work), target=layout.box, writable=True))
     return ContainerShape(
         python=python,
         library_path=library_path,
         guest=image.guest,
         limits=image.limits,
+        layout=layout,
         mounts=tuple(mounts),
         own_box=work is None,
         user=_user(work),
