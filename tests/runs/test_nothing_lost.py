@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +24,7 @@ from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage_file import coverage
 from fleet.store.rows import FindingRow
+from fleet.triage.unproven import proving
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
 from tests.runs.test_desk import ANY
 
@@ -244,3 +248,20 @@ async def test_what_this_persona_may_not_ask_now_waits(tmp_path: Path) -> None:
         with anyio.fail_after(30):
             await table.drive._leftovers()
         assert await states(table) == {"bad-b": "confirmed"}
+
+
+async def test_a_kill_between_seen_and_proven_loses_no_candidate(tmp_path: Path) -> None:
+    child = [sys.executable, "-m", "tests.runs.killed_in_proof", str(tmp_path)]
+    done = await anyio.run_process(child, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    async with seated(tmp_path, persona(), answer=breaks, run=LATER) as table:
+        journal = table.world.journal
+        before = await journal.findings(RUN)
+        assert {row.state for row in before} == {"raised"}
+        seen = [one.title.split("/")[-1].split()[0] for one in proving(before, (), datetime.now(UTC))]
+        assert seen == ["leak-a", "bad-b"]
+        table.run = RUN
+        await ended(table)
+        table.run = LATER
+        await table.drive._leftovers()
+        assert await states(table) == {"leak-a": "confirmed", "bad-b": "confirmed"}
