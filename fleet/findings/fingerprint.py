@@ -69,6 +69,15 @@ def _surface(name: str) -> str:
 
 def identity(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> str:
     """12 hex digits, version 2: the same for the same defect, for any probe or driver."""
-    what = "" if sighting.whole else normalise_repro(calls)
-    text = f"{_surface(surface)}\0seen\0{sighting.signature}\0{what}"
+    return _identity(surface, sighting.signature, calls, whole=sighting.whole)
+
+
+def former(surface: str, sighting: Sighting, calls: Sequence[ReproCall]) -> tuple[str, ...]:
+    """Its names of earlier versions; two defects may have shared one, so the calls must be the same too."""
+    return tuple(_identity(surface, text, calls, whole=whole) for text, whole in sighting.former)
+
+
+def _identity(surface: str, signature: str, calls: Sequence[ReproCall], *, whole: bool) -> str:
+    what = "" if whole else normalise_repro(calls)
+    text = f"{_surface(surface)}\0seen\0{signature}\0{what}"
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]

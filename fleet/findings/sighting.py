@@ -36,13 +36,15 @@ _BLANKS = re.compile(r"\s+")
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """`whole`: the signature names the defect by itself; else the calls that show it are part of its
-    identity. `place` is the input that it is about, where several oracles may speak of one."""
+    identity. `place` is the input that it is about, where several oracles may speak of one. `former` are
+    signatures of earlier versions with their `whole`: a finding that was recorded under one is looked for."""
 
     title: str
     signature: str
     whole: bool = False
     body: str = ""
     place: str = ""
+    former: tuple[tuple[str, bool], ...] = ()
 
 
 def template(message: str) -> str:

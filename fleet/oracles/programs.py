@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
+from fleet.oracles.shapes import shape
 from fleet.text import line
 
 SHORTEST_S = 1.0
@@ -13,15 +15,26 @@ SHORTEST_S = 1.0
 SMALL = 65_536
 """Bytes of an input that may not use up a compiler's memory."""
 
+_STATUS = re.compile(r"SIG[A-Z0-9]+|signal \d+|status -?\d+|output without end")
 _SHOWN = frozenset({"outcome"})
 
 
-def _defect(last: Exchange, facts: Facts, prefix: str) -> tuple[str, bool]:
-    """The signature of a defect, the same whatever input shows it, and whether it names one by itself: by the
-    place in the program, else by its message."""
+def _sighting(title: str, last: Exchange, facts: Facts, prefix: str) -> Sighting:
+    """Named by the place in the program, else by its message, the same whatever input shows it; where the
+    message is only the status of its end, by the shape of the input as well."""
     result = last.result
     known = str(result.get("place") or result.get("said") or template(_error(last)))
-    return " ".join(filter(None, (prefix, facts.language, line(known, 300)))), bool(known)
+    key = " ".join(filter(None, (prefix, facts.language, line(known, 300))))
+    if _STATUS.fullmatch(known):
+        return _shaped(title, last, key, whole=True)
+    return Sighting(title, key, whole=bool(known))
+
+
+def _shaped(title: str, last: Exchange, key: str, *, whole: bool) -> Sighting:
+    """Named by the shape of the input too; `whole`: what it was in earlier versions, under the key alone."""
+    if not (form := shape(last.args)):
+        return Sighting(title, key, whole=whole)
+    return Sighting(title, f"{key} of {form}", whole=True, former=((key, whole),))
 
 
 def _error(last: Exchange) -> str:
@@ -34,8 +47,8 @@ def _broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     if outcome not in ("panic", "crash"):
         return
     how = f"{last.asked} ends in a {outcome} (status {last.result.get('exit_code')}): {_error(last)}"
-    signature, whole = _defect(last, facts, f"compiler-broken {last.asked} {outcome}")
-    yield Observation(Sighting(how.rstrip(": "), signature, whole=whole), _SHOWN)
+    prefix = f"compiler-broken {last.asked} {outcome}"
+    yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), _SHOWN)
 
 
 def _internal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -44,15 +57,15 @@ def _internal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         return
     said = _error(last) or line(str(last.result.get("said", "")), 140)
     how = f"{last.asked} fails with an internal error (status {last.result.get('exit_code')}): {said}"
-    signature, whole = _defect(last, facts, f"compiler-internal-error {last.asked}")
-    yield Observation(Sighting(how.rstrip(": "), signature, whole=whole), frozenset({"kind"}))
+    prefix = f"compiler-internal-error {last.asked}"
+    yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), frozenset({"kind"}))
 
 
 def _endless(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if last.result.get("outcome") == "hang" and float(last.args.get("timeout_s", 5.0)) >= SHORTEST_S:
-        sighting = Sighting(f"{last.asked} does not end on this input", f"compiler-endless {last.asked}")
-        yield Observation(sighting, _SHOWN)
+        title = f"{last.asked} does not end on this input"
+        yield Observation(_shaped(title, last, f"compiler-endless {last.asked}", whole=False), _SHOWN)
 
 
 def _greedy(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -60,8 +73,8 @@ def _greedy(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     size = len(str(last.args.get("source", "")).encode()) or len(str(last.args.get("module_hex", ""))) // 2
     if last.result.get("outcome") == "memory" and size < SMALL:
         how = f"{last.asked} uses up its memory on an input of {size} bytes; its control did not"
-        signature, _ = _defect(last, facts, f"compiler-memory {last.asked}")
-        yield Observation(Sighting(how, signature), _SHOWN)
+        key = _sighting(how, last, facts, f"compiler-memory {last.asked}").signature
+        yield Observation(_shaped(how, last, key, whole=False), _SHOWN)
 
 
 def _invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -72,8 +85,9 @@ def _invalid(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
         said = line(str(result.get("said", "")), 140)
         what = f"an output of {result.get('size', 0)} bytes that does not validate"
         title = f"the compiler accepts a program and writes {what}: {said}".rstrip(": ")
-        signature, _ = _defect(seen[-1], facts, "module-invalid")
-        yield Observation(Sighting(title, signature), frozenset({"valid"}))
+        key = _sighting(title, seen[-1], facts, "module-invalid").signature
+        found = _shaped(title, seen[-1], key, whole=False)
+        yield Observation(found, frozenset({"valid"}))
 
 
 def _unexported(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
@@ -81,8 +95,9 @@ def _unexported(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
     if result.get("outcome") == "accepted" and result.get("kind") == "missing-entry":
         said = line(str(result.get("said", "")), 140)
         title = f"the compiler accepts a program that defines an entry function, and {said}"
-        signature, _ = _defect(seen[-1], facts, "missing-entry")
-        yield Observation(Sighting(title, signature, whole=True), frozenset({"kind", "has_entry"}))
+        key = _sighting(title, seen[-1], facts, "missing-entry").signature
+        found = _shaped(title, seen[-1], key, whole=True)
+        yield Observation(found, frozenset({"kind", "has_entry"}))
 
 
 def _compiled(**result: object) -> tuple[Exchange, ...]:

@@ -50,7 +50,9 @@ def _overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         title = f"{last.asked}, {how}, is charged {charged} wei; the price is {price} wei"
         kind = "stream" if last.args.get("stream") else "whole"
         key = f"overcharged {how} {kind} {'its own word' if price == said_itself else PRICE}"
-        yield Observation(Sighting(title, key, whole=True), frozenset({"charged", "charged_again"}))
+        times = "twice" if charged == 2 * price else "more"  # a charge made twice is another defect
+        found = Sighting(title, f"{key} {times}", whole=True, former=((key, True),))
+        yield Observation(found, frozenset({"charged", "charged_again"}))
 
 
 def _empty(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:

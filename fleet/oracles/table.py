@@ -73,7 +73,11 @@ def judge(seen: Sequence[Exchange], facts: Facts) -> tuple[Violation, ...]:
                 oracle.id,
                 one.severity or oracle.severity,
                 oracle.surface,
-                replace(one.sighting, signature=facts.folded(one.sighting.signature)),
+                replace(
+                    one.sighting,
+                    signature=facts.folded(one.sighting.signature),
+                    former=tuple((facts.folded(text), whole) for text, whole in one.sighting.former),
+                ),
                 one.fields,
                 oracle.forgeable if one.forgeable is None else one.forgeable,
                 one.led,

@@ -64,7 +64,7 @@ def compiled(behaviour: str, **more: Any) -> dict[str, Any]:
         (
             {"outcome": "memory", "exit_code": -9, "kind": "memory"},
             "compiler-memory",
-            "compiler-memory the compiler rustlite",
+            "compiler-memory the compiler rustlite of fn let",
             "the compiler uses up its memory on an input of 50 bytes; its control did not",
         ),
         (
@@ -76,13 +76,13 @@ def compiled(behaviour: str, **more: Any) -> dict[str, Any]:
                 "size": 3,
             },
             "module-invalid",
-            "module-invalid rustlite bad type",
+            "module-invalid rustlite bad type of fn let",
             "the compiler accepts a program and writes an output of 3 bytes that does not validate: bad type",
         ),
         (
             {"outcome": "accepted", "valid": True, "kind": "missing-entry", "said": "exports none of frame"},
             "missing-entry",
-            "missing-entry rustlite exports none of frame",
+            "missing-entry rustlite exports none of frame of fn let",
             "the compiler accepts a program that defines an entry function, and exports none of frame",
         ),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -254,5 +255,34 @@ async def test_what_comes_after_a_resolve_record_is_posted_again_once(fixed: str
         await rig.confirmed("first")
         assert await rig.report("first") == "posted"
         assert len(rig.log.texts) == 4
+
+    await _with(scene)
+
+
+@pytest.mark.parametrize(
+    ("was", "resolved", "state"),
+    [
+        ("c" * 12, False, "repeated"),
+        ("d" * 12, False, "posted"),
+        ("", False, "posted"),
+        ("c" * 12, True, "posted"),
+    ],
+)
+async def test_a_name_of_an_earlier_version_counts_for_the_same_calls_only(
+    was: str, resolved: bool, state: str
+) -> None:
+    """Two defects may have shared it: the entry of one must not keep the other from the log."""
+
+    async def scene(rig: Rig) -> None:
+        old = "b" * 12
+        header = (
+            f"qa/v1 source=qa-a sev=low surface=ux run=old fp={old}{f' was={was}' if was else ''} rate=3/3"
+        )
+        rig.log.texts.append(f'{header}\na title\nrepro: qa_fetch(url="x")')
+        if resolved:
+            record = replace(PERSONS, item=old)
+            rig.log.texts.append(write_record(record, surface="ux", title="a title"))
+        await rig.confirmed("first", before="c" * 12, former=[old])
+        assert await rig.report("first") == state
 
     await _with(scene)

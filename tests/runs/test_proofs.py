@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fleet.drivers.desk import RUN_PROBE
+from fleet.oracles.model import Facts
+from fleet.personas.model import Step
+from fleet.runs.proof.attempt import Attempt
+from fleet.runs.proof.candidates import answered, showing
 from fleet.runs.proof.verify import judge
 from fleet.store.rows import FindingRow
 from tests.runs.table import RUN, Table, look, persona, seated, well
@@ -133,3 +138,20 @@ async def test_one_defect_met_by_two_probes_is_one_finding(tmp_path: Path) -> No
     async with seated(tmp_path, persona(look("a"), twin), hand=ANY, answer=answer) as table:
         (row,) = await proven(table, "a", "b")
         assert (row.title, row.times, row.data["oracle"]) == ("GET {site}/a answers 500", 2, "server-error")
+
+
+async def test_what_was_recorded_under_an_older_signature_is_shown_by_the_same_answer() -> None:
+    steps = (Step(tool="qa_compile", args={"source": "const A: i32 = 1; fn frame() {}"}),)
+    result = {"outcome": "accepted", "valid": True, "kind": "missing-entry", "said": "exports none of frame"}
+    (found,) = answered(steps, [result], Facts(language="rustlite"))
+    row = found.row(RUN, persona())
+    asked = tuple({"tool": one.tool, "args": one.args} for one in steps)
+    seen = Attempt(state="healthy", calls=asked, asked=asked, results=(result,))
+    for signature, shown in (
+        (row.data["signature"], True),
+        ("missing-entry rustlite exports none of frame", True),
+        ("missing-entry rustlite exports none of main", False),
+        (f"{row.data['signature']} struct", False),
+    ):
+        older = replace(row, data=row.data | {"signature": signature})
+        assert (showing(older, found.probe, seen, Facts(language="rustlite")) is not None) is shown

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fleet.findings.fingerprint import fingerprint, identity
+from fleet.findings.fingerprint import fingerprint, former, identity
 from fleet.findings.repro import ReproCall, write_repro
 from fleet.findings.sighting import Sighting, mentioned, of_probe
 from fleet.oracles.model import Exchange, Facts, Violation
@@ -70,6 +70,7 @@ class Candidate:
             "body": self.sighting.body,
             "platform": platform,
             "before": fingerprint(self.surface, self.calls, ""),
+            "former": former(self.surface, self.sighting, self.calls),
         } | ({"words": self.words.model_dump(mode="json")} if self.words else {})
         return FindingRow(
             run_id=run,
@@ -143,10 +144,12 @@ def candidates(
 
 def showing(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> Candidate | None:
     """The candidate of a look with this finding's signature, by the same judge; None if there is none."""
-    wanted = (row.data.get("oracle", ""), row.data.get("signature", ""))
+    oracle, wanted = row.data.get("oracle", ""), row.data.get("signature", "")
     surface: Any = row.surface
-    found = candidates(probe, seen, surface, facts)
-    return next((one for one in found if (one.oracle, one.sighting.signature) == wanted), None)
+    found = [one for one in candidates(probe, seen, surface, facts) if one.oracle == oracle]
+    same = [one for one in found if one.sighting.signature == wanted]
+    older = [one for one in found if any(text == wanted for text, _ in one.sighting.former)]
+    return next(iter((*same, *older)), None)
 
 
 def shows(row: FindingRow, probe: Probe, seen: Attempt, facts: Facts) -> bool:

@@ -14,7 +14,7 @@ from fleet.errors import BudgetExceeded, FleetError, LostRun, TryAgain
 from fleet.events.model import FindingPosted, FindingRepeated
 from fleet.events.stream import Stream
 from fleet.findings import closing
-from fleet.findings.envelope import compose, write
+from fleet.findings.envelope import compose, read, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.runs.context import FleetContext, RunContext
 from fleet.runs.settlement.finality import claimed, look_at_posts
@@ -100,7 +100,19 @@ async def _known(world: FleetContext, row: FindingRow) -> int | None:
     for name in names:
         if (earlier := await _standing(world, name)) is not None:
             return earlier.index
-    return newest.index if newest else None
+    return newest.index if newest else await _formerly(world, row)
+
+
+async def _formerly(world: FleetContext, row: FindingRow) -> int | None:
+    """Where the same calls reported it under a name of an earlier version, which other defects may share."""
+    for name in row.data.get("former", ()):
+        entry = await world.chain.own.newest(world.chain.log, [str(name)])
+        if entry is None or entry.resolves:
+            continue
+        (found,) = await world.chain.log.range(entry.index, 1)
+        if read(found.text).was == row.data.get("before"):
+            return entry.index
+    return None
 
 
 async def _standing(world: FleetContext, fingerprint: str) -> FindingRow | None:

@@ -1,0 +1,86 @@
+"""What an input of a compiler or a loader is made of: tells defects apart that a program words alike. Pure.
+
+Where a program does not say what failed, its message is that of its end ("SIGABRT", "exports none of frame"),
+the same for any cause. The words of a language that an input needs, or the sections of a module, stay the
+same when names, numbers and texts in it change, and differ where another construct is at fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+LONG, DEEP = 4_096, 24
+"""Bytes, and levels of brackets, from which on size or depth is a property of an input."""
+_MAGIC = b"\0asm\x01\0\0\0"
+_QUIET = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+_WORDS = re.compile(
+    r"\b(?:"
+    r"abstract|async|await|break|case|catch|class|const|constructor|continue|contract|def|"
+    r"do|else|enum|event|except|export|extends|extern|fallback|final|fn|for|foreach|from|"
+    r"func|function|global|if|impl|implements|import|in|inline|interface|internal|lambda|"
+    r"let|library|loop|macro|map|match|mod|module|mut|namespace|new|operator|override|"
+    r"private|protected|pub|public|pure|raise|receive|ref|repeat|return|returns|self|static|"
+    r"struct|super|switch|template|throw|trait|try|type|typedef|union|unless|unsafe|until|"
+    r"use|using|var|view|virtual|where|while|with|yield"
+    r")\b"
+)
+
+
+def shape(args: Mapping[str, Any]) -> str:
+    """The shape of a source or of a module in hex; "" for neither."""
+    if source := str(args.get("source", "")):
+        return _of_source(source)
+    return _of_module(str(args.get("module_hex", "")).removeprefix("0x"))
+
+
+def _of_source(source: str) -> str:
+    code = _QUIET.sub(" ", source)
+    words = sorted({*_WORDS.findall(code)})
+    marks = [
+        ("text", '"' in source or "'" in source),
+        ("wide", not source.isascii()),
+        ("deep", _depth(code) >= DEEP),
+        ("long", len(source.encode()) >= LONG),
+    ]
+    return " ".join([*words, *(f"+{name}" for name, holds in marks if holds)])
+
+
+def _depth(code: str) -> int:
+    depth = most = 0
+    for char in code:
+        depth += (char in "([{") - (char in ")]}")
+        most = max(most, depth)
+    return most
+
+
+def _of_module(text: str) -> str:
+    """The kinds of a module's sections in their order, up to the first that is cut off."""
+    try:
+        module = bytes.fromhex(text)
+    except ValueError:
+        return "no hex"
+    if not module:
+        return ""
+    if not module.startswith(_MAGIC):
+        return "no module"
+    kinds, at = list[str](), len(_MAGIC)
+    while at < len(module):
+        kind, size, at = module[at], *_leb(module, at + 1)
+        kinds.append(str(kind) if size <= len(module) - at else f"{kind} cut")
+        at += size
+    return f"sections {' '.join(dict.fromkeys(kinds))}".strip()
+
+
+def _leb(module: bytes, at: int) -> tuple[int, int]:
+    """An unsigned number of at most five bytes, and the place after it; cut off, a number too large."""
+    value = 0
+    for place in range(5):
+        if at + place >= len(module):
+            return len(module) + 1, len(module)
+        byte = module[at + place]
+        value |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return value, at + place + 1
+    return len(module) + 1, len(module)
