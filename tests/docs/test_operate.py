@@ -103,6 +103,7 @@ def test_each_red_line_of_status_has_a_line() -> None:
     }
     data = {
         "stop": "x",
+        "dial": {"fault": "x"},
         "degraded": "x",
         "outages": [{"severity": "high", "platform": "p", "title": "t"}],
         "missing": [{"platform": "p", "count": 2, "since": "2026-11-21", "fate": ""}],
