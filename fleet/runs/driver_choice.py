@@ -18,6 +18,8 @@ from fleet.personas.load import LoadedPersona
 
 DRIVERS = ("auto", "playbook", "retest")
 """Drivers available without a model; `auto` then means the playbook."""
+TRIAGE = "triage"
+"""The driver of a run that reads the log instead of the platform."""
 MAX_STALE = 6
 """Turns without progress that end a run, unless its driver has more patience."""
 Price = Callable[[TurnUsage], Decimal | None]

@@ -19,6 +19,7 @@ from fleet.events.daemon_events import FaultMet, Feed, QueuePaused, QueueResumed
 from fleet.gate.stop import stopped
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
+from fleet.runs.driver_choice import TRIAGE
 from fleet.runs.settlement.settle import waits_key
 from fleet.store.rows import RunRow, is_news
 
@@ -124,18 +125,39 @@ class Executor:
             await self._cancel_asked()
         if self._deadline is not None or self._is_paused():
             return
-        while len(self._flights) < self._world.config.concurrency:
-            row = await self._claim()
+        while (apart := self._apart()) is not None:
+            row = await self._claim(apart)
             if row is None:
                 return
             self.waiting = Counter(self.waiting) - Counter([row.persona])
             tasks.start_soon(self._see_through, row)
 
-    async def _claim(self) -> RunRow | None:
+    def _apart(self) -> set[str] | None:
+        """The personas whose runs may not begin now; None when none may.
+
+        Triage takes no place of the others: it reads the log, and the list must not wait for explorers. On a
+        shared journal it does, since daemons share one order.
+        """
+        apart = {*self.live.values(), *self._signals.bursts.under_way()}
+        places = self._world.config.concurrency
+        shared = self._world.journal.shared
+        if sum(shared or not self._reads(name) for name in self.live.values()) < places:
+            return apart
+        if shared:
+            return None
+        names = {*self._personas, *self.waiting}
+        return apart | {name for name in names if not self._reads(name)}
+
+    def _reads(self, name: str) -> bool:
+        persona = self._personas.get(name)
+        return persona is not None and persona.persona.driver == TRIAGE
+
+    async def _claim(self, apart: set[str]) -> RunRow | None:
         async with self._claiming:
             at_work = {*self._flights, *self._world.in_flight}
-            row = await self._world.source.take(self.waiting, set(self.live.values()), at_work)
+            row = await self._world.source.take(self.waiting, apart, at_work)
             if row is not None:
+                self._signals.bursts.began(row.persona)
                 self._flights[row.run_id] = _Flight(row.persona)
             return row
 

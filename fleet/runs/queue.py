@@ -11,7 +11,7 @@ from fleet.errors import ConfigError
 from fleet.events.daemon_events import Feed, TriggerFired, TriggerSkipped
 from fleet.gate.budget import Budget, Today, Unit, spent_for_today
 from fleet.personas.load import LoadedPersona
-from fleet.runs.driver_choice import DRIVERS, RETEST
+from fleet.runs.driver_choice import DRIVERS, RETEST, TRIAGE
 from fleet.runs.lifecycle import new_run_id
 from fleet.runs.signals import Signals
 from fleet.store.journal import Journal
@@ -20,8 +20,19 @@ from fleet.triggers.model import EVERYONE, Firing, Skip
 
 ROOM = 256
 """Most waiting runs of one persona: a flood of events must not become a flood of runs."""
-TRIAGE = "triage"
-"""The driver of a run that reads the log instead of the platform."""
+WHOLE = frozenset(
+    {
+        "facets-changed",
+        "log-grew",
+        "log-cleared",
+        "log-changed",
+        "sponsor-low",
+        "build-changed",
+        "outage-over",
+    }
+)
+"""Events after which a run looks at the present state of one whole: a waiting run sees the later ones too."""
+_CLOCK = "clock"
 FIX = "fix"
 """The driver of a run that proposes a fix of an item."""
 
@@ -77,16 +88,20 @@ class Queue:
         self._day = day
         self._drivers = (*drivers, TRIAGE, FIX)
         self._ready: dict[str, _Ready] = {}
-        self._work = (signals or Signals()).work
+        self._signals = signals or Signals()
+        self._work = self._signals.work
 
     async def fire(self, firing: Firing, *, priority: int = 0) -> bool:
         """Queue it as a waiting run; False when it already is one or is skipped, which is recorded.
 
-        A clock tick while a run waits changes nothing: the waiting run sees the same.
+        A clock tick, or another change of one whole, while a run waits for such a one changes nothing: the
+        waiting run sees the same.
         """
         if await self._journal.known_key(firing.key):
             return False
         ready = self._look_up(firing.persona)
+        if ready.persona and ready.persona.persona.driver == TRIAGE and _kind(firing.key) in WHOLE:
+            self._signals.bursts.note(firing.persona)
         waiting = await self._journal.queued_keys(self._platform, firing.persona)
         if firing.key in waiting:  # queued by another daemon meanwhile
             return False
@@ -217,7 +232,8 @@ def _crowded(firing: Firing, waiting: Sequence[str], ready: _Ready) -> str:
         return f"{len(waiting)} runs of it wait already"
     if waiting and ready.persona is not None and ready.persona.persona.driver == RETEST.name:
         return f"a run of it waits already ({waiting[0]}): it runs the same items again"
-    if _by_clock(firing.key) and (earlier := [key for key in waiting if _by_clock(key)]):
+    kind = _kind(firing.key)
+    if kind in WHOLE | {_CLOCK} and (earlier := [key for key in waiting if _kind(key) == kind]):
         return f"a run of it waits already ({earlier[0]})"
     return ""
 
@@ -230,10 +246,10 @@ def _skipped(skip: Skip) -> TriggerSkipped:
     return TriggerSkipped(persona=skip.persona, key=skip.key, reason=skip.reason)
 
 
-def _by_clock(key: str) -> bool:
-    """Whether a key is of an interval, a cron or a round: then the next one does as well."""
+def _kind(key: str) -> str:
+    """The kind of trigger: an event's name, or the clock for an interval, a cron or a round."""
     mark = key.partition("@")[2]
-    return mark[:1].isdigit() or mark.startswith("round:")
+    return _CLOCK if mark[:1].isdigit() or mark.startswith("round:") else mark.partition(":")[0]
 
 
 def _needs(driver: str, budget: Budget) -> tuple[Unit, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -26,11 +28,42 @@ class WakeUp:
         return woken
 
 
+QUIET_S, MOST_S = 5.0, 30.0
+"""Seconds without another event that end a burst, and the most that a burst delays a run."""
+
+
+class Bursts:
+    """Events that come in crowds, by persona: one run for a crowd, begun when it is over, or late enough."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._seen: dict[str, tuple[float, float]] = {}  # first and last event
+
+    def note(self, persona: str) -> None:
+        """An event came."""
+        now = self._monotonic()
+        self._seen[persona] = (self._seen.get(persona, (now, now))[0], now)
+
+    def under_way(self) -> set[str]:
+        """Personas whose run waits for the end of a burst."""
+        now = self._monotonic()
+        return {
+            name
+            for name, (first, last) in self._seen.items()
+            if now - last < QUIET_S and now - first < MOST_S
+        }
+
+    def began(self, persona: str) -> None:
+        """A run of it began: it sees all of them."""
+        self._seen.pop(persona, None)
+
+
 @dataclass(slots=True)
 class Signals:
     """`work`: a run is waiting, or may start. `leftovers`: a run is unsettled, or a dead peer's."""
 
     work: WakeUp = field(default_factory=WakeUp)
     leftovers: WakeUp = field(default_factory=WakeUp)
+    bursts: Bursts = field(default_factory=Bursts)
     held: str = ""
     """Why no run may start (the disk is too full), else ""."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 import anyio
 import pytest
@@ -202,3 +203,24 @@ async def test_all_reasons_at_once_to_run_items_again_are_one_run(shop: Shop) ->
     assert [skip.reason for skip in await shop.skips()] == [reason] * 3
     assert await shop.queue.fire(firing("qa-b", marks[0]))
     assert await shop.queue.fire(firing("qa-b", marks[1]))  # others are not joined
+
+
+@pytest.mark.parametrize("driver", ["auto", "triage"])
+@pytest.mark.parametrize(
+    "kind", ["log-changed", "log-grew", "log-cleared", "facets-changed", "build-changed", "outage-over"]
+)
+async def test_of_one_kind_of_change_one_run_waits(
+    shop: Shop, kind: str, driver: Literal["auto", "triage"]
+) -> None:
+    shop.personas["qa-a"] = persona("qa-a", driver)
+    fired = [await shop.queue.fire(firing("qa-a", f"{kind}:{block}:ab")) for block in range(9)]
+    assert fired == [True] + [False] * 8
+    assert {skip.reason for skip in await shop.skips()} == {f"a run of it waits already (qa-a@{kind}:0:ab)"}
+    assert await shop.queue.fire(firing("qa-a", "2026-11-21T18:00:00Z"))  # another kind
+    assert await shop.queue.fire(firing("qa-b", f"{kind}:1:ab"))
+
+
+@pytest.mark.parametrize("kind", ["registered", "item-confirmed", "file", "hook", "manual"])
+async def test_triggers_that_each_mean_something_of_its_own_all_wait(shop: Shop, kind: str) -> None:
+    fired = [await shop.queue.fire(firing("qa-a", f"{kind}:{number}:0")) for number in range(5)]
+    assert fired == [True] * 5

@@ -16,9 +16,10 @@ from fleet.errors import TryAgain
 from fleet.gate.stop import resume, stop
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import forget_unbegun
+from fleet.runs.signals import MOST_S, QUIET_S, Bursts
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow, RunRow
-from tests.runs.conftest import Shop, firing
+from tests.runs.conftest import Shop, firing, persona
 
 pytestmark = pytest.mark.anyio
 
@@ -282,3 +283,58 @@ async def test_what_a_trigger_queued_outlives_a_run_by_hand(shop: Shop) -> None:
     await forget_unbegun(shop.world)
     states = {row.persona: (row.state, row.outcome) for row in await shop.journal.runs()}
     assert states == {"qa-a": ("queued", ""), "qa-b": ("ended", "cancelled")}
+
+
+async def test_triage_does_not_wait_for_a_place_among_others(shop: Shop) -> None:
+    shop.personas["qa-list"] = persona("qa-list", "triage")
+    shop.work = crowd = Crowd()
+    shop.limit(1)
+    for name in ("qa-a", "qa-b", "qa-list"):
+        await shop.queue.fire(firing(name))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        first = 1 if shop.journal.shared else 2  # daemons that share a journal share one order
+        await until(lambda: len(shop.began) == first)
+        await anyio.sleep(0.1)
+        began = sorted(key.partition("@")[0] for key in shop.began)
+        assert began == (["qa-a"] if shop.journal.shared else ["qa-a", "qa-list"])
+        crowd.gate.set()
+        await until(lambda: len(shop.ended) == 3)
+        shop.executor.drain(0)
+
+
+async def test_a_burst_of_posts_is_one_pass_of_triage(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shop.journal.shared:
+        monkeypatch.setattr("fleet.runs.signals.QUIET_S", 0.0)  # one waits at a time there, no more
+    else:
+        monkeypatch.setattr("fleet.runs.signals.QUIET_S", 0.5)
+    shop.personas["qa-list"] = persona("qa-list", "triage")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shop.executor.run)
+        for block in range(20):
+            await shop.queue.fire(firing("qa-list", f"log-changed:{block}:ab"))
+            await anyio.sleep(0.02)
+        await until(lambda: bool(shop.ended))
+        await anyio.sleep(0.2)
+        passes = len(shop.began)
+        shop.executor.drain(0)
+    assert passes == 1 or (shop.journal.shared and passes <= 20)
+
+
+def test_a_burst_ends_with_quiet_or_after_a_while_and_with_its_run() -> None:
+    now = 0.0
+    bursts = Bursts(lambda: now)
+    bursts.note("qa-list")
+    assert bursts.under_way() == {"qa-list"}
+    now = QUIET_S
+    assert bursts.under_way() == set()
+    for _ in range(int(MOST_S - QUIET_S) - 1):
+        now += 1.0
+        bursts.note("qa-list")
+    assert bursts.under_way() == {"qa-list"}
+    now = MOST_S
+    bursts.note("qa-list")
+    assert bursts.under_way() == set()  # posts that never end delay a pass by half a minute at most
+    bursts.began("qa-list")
+    bursts.note("qa-list")
+    assert bursts.under_way() == {"qa-list"}
