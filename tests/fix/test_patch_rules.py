@@ -247,3 +247,51 @@ def test_no_edit_of_a_patch_reaches_a_path_that_is_refused(data: st.DataObject) 
 )
 def test_patterns_of_paths(pattern: str, path: str, fits: bool) -> None:
     assert (glob(pattern).match(path) is not None) is fits
+
+
+BY_KIND = {
+    "workflows": """
+        azure-pipelines.yaml ci/azure-pipelines.star deploy/pipeline-prod.yml .github/x mergify.yml
+        config/mergify.yaml src/renovate.json5 tools/ci.yml ops/build.yaml action.yml codecov.yml
+        src/githooks/pre-commit git-hooks/pre-push ci/run.py infra/workflows/x .drone.jsonnet
+    """,
+    "setup": """
+        bazelrc.rc tools/defs.bzl src/rules.bazel lib/x.cmake gradlew gradlew.bat mvnw.cmd crate/build.rs
+        src/Build.RS build.zig Setup.hs configure configure.ac src/x.csproj buildSrc/src/x.kt cmake/find.txt
+        build.py make.bat run_tests.sh settings.yml a.nix Earthfile src/wscript Procfile tasks.py
+        Directory.Build.props
+    """,
+    "hidden": """
+        .bazelrc .builds/x .githooks/pre-commit .mergify/x src/.eslintrc .bazelversion .x/a.py
+        .config/nextest src/.cache/a.py .tool-versions
+    """,
+}
+PLAIN = """
+    src/a.py src/build.py src/hooks/use_state.ts src/ci.py src/circle.py src/actions.ts src/pipeline.py
+    src/workflow.go src/data/rows.json src/deploy.rb src/release_notes.py src/main.rs
+    src/conf/defaults.yml src/drone.c src/configure.py src/build/x.rs src/setup.js
+"""
+"""Sources with names that are like those."""
+
+
+def anywhere(path: str) -> str:
+    """The rule that refuses a path where an operator has allowed every path; "" for none."""
+    section = REPOSITORY.model_copy(update={"paths": ("**",)})
+    limits = ProposeSection.model_validate({"fixer": "command"})
+    try:
+        check_patch(new(path).encode(), base=BASE, test=TEST, repository=section, limits=limits)
+    except PatchRefused as refused:
+        return refused.rule
+    return ""
+
+
+@pytest.mark.parametrize("rule", BY_KIND)
+def test_builds_and_pipelines_are_refused_by_kind(rule: str) -> None:
+    found = {path: anywhere(path) for path in BY_KIND[rule].split()}
+    assert {path: one for path, one in found.items() if not one} == {}
+    assert list(found.values()).count(rule) >= len(found) - 3, found
+
+
+@pytest.mark.parametrize("path", PLAIN.split())
+def test_a_source_is_none_of_these_kinds(path: str) -> None:
+    assert anywhere(path) == ""

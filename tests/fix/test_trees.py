@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from fleet.errors import FixError, PatchRefused
+from fleet.fix.repository import trees as trees_module
 from fleet.fix.repository.git import Git
-from fleet.fix.repository.trees import GitTrees
+from fleet.fix.repository.trees import GitTree, GitTrees
 from fleet.jail.jail_spec import UNPRIVILEGED
 from tests.fix.git_http import serve_git
 from tests.fix.repositories import FILES, FIXED, SOURCE, Remote, checked, git, make_remote, task
@@ -241,3 +242,27 @@ async def test_commits_that_name_a_word_are_found(tmp_path: Path, remote: Remote
     assert [(hit.kind, hit.ref, hit.title, hit.state) for hit in found] == [
         ("commit", head, "Fix double", "merged")
     ]
+
+
+async def test_a_checkout_is_measured_before_it_is_written(
+    tmp_path: Path, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve names of one blob are one object for git, and twelve files on a disk."""
+    blob = "x" * (1 << 20)
+    remote.commit({f"src/{number}.txt": blob for number in range(12)})
+    written = []
+    check_out = GitTree._check_out
+
+    async def noted(tree: GitTree, index: str) -> None:
+        written.append(index)
+        await check_out(tree, index)
+
+    monkeypatch.setattr(GitTree, "_check_out", noted)
+    monkeypatch.setattr(trees_module, "CHECKOUT", 8 << 20)
+    with pytest.raises(FixError, match=r"has 1\d files and 12 MiB: at most 200000 and 8 MiB"):
+        async with trees(tmp_path).open(task(remote.url)):
+            pass
+    assert written == []
+    monkeypatch.setattr(trees_module, "CHECKOUT", 16 << 20)
+    async with trees(tmp_path).open(task(remote.url)):
+        assert written == ["index"]

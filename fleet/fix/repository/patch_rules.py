@@ -47,7 +47,8 @@ def check_patch(
     Raises:
         PatchRefused: names the rule and what breaks it. The rules: `base` `size` `format` `name` `binary`
             `symlink` `submodule` `mode` `case` `regression-test` `repository` `workflows` `locks` `setup`
-            `tests` `path` `files` `lines` `control` `line` `secret` `detects-test` `detects-jail` `empty`.
+            `hidden` `tests` `path` `files` `lines` `control` `line` `secret` `detects-test` `detects-jail`
+            `empty`.
     """
     if not _COMMIT.match(base):
         raise PatchRefused("the base is not a commit", rule="base")
@@ -104,6 +105,9 @@ def _place(change: FileChange, repository: RepositorySection) -> None:
     for rule, patterns in _lists("paths").items():
         if _matches(change.path, patterns):
             raise _refused(rule, change, "is changed by people only")
+    for rule, kinds in _kinds().items():
+        if any(kind.search(change.path.lower()) for kind in kinds):
+            raise _refused(rule, change, "is of a kind that is changed by people only")
     if not change.new and _matches(change.path, _lists("tests")["files"]):
         raise _refused("tests", change, "is a test that is there already")
     if not any(glob(pattern).match(change.path) for pattern in repository.paths):
@@ -148,6 +152,14 @@ def _lists(table: str) -> dict[str, list[str]]:
     text = files(__package__).joinpath("patch_rules.toml").read_text(encoding="utf-8")
     found: dict[str, list[str]] = tomllib.loads(text)[table]
     return {rule: [pattern.lower() for pattern in patterns] for rule, patterns in found.items()}
+
+
+@cache
+def _kinds() -> dict[str, list[re.Pattern[str]]]:
+    text = files(__package__).joinpath("patch_rules.toml").read_text(encoding="utf-8")
+    return {
+        rule: [re.compile(kind) for kind in kinds] for rule, kinds in tomllib.loads(text)["kinds"].items()
+    }
 
 
 def _matches(path: str, patterns: Iterable[str]) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 import anyio
 from anyio.to_thread import run_sync
 
-from fleet.errors import PatchRefused
+from fleet.errors import FixError, PatchRefused
 from fleet.files import disk_errors
 from fleet.fix.model import FixTask, TrackerHit
 from fleet.fix.ports import TreePort
@@ -32,6 +32,8 @@ from fleet.text import line
 
 PATCH = 8 * 1024 * 1024
 """Most bytes of all new and changed files together, and of the patch made of them."""
+CHECKOUT = 1 << 30
+"""Most bytes of all files of a checkout, each name counted: the disk of a jail has no more."""
 _DIFF = (
     *("diff-index", "--cached", "--patch", "--binary", "--full-index", "--no-renames", "--no-ext-diff"),
     *("--no-textconv", "--no-color", "--no-relative", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3"),
@@ -71,6 +73,13 @@ class GitTree:
         self._algorithm = (await self._mirror.ask("rev-parse", "--show-object-format")).strip()
         listed = await self._run("ls-tree", "-r", "-z", "-l", self._base)
         self._known, modules = _listed(listed)
+        size = sum(entry.size for entry in self._known.values())
+        if size > CHECKOUT or len(self._known) > tree_scan.ENTRIES:
+            raise FixError(
+                f"a checkout of {self._base[:12]} has {len(self._known)} files and {size >> 20} MiB: at most "
+                f"{tree_scan.ENTRIES} and {CHECKOUT >> 20} MiB fit into a jail",
+                remedy="propose on a repository that is smaller",
+            )
         self._modules = tuple(modules)
         await self._read_base("index")
         rules = [path for path, entry in self._known.items() if path.rpartition(b"/")[2] == b".gitignore"]
