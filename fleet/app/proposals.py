@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fleet.app.fix_parts import fix_parts
 from fleet.app.reading import ReadingWorld, reading_world
@@ -14,7 +16,8 @@ from fleet.errors import UsageError
 from fleet.findings.redact import Redactor
 from fleet.fix.permission.allow_git import allow_folder
 from fleet.fix.permission.permit import ProposePermit
-from fleet.fix.recovery import ProposalUpkeep
+from fleet.fix.propose import PATCH
+from fleet.fix.recovery import EVIDENCE, ProposalUpkeep
 from fleet.store.proposal_rows import ProposalRow
 
 
@@ -51,6 +54,19 @@ class ProposalWorld(ReadingWorld):
     @property
     def upkeep(self) -> ProposalUpkeep:
         return ProposalUpkeep(self, partial(fix_parts, self.config, self.platform, self.state), self.permit)
+
+    def evidence(self, run: str) -> dict[str, Any]:
+        """What the gate of a proposal has seen, and its patch, as far as they are on this machine."""
+        folder = self.folder(run) / "evidence"
+        try:
+            gate = json.loads((folder / EVIDENCE).read_bytes())["steps"]
+        except (OSError, ValueError, KeyError):
+            gate = []
+        try:
+            patch = (folder / PATCH).read_text("utf-8", "replace")
+        except OSError:
+            patch = ""
+        return {"gate": gate, "patch": patch}
 
     async def one(self, begin: str) -> ProposalRow:
         """The proposal whose id, or whose item, begins so; UsageError for none or several."""

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from anyio import to_thread
 
 from fleet.app.journal import known_journal
 from fleet.cli.console import DryRun, Json, make_app, put, run, state, table, who
@@ -17,6 +18,9 @@ from fleet.text import clean
 Ident = Annotated[str, typer.Argument(metavar="ID", help="Proposal, or item, or the beginning of one.")]
 Profile = Annotated[str | None, typer.Option(help="Profile; default: the configured one.")]
 _COLUMNS = ("proposal", "item", "state", "repository", "where", "why", "updated")
+
+_FAILURES = 8
+"""Neighbours that failed, and last lines of an output, that are shown."""
 
 app = make_app(group=True)
 
@@ -34,9 +38,9 @@ def list_proposals(
 
 @app.command("show")
 def show_proposal(ident: Ident, platform: Profile = None, as_json: Json = False) -> None:
-    """Show one proposal: where it is, the steps of its gate, its text."""
-    row = run(lambda: _one(ident, platform))
-    put(asdict(row), as_json=as_json, text=lambda: _show(row))
+    """Show one proposal: where it is, what its gate saw, the neighbour that failed, its patch and text."""
+    row, kept = run(lambda: _one(ident, platform))
+    put(asdict(row) | kept, as_json=as_json, text=lambda: _show(row, kept))
 
 
 @app.command("withdraw")
@@ -92,11 +96,12 @@ async def _rows(platform: str, every: bool) -> list[ProposalRow]:
         return await journal.proposals(platform, states=() if every else OPEN_PROPOSALS)
 
 
-async def _one(ident: str, platform: str | None) -> ProposalRow:
+async def _one(ident: str, platform: str | None) -> tuple[ProposalRow, dict[str, Any]]:
     from fleet.app.proposals import proposal_world  # all that a fix needs
 
     async with proposal_world(state(), platform) as world:
-        return await world.one(ident)
+        row = await world.one(ident)
+        return row, await to_thread.run_sync(world.evidence, row.proposal_id)
 
 
 async def _withdrawn(ident: str, platform: str | None, why: str, *, dry_run: bool) -> ProposalRow:
@@ -119,12 +124,33 @@ def _table(rows: list[ProposalRow]) -> None:
     table(_COLUMNS, cells, empty="no open proposals")
 
 
-def _show(row: ProposalRow) -> None:
+def _show(row: ProposalRow, kept: dict[str, Any]) -> None:
     said: dict[str, Any] = {key: value for key, value in asdict(row).items() if value and key != "data"}
     for key, value in said.items():
         print(f"{key:<12} {clean(str(value), 300)}")
-    for one in row.data.get("steps", ()):
-        print(f"{'step':<12} {clean(str(one['step']))}: {'passed' if one['passed'] else 'failed'}")
+    for one in kept["gate"] or row.data.get("steps", ()):
+        verdict = "passed" if one["passed"] else "failed"
+        seen = ": ".join(filter(None, (str(one["step"]), verdict, str(one.get("words", "")))))
+        print(f"{'step':<12} {clean(seen, 600)}")
+        if not one["passed"]:
+            _show_failure(one.get("evidence") or {})
+    if patch := kept["patch"]:
+        print()
+        print(clean(patch, 70_000, newlines=True))
     if text := row.data.get("body"):
         print()
         print(clean(str(text), 70_000, newlines=True))
+
+
+def _show_failure(evidence: dict[str, Any]) -> None:
+    """Of a step that failed: the neighbours and controls that it failed at, and the end of its output."""
+    rows = [one for one in evidence.get("neighbours", ()) if one["patched"] != "clean"]
+    for one in rows[:_FAILURES]:
+        said = f"{one['calls']}: {one['base']} on the base, {one['patched']} with the patch: {one['words']}"
+        print(f"{'':<12} neighbour {clean(said, 900)}")
+    for one in evidence.get("controls", ()):
+        if one["base"] != one["patched"] and not one.get("left_out"):
+            said = f"{one['calls']}: {one['base']} on the base, {one['patched']} with the patch"
+            print(f"{'':<12} control {clean(said, 600)}")
+    for text in str(evidence.get("output", "")).splitlines()[-_FAILURES:]:
+        print(f"{'':<12} {clean(text, 200)}")

@@ -104,6 +104,8 @@ class ProposalUpkeep:
     async def answer(self, row: ProposalRow, comment: int) -> str:
         """A person asks for an answer to a comment on an open draft; where it is. Refused by the fences and
         without the permission to push; FixError when what the gate saw is not here any more."""
+        if (found := await self.permit.refused(row.item)) is not None:
+            raise Refused(found.reason, rule=found.rule)
         task = task_again(self.world, row)
         path = self.world.folder(row.proposal_id) / "evidence" / EVIDENCE
         try:

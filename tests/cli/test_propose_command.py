@@ -194,6 +194,35 @@ def test_proposals_are_listed_shown_and_withdrawn(place: Path) -> None:
     assert "is withdrawn" in str(again)
 
 
+def test_show_has_the_steps_the_neighbour_that_failed_and_the_patch(place: Path) -> None:
+    begun(place)
+    evidence = place / "state" / "runs" / "r1" / "evidence"
+    evidence.mkdir(parents=True)
+    rows = [
+        {"calls": "qa_fetch(url=1)", "base": "shown", "patched": "clean", "words": ""},
+        {"calls": "qa_fetch(url=2)", "base": "shown", "patched": "shown", "words": "it answers 500"},
+    ]
+    control = {"calls": "qa_fetch(url=3)", "base": {"status": 200}, "patched": {"status": 404}}
+    failed = {"neighbours": rows, "controls": [control]}
+    steps = [
+        {"step": "own-tests", "passed": True, "words": "its own tests pass", "evidence": {}},
+        {"step": "variants", "passed": False, "words": "neighbours are not clean", "evidence": failed},
+    ]
+    (evidence / "proposal.json").write_text(json.dumps({"steps": steps}))
+    (evidence / "proposal.patch").write_text("--- a/src/a.py\n+++ b/src/a.py\n+x = 1\x1b[2J\n")
+    said = call("show", FP, app=proposals.app).stdout
+    assert "own-tests: passed: its own tests pass" in said
+    assert "variants: failed: neighbours are not clean" in said
+    assert "neighbour qa_fetch(url=2): shown on the base, shown with the patch: it answers 500" in said
+    assert "url=1" not in said
+    assert "control qa_fetch(url=3): {'status': 200} on the base, {'status': 404} with the patch" in said
+    assert "+x = 1" in said
+    assert "\x1b" not in said
+    shown = json.loads(call("show", FP, "--json", app=proposals.app).stdout)
+    assert [one["step"] for one in shown["gate"]] == ["own-tests", "variants"]
+    assert shown["patch"].startswith("--- a/src/a.py")
+
+
 def test_only_an_open_draft_has_comments_to_answer(place: Path) -> None:
     begun(place)
     words = ("answer", FP, "--comment", "31")
