@@ -42,6 +42,9 @@ class Session(Protocol):
     def bindings(self, *, fresh_name: bool) -> Bindings:
         """Values for one attempt's placeholders, on request with an unused name."""
 
+    async def fresh_callers(self) -> None:
+        """Call under identities without a history from the next attempt on, if the budget pays for them."""
+
     async def missing(self, needs: Iterable[str]) -> str:
         """Why a probe with these needs is not applicable on this platform; "" when all are met."""
 

@@ -91,6 +91,9 @@ class ProbingSession:
     compiler: tuple[str, ...]
     names: int = 0
 
+    async def fresh_callers(self) -> None:
+        pass
+
     def bindings(self, *, fresh_name: bool) -> Bindings:
         self.names += fresh_name
         web = self.platform.web

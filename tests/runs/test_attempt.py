@@ -28,6 +28,9 @@ class Scripted:
         self.lacks: tuple[str, ...] = ()
         self.patience = 0
 
+    async def fresh_callers(self) -> None:
+        pass
+
     def bindings(self, *, fresh_name: bool) -> Bindings:
         self.fresh.append(fresh_name)
         return BINDINGS

@@ -115,3 +115,18 @@ async def test_each_signature_asks_every_fence_at_the_moment_it_acts(
         with pytest.raises(Refused) as refused:
             await signed
         assert (refused.value.rule, wallet.acts) == (rule, 0)
+
+
+async def test_who_has_called_does_not_call_again_once_retired(tmp_path: Path) -> None:
+    async with seated(tmp_path, persona(look("a"))) as table:
+        wallet = Wallet(table.world, RUN)
+        wallet.retire()
+        wallet.renew()
+        await wallet.ready("qa_call", {"caller": "other"})
+        first = wallet.addresses()
+        assert set(first) == {CALLER, "other"}  # nobody had called: nobody is replaced
+        wallet.retire()
+        assert wallet.addresses() == first  # never within a question
+        wallet.renew(CALLER)
+        await wallet.ready("qa_call", {"caller": "other"})
+        assert not {*first.values()} & {wallet.addresses()[label] for label in (CALLER, "other")}

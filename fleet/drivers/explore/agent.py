@@ -146,7 +146,7 @@ class AgentExplorer:
             return
         self._once = True
         for agent in self._known:
-            twice = calls({"target": agent, "message": "hello there", "twice": True})
+            twice = calls({"target": agent, "message": "good afternoon", "twice": True})
             self._suspected.append((f"{agent}/promise/once", (step, *twice)))
 
     def _suspect(self, agent: Acquaintance, one: Exchange) -> None:

@@ -30,6 +30,12 @@ from fleet.oracles.phrases import Command
 
 Talk = tuple[int, str, list[dict[str, object]]]
 """Rank, key, arguments of each call."""
+PRICED = {
+    "twice": ("good morning", "which day is today", "name a colour"),
+    "stream": ("good evening", "which month is it now", "name a river"),
+}
+"""Messages whose charges are compared, by what is asked of the first: no other question has the same words,
+since a platform may charge in another way for what it heard a minute ago."""
 
 
 def _say(message: str, **more: object) -> dict[str, object]:
@@ -121,11 +127,11 @@ def wire(agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
         rank = 2 if at == 0 else 4 if at < 3 else 6
         yield rank, f"stream/{at}", [_say(message, **long, stream=True)]
         yield rank + (at > 0), f"whole/{at}", [_say(message, **long)]
-    words = [_say(one) for one in ("hello there", NONSENSE, "what is the time")]
     yield 4, "twice", [_say("hello there", twice=True)]
     if first:
-        yield 5, "price/twice", [*words, words[0] | {"twice": True}]
-        yield 5, "price/stream", [*words, words[0] | {"stream": True}]
+        for how, words in PRICED.items():
+            singles = [_say(one) for one in words]
+            yield 5, f"price/{how}", [*singles, singles[0] | {how: True}]
         yield 7, "refusal/empty-twice", [_say("", twice=True)]
     for at, (message, fill, unit) in enumerate(EDGES):
         long = {"fill": fill, "unit": unit} if fill else {}

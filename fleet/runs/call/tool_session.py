@@ -59,6 +59,10 @@ class RunSession(CallRecord):
         self._wallet.renew(_CALLER)
         return self._world.bindings(self._run, self._fresh() if fresh_name else "")
 
+    async def fresh_callers(self) -> None:
+        if await self.writes_left():  # a new identity claims its credit
+            self._wallet.retire()
+
     def _fresh(self) -> str:
         """A name that this run has not used, even if a driver numbers its names ahead."""
         taken = self._wallet.keys.labels()

@@ -23,6 +23,10 @@ FRESH = 8
 """Calls that a new identity is taken to pay while no charge is known."""
 SPREAD_S = 45
 """Seconds, far below any freshness of a token, by which one may be dated back to differ from the others."""
+IDENTITIES = frozenset(
+    label for spec in TOOLS.values() if spec.needs_key for label in (spec.needs_key, *spec.lends.values())
+)
+"""Labels under which a run calls agents."""
 QUESTION = 4
 """Calls of one question, as most have them."""
 
@@ -75,6 +79,10 @@ class Wallet:
     def wear(self, label: str) -> None:
         """Note that the credit of this key is spent."""
         self._worn.add(label)
+
+    def retire(self) -> None:
+        """Note that the identities that have called are not to call again: platforms remember them."""
+        self._worn |= {one for one in IDENTITIES if self._actual(one) in self.keys.labels()}
 
     def pays(self, credit: int, charged: int) -> None:
         """Note the caller's credit before a call, and what was charged for it."""

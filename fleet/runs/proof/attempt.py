@@ -84,6 +84,8 @@ async def attempt(session: Session, probe: Probe, *, proof: bool = False) -> Att
 
 async def _once(session: Session, probe: Probe, proof: bool) -> Attempt:
     args = [dict(step.args) for step in probe.steps]
+    if proof and any(TOOLS[step.tool].needs_key for step in probe.steps):
+        await session.fresh_callers()  # what an answer costs, or says, may hang on what its caller did before
     bindings = session.bindings(fresh_name=wants_name(args))
     seen = Attempt(state="inconclusive")
     for step, raw in zip(probe.steps, args, strict=True):

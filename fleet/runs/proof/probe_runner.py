@@ -36,6 +36,7 @@ from fleet.runs.proof.minimise import FEW, MOST, minimise, retold
 from fleet.runs.proof.plots import draw
 from fleet.runs.proof.verify import EXTRA, OF_ONE_PROOF, TRIES, Proof, gravest_first, prove_all
 from fleet.store.rows import FindingRow, SampleRow
+from sandbox.tools import TOOLS
 
 PLACES = 12
 """Pages at most that a finding lists beside its own."""
@@ -215,6 +216,8 @@ class Exercise:
     async def _shows(self, row: FindingRow, before: Probe, probes: Sequence[Probe]) -> list[bool]:
         """Whether one execution of each question shows this finding in the words of its title, except for the
         query of a URL that was cut."""
+        if any(TOOLS[step.tool].needs_key for probe in probes for step in probe.steps):
+            await self.session.fresh_callers()
         bound = [
             self.session.bindings(fresh_name=wants_name([one.args for one in probe.steps]))
             for probe in probes
