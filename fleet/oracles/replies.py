@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from fleet.findings.sighting import Sighting, template
 from fleet.oracles import verbs
-from fleet.oracles.dialogue import honest, number, said, served
+from fleet.oracles.dialogue import honest, number, said, same_words, served
 from fleet.oracles.model import Exchange, Facts, Observation, Oracle
 from fleet.text import line
 
 PRICE = "call_price_wei"
+AGAIN = "asked again by the same caller"
+"""What is said of an answer that the same words had not before: something is kept between calls."""
 _ENDED = frozenset({"", "stop", "end_turn", "end", "complete", "completed", "finish", "finished"})
 """Finish reasons, in lower case, that give no reason for silence."""
 _HELP = re.compile(r"\b(?:help|commands?|what can you)\b", re.IGNORECASE)
@@ -44,6 +46,8 @@ def _overcharged(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation
         return
     price, how = min(prices), "sent once"
     charged = number(last, "charged")
+    if any(0 < number(one, "charged") <= price for one in _earlier(seen)):
+        how = AGAIN
     if charged <= price and 200 <= number(last, "status_again") < 300:
         charged, how = number(last, "charged_again"), "sent a second time"
     if charged > price:
@@ -64,11 +68,17 @@ def _empty(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     if reason.lower().replace("finish_reason_", "") in _ENDED:
         charged = number(last, "charged")
         cost = f", for {charged} wei" if charged > 0 else ""
-        title = f"{last.asked} is answered with an empty reply (finish reason {reason or 'none'}){cost}:"
-        title = f"{title} {line(words, 60)!r}"
-        yield Observation(
-            Sighting(title, f"empty-reply {_kind(words)}", whole=True), frozenset({"reply", "empty"})
-        )
+        again = any(not one.result.get("empty") for one in _earlier(seen))
+        title = f"{last.asked}{f', {AGAIN},' if again else ''} is answered with an empty reply"
+        title = f"{title} (finish reason {reason or 'none'}){cost}: {line(words, 60)!r}"
+        key = f"empty-reply {'again ' if again else ''}{_kind(words)}"
+        yield Observation(Sighting(title, key, whole=True), frozenset({"reply", "empty"}))
+
+
+def _earlier(seen: Sequence[Exchange]) -> list[Exchange]:
+    """The earlier calls of a question with the last one's words, by the same caller, that were served."""
+    last = seen[-1]
+    return [one for one in seen[:-1] if served(one) and honest(one) and same_words(one, last)]
 
 
 def _kind(words: str) -> str:

@@ -336,3 +336,32 @@ def test_a_command_is_filled_sized_and_read_whatever_the_text_holds() -> None:
     )
     for text in ("(" * 5_000, "`" * 5_000, "- \n" * 2_000, "/a " * 2_000, "commands: " * 500, "A" * 5_000):
         assert len(phrases.commands(text)) <= phrases.MOST
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "title"),
+    [
+        ({"charged": 5}, {"charged": 10}, "asked again by the same caller, is charged 10 wei"),
+        ({"charged": 10}, {"charged": 10}, "sent once, is charged 10 wei"),
+        ({"charged": 5, "message": "other"}, {"charged": 10}, "sent once, is charged 10 wei"),
+        ({"charged": 5, "caller": "other"}, {"charged": 10}, "sent once, is charged 10 wei"),
+        ({"charged": 5, "status": 500}, {"charged": 10}, "sent once, is charged 10 wei"),
+        ({"charged": 5}, {"charged": 5}, ""),
+        ({}, {"empty": True, "reply": ""}, "asked again by the same caller, is answered with an empty reply"),
+        ({"empty": True, "reply": ""}, {"empty": True, "reply": ""}, "a is answered with an empty reply"),
+    ],
+)
+def test_what_hangs_on_an_earlier_call_says_so_and_is_a_kind_of_its_own(
+    first: dict[str, Any], last: dict[str, Any], title: str
+) -> None:
+    def call(result: dict[str, Any]) -> Exchange:
+        args = {"target": "a", "message": result.get("message", "hello you")}
+        args |= {"caller": result["caller"]} if "caller" in result else {}
+        said = {"ok": True, "status": 200, "reply": "x", "charged": 5, "advertised_wei": 5}
+        return Exchange("qa_call", args, said | {"finish_reason": "stop"} | result)
+
+    found = [one.sighting for one in judge((call(first), call(last)), Facts())]
+    assert [title in one.title for one in found] == [True] * bool(title)
+    alone = [one.sighting for one in judge((call(last),), Facts())]
+    again = title.startswith("asked again")
+    assert [one.signature for one in found] != [one.signature for one in alone] or not again

@@ -101,3 +101,18 @@ def test_no_other_question_has_the_words_of_a_compared_charge() -> None:
     for key, words in priced.items():
         others = {one for other, messages in told if other != key for one in messages}
         assert not words & others, key
+
+
+async def test_what_is_charged_for_a_repetition_is_found_under_its_true_title(tmp_path: Path) -> None:
+    agent = Remembering("charged twice within a minute")
+    (again,) = [one for _, key, one in talks.wire(Acquaintance("claude"), first=True) if key == "again"]
+    question = Question(tuple(Step(tool="qa_call", args={"target": "claude"} | dict(one)) for one in again))
+    async with seated(tmp_path, persona(tools=("qa_call",)), hand=ANY, answer=agent) as table:
+        agent.table = table  # type: ignore[assignment]
+        async with table.desk.turn() as turn:
+            await turn.pose([question])
+        await table.drive.exercise.prove_raised()
+        (row,) = await table.world.journal.findings(RUN)
+    assert (row.state, row.confirmed, row.tries) == ("confirmed", 3, 3)
+    assert "asked again by the same caller, is charged 10 wei; the price is 5 wei" in row.title
+    assert row.repro.count("qa_call") == 2

@@ -30,6 +30,8 @@ from fleet.oracles.phrases import Command
 
 Talk = tuple[int, str, list[dict[str, object]]]
 """Rank, key, arguments of each call."""
+AGAIN = "have a good day"
+"""What a caller says two times in one question: an answer may hang on what was asked before."""
 PRICED = {
     "twice": ("good morning", "which day is today", "name a colour"),
     "stream": ("good evening", "which month is it now", "name a river"),
@@ -128,6 +130,7 @@ def wire(agent: Acquaintance, *, first: bool) -> Iterator[Talk]:
         yield rank, f"stream/{at}", [_say(message, **long, stream=True)]
         yield rank + (at > 0), f"whole/{at}", [_say(message, **long)]
     yield 4, "twice", [_say("hello there", twice=True)]
+    yield 4, "again", [_say(AGAIN), _say(AGAIN)]
     if first:
         for how, words in PRICED.items():
             singles = [_say(one) for one in words]
