@@ -46,6 +46,8 @@ BUSY = Retry(Backoff(0.25, 4.0, jitter=0.5), 20.0)
 """A limit of requests: HTTP 429, -32005."""
 BEHIND = Retry(Backoff(0.1, 1.0, jitter=0.5), 10.0)
 """A replica that does not have the block yet: some blocks of a second, or most of one of twelve."""
+OWN_BLOCK = Retry(Backoff(0.05, 0.5, jitter=0.5), 3.0)
+"""A read just after a transaction of ours, answered by a replica that does not have its block."""
 GARBLED = Retry(Backoff(0.05, 0.5, jitter=0.5), 2.0)
 """No usable answer: a page of HTML, a cut connection, 5xx, an internal error, a node that restarts."""
 ONCE = Retry(Backoff(0.1, 0.1), 0.0)

@@ -7,8 +7,11 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fleet.backoff import BEHIND
 from fleet.chain import abi, codec
 from fleet.chain.codec import Entry
+from fleet.chain.node_patience import NodePatience
+from fleet.chain.node_words import Meaning
 from fleet.chain.policy import check_text
 from fleet.chain.ports import Charge, PostedEntry, Receipt, Role, SignerPort, TxRequest
 from fleet.chain.rpc import Rpc, is_too_much
@@ -63,6 +66,8 @@ STEP_BACK_S = 30.0
 A lagging replica moves on in this time. Even if one stalls for longer, nothing is posted twice: a transaction
 signed by its count reuses the nonce of the one that it has not seen."""
 
+_LAG = {Meaning.FAULTY: BEHIND}
+"""Another answer may come from a replica that does not lag."""
 _SUBMIT = abi.FUNCTIONS["submitFeedback"]
 _RANGE = abi.FUNCTIONS["feedbackRange"]
 
@@ -177,7 +182,16 @@ class FeedbackLog:
         return places
 
     async def _block(self) -> str:
-        """The newest block that counts; Unreachable when the node is behind a known block."""
+        """The newest block that counts; a node behind a known block is waited for, then Unreachable."""
+        patience = NodePatience(_LAG if self._step_back_s > BEHIND.patience_s else {})
+        while True:
+            try:
+                return await self._block_now()
+            except Unreachable as error:
+                if not await patience.wait(error):
+                    raise
+
+    async def _block_now(self) -> str:
         if not self._confirmations and not self._floor:
             return "latest"
         head = await self.head()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import ssl
 import sys
+import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -24,7 +25,7 @@ from web3 import AsyncWeb3
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from fleet.backoff import Retry
+from fleet.backoff import OWN_BLOCK, Retry
 from fleet.chain.hexes import as_bytes, as_int, cut_out
 from fleet.chain.node_patience import NodePatience, trouble
 from fleet.chain.node_words import FOR_BLOCKS, RETRIES, Meaning
@@ -44,6 +45,9 @@ _FAILED = (
 )
 _KEPT_S = 30.0
 """An idle connection outlives the pause between two looks at the chain."""
+_STATE = frozenset({"eth_call", "eth_getBalance", "eth_getCode", "eth_getTransactionCount"})
+_OURS_S = 30.0
+"""Seconds after a transaction of ours in which reads ask for its block as well."""
 _REPEATABLE = ("eth_", "net_", "web3_")
 _ILL = "the node is busy or ill: try again later"
 _REMEDY = "check chain.rpc in the platform profile, and that the node is up"
@@ -97,6 +101,7 @@ class NodeProvider(AsyncJSONBaseProvider):
         self._retries = retries
         self._most = sys.maxsize
         """Largest batch that the node takes, as far as is known."""
+        self._floor, self._floor_until = 0, 0.0
         self._client: httpx.AsyncClient | None = None
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
@@ -109,6 +114,26 @@ class NodeProvider(AsyncJSONBaseProvider):
     async def make_batch_request(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
         """Answers in the order of the requests, each with its own result or error; an element that met
         trouble of the node is asked again alone."""
+        if self._floor and time.monotonic() < self._floor_until and any(map(_reads_latest, requests)):
+            return await self._after_ours(requests)
+        return await self._answers(requests)
+
+    async def _after_ours(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
+        """Answers of a node that has the block of our last transaction; in the end those that it gives."""
+        patience = NodePatience({Meaning.BEHIND: OWN_BLOCK})
+        while True:
+            *answers, head = await self._answers([*requests, (RPCEndpoint("eth_blockNumber"), [])])
+            if isinstance(newest := self.outcome(head), RpcError) or as_int(newest) >= self._floor:
+                return answers
+            if not await patience.wait(RpcError("header not found")):
+                self._floor = 0  # its chain has stepped back
+                return answers
+
+    def seen(self, block: int) -> None:
+        """Note that a transaction of ours is in this block: a replica without it is not believed."""
+        self._floor, self._floor_until = max(self._floor, block), time.monotonic() + _OURS_S
+
+    async def _answers(self, requests: Sequence[tuple[RPCEndpoint, Any]]) -> list[RPCResponse]:
         answers: dict[int, RPCResponse] = {}
         left = list(range(len(requests)))
         patience = self._patience(*(method for method, _ in requests))
@@ -127,6 +152,11 @@ class NodeProvider(AsyncJSONBaseProvider):
 
     async def ask(self, method: str, params: Any) -> Any:
         """The `result` of one call, of any shape."""
+        if self._floor and time.monotonic() < self._floor_until and _reads_latest((method, params)):
+            (answer,) = await self.make_batch_request([(RPCEndpoint(method), params)])
+            if isinstance(value := self.outcome(answer), RpcError):
+                raise value
+            return value
 
         async def once() -> Any:
             request = self.form_request(RPCEndpoint(method), params)
@@ -354,6 +384,11 @@ def _client(url: str) -> httpx.AsyncClient:
         trust_env=False,  # a proxy from the environment must not see requests to the node
         verify=tls,
     )
+
+
+def _reads_latest(request: tuple[str, Any]) -> bool:
+    method, params = request
+    return method in _STATE and any(one in ("latest", "pending") for one in params if isinstance(one, str))
 
 
 def _ident(answer: Mapping[str, Any]) -> int | None:

@@ -43,7 +43,10 @@ class Receipts:
         newest = as_int(head)
         top = newest - self._confirmations
         receipts = [_receipt(answer, tx) for answer, tx in zip(found, hashes, strict=True)]
-        return newest, [receipt if receipt and receipt.block <= top else None for receipt in receipts]
+        counted = [receipt if receipt and receipt.block <= top else None for receipt in receipts]
+        if newest_own := max((one.block for one in counted if one), default=0):
+            self._rpc.seen(newest_own)
+        return newest, counted
 
     async def wait(self, hashes: Sequence[str]) -> list[Receipt | None]:
         """Receipts by hash; None for transactions that were in no block within the deadline.

@@ -77,6 +77,10 @@ class Rpc:
         asked = [(cast("RPCEndpoint", method), list(params)) for method, params in calls]
         return [provider.outcome(answer) for answer in await provider.make_batch_request(asked)]
 
+    def seen(self, block: int) -> None:
+        """Note that a transaction of ours is in this block: reads are answered from there on."""
+        self.w3.provider.seen(block)
+
     async def head(self) -> int:
         """Number of the node's newest block."""
         return await self.w3.eth.block_number
