@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import math
 import re
-import threading
 from dataclasses import dataclass, field, replace
 
 from sandbox.errors import Deadline
@@ -18,7 +17,9 @@ from sandbox.programs.hang import AGAIN, HangVerdict, ProcessorTime, judge
 from sandbox.programs.process import Ending
 from sandbox.programs.program import OutputKind, Program
 from sandbox.programs.program_call import ProgramCall
+from sandbox.runners.keeper import Keeper
 from sandbox.runners.port import Execution
+from sandbox.runners.standing import Interfered
 from sandbox.spec import Context
 from sandbox.text import decode
 
@@ -81,10 +82,8 @@ def compile_source(
 ) -> Compilation:
     """One source by the platform's compiler, or by the `other` that the profile compares it with."""
     program = ctx.program
-    if program.output == OutputKind.WASM:  # beside the compiler: it is wanted after it
-        threading.Thread(target=_load_engine, daemon=True).start()
     call = ProgramCall(program, program.other if other else program.command)
-    tried = _try(call, source.encode(), program.sample.encode(), deadline, cpu_s)
+    tried = _tried(call, source.encode(), program.sample.encode(), deadline, cpu_s)
     said = verdict.judge(program, source.encode(), _execution(tried))
     return _compilation(tried, said, program)
 
@@ -128,7 +127,7 @@ def _compilation(tried: CompilerProcess, said: ExecutionVerdict, program: Progra
 def load_module(module: bytes, ctx: Context, deadline: Deadline, cpu_s: float = math.inf) -> Compilation:
     """The platform's loader on given bytes: it prints the entry it found; other words mean none."""
     program = replace(ctx.program, output=OutputKind.NONE.value, entries=())
-    tried = _try(ProgramCall(program, program.loader, loads=True), module, EMPTY_MODULE, deadline, cpu_s)
+    tried = _tried(ProgramCall(program, program.loader, loads=True), module, EMPTY_MODULE, deadline, cpu_s)
     accepted = tried.ending is Ending.ACCEPTED
     said = decode(tried.ended.stdout[:64]).strip()
     judged = verdict.judge(program, module, _execution(tried))
@@ -151,24 +150,44 @@ def _execution(tried: CompilerProcess) -> Execution:
     return Execution(tried.ending, ended.code, ended.stdout, ended.stderr, ended.spent.cpu_s)
 
 
-def _try(
+def _tried(
     call: ProgramCall, source: bytes, control_source: bytes, deadline: Deadline, cpu_s: float
+) -> CompilerProcess:
+    """As `_try`, in a process that is watched; where the program interferes with it, a control is asked."""
+    with contextlib.closing(Keeper(call.run)) as keeper:
+        try:
+            return _try(call.program, keeper, source, control_source, deadline, cpu_s)
+        except Interfered as how:
+            said = str(how)
+        try:
+            control = keeper.run(control_source, deadline.left(), math.inf)
+        except Interfered:
+            control = None
+    lost = process.ProcessEnd(Ending.INTERFERENCE, 0, b"", said.encode(), ProcessorTime(0.0, 0.0, 0.0, True))
+    if control is not None and control.spent.ended:
+        return CompilerProcess(lost, Ending.INTERFERENCE, control.spent)
+    return CompilerProcess(lost, Ending.UNKNOWN, None, f"could not tell: its control {said} as well")
+
+
+def _try(
+    program: Program, call: Keeper, source: bytes, control_source: bytes, deadline: Deadline, cpu_s: float
 ) -> CompilerProcess:
     """The process to its end. One that had to be stopped is compared with a control, and tried once more
     where the control shows that the program itself is slow."""
     before = machine.ticks()
     cpu_s = min(cpu_s, deadline.left() * CPU_PART)
-    ended = call.run(source, deadline.left() * WALL_PART, cpu_s)
-    if ended.spent.ended and _says_memory(call.program, source, ended):
+    engine = _load_engine if program.output == OutputKind.WASM else _nothing
+    ended = call.run(source, deadline.left() * WALL_PART, cpu_s, engine)
+    if ended.spent.ended and _says_memory(program, source, ended):
         return _too_large(call, ended, control_source, deadline)
     if ended.spent.ended:
-        return CompilerProcess(ended, _ending(ended, call.program))
-    control = call.run(control_source, deadline.left() / 2).spent
+        return CompilerProcess(ended, _ending(ended, program))
+    control = call.run(control_source, deadline.left() / 2, math.inf).spent
     hang = judge(ended.spent, control, cpu_s)
     if hang is HangVerdict.AGAIN:
         ended = call.run(source, deadline.left(), AGAIN * control.cpu_s)
         if ended.spent.ended:
-            return CompilerProcess(ended, _ending(ended, call.program), control)
+            return CompilerProcess(ended, _ending(ended, program), control)
         hang = judge(ended.spent, control, cpu_s)
     if hang is HangVerdict.HANG:
         return CompilerProcess(ended, Ending.HANG, control)
@@ -182,10 +201,10 @@ def _says_memory(program: Program, source: bytes, ended: process.ProcessEnd) -> 
 
 
 def _too_large(
-    call: ProgramCall, ended: process.ProcessEnd, control_source: bytes, deadline: Deadline
+    call: Keeper, ended: process.ProcessEnd, control_source: bytes, deadline: Deadline
 ) -> CompilerProcess:
     """One that used up its memory, or that the kernel killed: a control on a good input shows why."""
-    control = call.run(control_source, deadline.left())
+    control = call.run(control_source, deadline.left(), math.inf)
     if control.spent.ended and control.ending is not Ending.MEMORY:
         return CompilerProcess(ended, Ending.MEMORY, control.spent)
     why = "could not tell: its control uses up the memory, or does not end, as well"
@@ -209,7 +228,12 @@ def _ending(ended: process.ProcessEnd, program: Program) -> Ending:
     return Ending.CLEAN_ERROR if clean_exit else Ending.PANIC
 
 
+def _nothing() -> None:
+    pass
+
+
 def _load_engine() -> None:
+    """While the compiler works: it is wanted after it."""
     with contextlib.suppress(ImportError):  # validators.py says so, when it is needed
         import wasmtime  # noqa: F401
 

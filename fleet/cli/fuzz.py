@@ -18,7 +18,7 @@ from fleet.cli.console import state as state_folder
 from fleet.config import load_fleet, state_dir
 from fleet.config.target import FuzzTarget, load_target, target_names
 from fleet.drivers.explore.notebook import Notebook
-from fleet.errors import Refused
+from fleet.errors import Refused, Unreachable
 from fleet.fuzzing.campaign import Campaign
 from fleet.gate.stop import stopped
 from fleet.jail.choice import open_jail, reap
@@ -132,6 +132,10 @@ def fuzz(
     _refuse_if_stopped(folder)
     if data["defects"]:
         raise typer.Exit(1)
+    if left := _lost(data):
+        raise Unreachable(
+            f"{chosen.name}: not a clean end: {left}", remedy="look at what the program does to its parent"
+        )
 
 
 def _refuse_if_stopped(folder: Path) -> None:
@@ -225,6 +229,8 @@ def _data(search: FuzzSearch, options: FuzzOptions) -> dict[str, Any]:
         "rounds": search.rounds,
         "executions": search.executions,
         "accepted": search.accepted,
+        "lost": search.lost,
+        "failed_rounds": search.failed,
         "behaviours": search.behaviours,
         "seconds": round(search.seconds, 1),
         "runner": sorted(search.ways),
@@ -233,15 +239,22 @@ def _data(search: FuzzSearch, options: FuzzOptions) -> dict[str, Any]:
     }
 
 
+def _lost(data: dict[str, Any]) -> str:
+    """What has no result, in words; "" for nothing."""
+    counts = [("execution", data["lost"]), ("round", data["failed_rounds"])]
+    return " and ".join(f"{counted(count, word)} without a result" for word, count in counts if count)
+
+
 def _print(data: dict[str, Any]) -> None:
     rows = [
         (one["class"], one["size"], f"{one['confirmed']}/{one['tries']}", one["title"], one["repro"])
         for one in data["defects"]
     ]
-    table(_COLUMNS, rows, empty="no defects")
+    left = _lost(data)
+    table(_COLUMNS, rows, empty=f"no defect was shown; {left}" if left else "no defects")
     sys.stdout.flush()
     note(
         f"{data['target']}: {data['executions']} executions in {data['seconds']} s,"
         f" {data['accepted']} accepted, {counted(len(rows), 'defect')},"
-        f" {counted(data['unshown'], 'claim')} that no look showed"
+        f" {counted(data['unshown'], 'claim')} that no look showed" + (f", {left}" if left else "")
     )

@@ -51,6 +51,8 @@ class RoundClaim:
     runner: str = ""
     stopped: str = ""
     seeds_done: int = 0
+    lost: int = 0
+    """Executions without a result."""
 
 
 def round_claim(result: Mapping[str, Any], part: str) -> RoundClaim:
@@ -69,6 +71,7 @@ def round_claim(result: Mapping[str, Any], part: str) -> RoundClaim:
         runner=line(str(result.get("runner", "")), 100),
         stopped=line(str(result.get("stopped", "")), 40),
         seeds_done=_count(result.get("seeds_done"), MOST_SEEDS),
+        lost=_count(result.get("lost"), executions),
     )
 
 

@@ -51,6 +51,18 @@ def _broken(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     yield Observation(_sighting(how.rstrip(": "), last, facts, prefix), _SHOWN)
 
 
+def _interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
+    last = seen[-1]
+    if last.result.get("outcome") != "interference":
+        return
+    said = _error(last) or line(str(last.result.get("said", "")), 140)
+    title = (
+        f"{last.asked} interferes with its test runner: on this input it {said}; on its sample it does not"
+    )
+    signature, whole = _defect(last, facts, f"compiler-interferes {last.asked}")
+    yield Observation(Sighting(title, signature, whole=whole), _SHOWN)
+
+
 def _internal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
     last = seen[-1]
     if last.result.get("kind") != "internal-error" or last.result.get("outcome") in ("panic", "crash"):
@@ -115,6 +127,17 @@ ORACLES = (
         judge=_broken,
         example=_compiled(outcome="panic", exit_code=101, error="index out of bounds"),
         control=_compiled(outcome="clean_error", exit_code=1, error="expected an item"),
+    ),
+    Oracle(
+        id="compiler-interferes",
+        says="a compiler leaves the process that started it alone: it does not kill, stop or limit it",
+        severity="high",
+        surface="compiler",
+        reference="CWE-668",
+        judges=("program",),
+        judge=_interferes,
+        example=_compiled(outcome="interference", error="killed the process that started it (SIGKILL)"),
+        control=_compiled(outcome="unknown", error="could not tell: its control killed it as well"),
     ),
     Oracle(
         id="compiler-internal-error",

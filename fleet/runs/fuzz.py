@@ -90,6 +90,10 @@ class FuzzSearch:
     behaviours: int = 0
     seconds: float = 0.0
     rounds: int = 0
+    lost: int = 0
+    """Executions without a result, as the rounds say."""
+    failed: int = 0
+    """Rounds without an answer."""
     unshown: int = 0
     """Suspects that no look showed."""
     ways: set[str] = field(default_factory=set)
@@ -152,6 +156,7 @@ class FuzzSearch:
         result = await self.call("qa_fuzz", asked)
         if not result.get("ok"):
             self._fails[part] = self._fails.get(part, 0) + 1
+            self.failed += 1
             self.trouble = f"{part}: {line(str(result.get('error')), 300)}"
             self.told()
             return None
@@ -160,6 +165,7 @@ class FuzzSearch:
         self.rounds += 1
         self.executions += claim.executions
         self.accepted += claim.accepted
+        self.lost += claim.lost
         self.behaviours += claim.behaviours
         self.seconds += claim.seconds
         self.ways.add(f"{part}: {claim.runner}")

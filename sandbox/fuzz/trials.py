@@ -63,7 +63,7 @@ class Trials:
         self._runner, self._judge, self._bounds = runner, judge, bounds
         self._began = time.monotonic()
         self._end = self._began + bounds.seconds
-        self.executions = self.accepted = 0
+        self.executions = self.accepted = self.lost = 0
         self.cpu_s = self.hang_s = 0.0
         self.hangs: set[str] = set()
         """Signatures of hangs, and of endings for want of memory, that need no second look."""
@@ -175,6 +175,7 @@ class Trials:
         began = time.monotonic()
         done = runner.run(source, min(limit, left))
         self.cpu_s += done.cpu_s
+        self.lost += done.ending in (Ending.INTERFERENCE, Ending.UNKNOWN)
         if done.ending in (Ending.HANG, Ending.MEMORY):
             self.hang_s += time.monotonic() - began
         if done.ending is Ending.HANG and left < limit:

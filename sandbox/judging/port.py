@@ -9,6 +9,7 @@ KINDS = (
     "crash",
     "hang",
     "memory",
+    "interference",
     "internal-error",
     "invalid-output",
     "missing-entry",

@@ -35,6 +35,8 @@ def judge(program: Program, source: bytes, done: Execution) -> ExecutionVerdict:
     """
     if done.ending in (Ending.HANG, Ending.UNKNOWN):
         return ExecutionVerdict(done.ending.value)
+    if done.ending is Ending.INTERFERENCE:  # in words of the runner, not of the program
+        return ExecutionVerdict(done.ending.value, clean(decode(done.stderr)))
     words = faults(program.tool_chain)
     told = diagnostic(program, done)
     text = decode(source)

@@ -44,6 +44,7 @@ class Ending(StrEnum):
     CRASH = "crash"  # a signal, or output without end
     HANG = "hang"  # still there at a limit; its process group was killed
     MEMORY = "memory"  # ended badly with its memory at the limit, or killed by the kernel
+    INTERFERENCE = "interference"  # it killed, stopped or limited the process that started it
     UNKNOWN = "unknown"  # still there at a limit, and nothing shows that it was not for a busy machine
 
 

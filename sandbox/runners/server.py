@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from sandbox.programs import process, usage
 from sandbox.runners.command import Box
+from sandbox.runners.standing import changed, is_stopped, standing
 
 CONTROL, STATUS = 200, 201
 FILE = 16 << 20
@@ -130,6 +131,7 @@ class ServerProcess:
         except ServerLost:
             self.close()
             raise
+        self._standing = standing(self.pid)
 
     @staticmethod
     def _spawn(
@@ -171,6 +173,8 @@ class ServerProcess:
         hung = not self._await(wall_s, cpu_s, before)
         if hung:
             self._stop_execution()
+            if is_stopped(self.pid):
+                raise ServerLost("it was stopped")
             if not self._poll.poll(START_S * 1000):
                 raise ServerLost("it did not end an execution")
         try:
@@ -179,6 +183,8 @@ class ServerProcess:
             if not hung:
                 raise
             return ServedEnd(signal.SIGKILL, hung, cpu_s, 0, array("I"))
+        if how := changed(self._standing, self.pid):
+            raise ServerLost(f"an execution {how}")
         return ServedEnd(status, hung, cpu_us / 1e6, peak, numbers)
 
     def _await(self, wall_s: float, cpu_s: float, served: float) -> bool:

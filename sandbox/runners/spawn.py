@@ -8,7 +8,7 @@ from sandbox.programs.program import WarmStart
 from sandbox.runners.command import Box, CommandLine
 from sandbox.runners.keeper import Keeper
 from sandbox.runners.port import Execution
-from sandbox.runners.server import ServerLost
+from sandbox.runners.standing import Interfered
 
 
 def wall_s(cpu_s: float) -> float:
@@ -23,11 +23,11 @@ class Spawner:
         self._what, self._box, self._argv = what, box, box.argv
         self._keeper = Keeper(self._work)
 
-    def _work(self, stdin: bytes, cpu_s: float) -> ProcessEnd:
+    def _work(self, stdin: bytes, wall_s: float, cpu_s: float) -> ProcessEnd:
         return process.run(
             self._argv,
             stdin,
-            wall_s(cpu_s),
+            wall_s,
             cpu_s,
             environment=self._what.environment,
             folder=self._box.folder,
@@ -35,10 +35,10 @@ class Spawner:
         )
 
     def run(self, source: bytes, cpu_s: float) -> Execution:
-        """UNKNOWN for one that killed the process that started it: it left no status to read."""
+        """INTERFERENCE for one that killed, stopped or limited the process that started it."""
         try:
             stdin = self._box.put(source)
-            ended = self._keeper.run(stdin, cpu_s, wall_s(cpu_s))
+            ended = self._keeper.run(stdin, wall_s(cpu_s), cpu_s)
             peak = self._what.memory if ended.ending is Ending.MEMORY else 0
             spent = ended.spent
             return self._box.taken(
@@ -51,8 +51,8 @@ class Spawner:
                     peak=peak,
                 )
             )
-        except ServerLost as lost:
-            return Execution(Ending.UNKNOWN, 0, b"", str(lost).encode())
+        except Interfered as how:
+            return Execution(Ending.INTERFERENCE, 0, b"", str(how).encode())
         finally:
             self._box.sweep()
 

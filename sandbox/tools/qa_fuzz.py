@@ -61,6 +61,8 @@ class Result(ToolAnswer):
     """Executions, shrinking included."""
     accepted: int = 0
     """Accepted inputs."""
+    lost: int = 0
+    """Executions without a result: the program killed, stopped or limited what started it."""
     shrinking: int = 0
     """Executions spent on shrinking."""
     behaviours: int = 0
@@ -102,6 +104,7 @@ def run(args: Args, ctx: Context) -> Result:
         stopped=stopped,
         executions=search.trials.executions,
         accepted=search.trials.accepted,
+        lost=search.trials.lost,
         shrinking=search.anomalies.shrinking,
         behaviours=search.corpus.new,
         unstable=search.anomalies.unstable,
@@ -164,9 +167,9 @@ SPEC = ToolSpec(
     expects="size(result.defects) == 0",
     public=PUBLIC
     | {"part", "seed", "seconds", "executions", "corpus", "known", "grammar", "seeds_done", "runner"}
-    | {"stopped", "accepted", "shrinking", "behaviours", "unstable", "cpu_s", "defects"},
+    | {"stopped", "accepted", "lost", "shrinking", "behaviours", "unstable", "cpu_s", "defects"},
     volatile=VOLATILE
-    | {"executions", "accepted", "shrinking", "behaviours", "unstable", "seconds", "cpu_s"}
+    | {"executions", "accepted", "lost", "shrinking", "behaviours", "unstable", "seconds", "cpu_s"}
     | {"stopped", "defects", "corpus", "runner"},
     caps={
         "runner": WORDS,

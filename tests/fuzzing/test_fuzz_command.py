@@ -94,6 +94,38 @@ def test_it_remembers_what_it_learned_and_begins_anew_when_asked(fleet: Fleet, t
     assert not list((kept / "fuzz" / "own" / "jails").iterdir())
 
 
+INTERFERES = {
+    "kill -9 $PPID": "killed the process that started it (SIGKILL)",
+    "kill -9 -1": "killed the process that started it (SIGKILL)",
+    "kill -STOP $PPID": "stopped the process that started it",
+    "prlimit --pid $PPID --nofile=3:3": "changed RLIMIT_NOFILE of the process that started it",
+}
+
+
+@pytest.mark.parametrize("act", INTERFERES)
+def test_a_program_that_interferes_with_what_runs_it_is_a_defect(
+    fleet: Fleet, tmp_path: Path, act: str
+) -> None:
+    target = own(tmp_path)
+    (tmp_path / "tc" / "cc").write_text(CRASHING.replace("kill -SEGV $$", act))
+    said = fleet("fuzz", str(target), "--minutes", "0.1", "--by-clock", "--json")
+    assert said.code == 1, said.err
+    (one,) = said.data["defects"]
+    assert (one["class"], one["confirmed"], one["tries"]) == ("interference", 3, 3)
+    assert INTERFERES[act] in one["title"]
+    assert said.data["lost"] > 0
+
+
+def test_executions_without_a_result_are_no_clean_end(fleet: Fleet, tmp_path: Path) -> None:
+    """It interferes only late in a round, whatever the input: no single call shows it."""
+    target = own(tmp_path)
+    (tmp_path / "tc" / "cc").write_text("#!/bin/sh\n[ $$ -gt 300 ] && kill -9 $PPID\ncat\n")
+    said = fleet("fuzz", str(target), "--minutes", "0.1", "--by-clock", "--json")
+    assert (said.code, said.data["defects"]) == (4, []), said.err
+    assert said.data["lost"] > 0
+    assert f"own: not a clean end: {said.data['lost']} executions without a result" in said.err
+
+
 def test_a_dry_run_shows_the_plan_and_does_nothing(fleet: Fleet, tmp_path: Path) -> None:
     said = fleet("fuzz", str(own(tmp_path)), "--minutes", "3", "--dry-run", "--json")
     assert (said.code, said.data["target"], said.data["minutes"]) == (0, "own", 3.0)

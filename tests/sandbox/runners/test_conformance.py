@@ -92,5 +92,5 @@ def test_a_parent_that_is_killed_is_not_the_round(subject: Runner) -> None:
         pytest.skip("without Landlock this would end the test")
     said: Execution = subject.run(b"parent", 5)
     own = subject.name == WarmStart.SPAWN.value  # it and its parent share one fence
-    assert said.ending is (Ending.ACCEPTED if FENCED and not own else Ending.UNKNOWN)
+    assert said.ending is (Ending.ACCEPTED if FENCED and not own else Ending.INTERFERENCE)
     innocent(subject)
