@@ -59,8 +59,7 @@ def _interferes(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]
     title = (
         f"{last.asked} interferes with its test runner: on this input it {said}; on its sample it does not"
     )
-    signature, whole = _defect(last, facts, f"compiler-interferes {last.asked}")
-    yield Observation(Sighting(title, signature, whole=whole), _SHOWN)
+    yield Observation(_sighting(title, last, facts, f"compiler-interferes {last.asked}"), _SHOWN)
 
 
 def _internal(seen: Sequence[Exchange], facts: Facts) -> Iterator[Observation]:
