@@ -49,6 +49,26 @@ def test_a_value_is_a_literal_whatever_it_says(defect: int, oracle: str) -> None
     assert made.marker not in made.text
 
 
+@pytest.mark.parametrize(
+    ("oracle", "only"),
+    [
+        ("trace", "WORDS"),
+        ("server-error", "status >= 500"),
+        ("documented-route", "status >= 400"),
+        ("malformed-json", "json.loads"),
+        ("script-injection", "the page holds"),
+    ],
+)
+def test_a_service_is_asked_for_one_thing_alone(oracle: str, only: str) -> None:
+    """Not for what other items would show; and a leak is one with a path of the repository in any words."""
+    text = regression_test(task(2), sample.PROFILE, oracle, [RESULT, RESULT]).text
+    ast.parse(text)
+    assert only in text
+    others = {"json.loads", "status >= 500)", "it allows", "it redirects", "EXPECTED"} - {only}
+    assert not [one for one in others if one in text]
+    assert ('str(ROOT) + "/"' in text) == (oracle == "trace")
+
+
 def test_only_its_marker_on_a_failed_run_counts() -> None:
     test = RegressionTest("tests/x.py", "", f"QA-FLEET {NAME} SHOWN:")
     said = f"before\nQA-FLEET {NAME} SHOWN: status 101\nafter".encode()

@@ -22,6 +22,7 @@ from fleet.fix.gate.steps import GateBench, StepHeld
 from fleet.fix.gate.variants import Variants
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, RegressionTest, StepResult
 from fleet.fix.ports import Fixer, TreeJailPort, TreePort, Trees
+from fleet.personas.model import Probe
 from fleet.runs.proof.item_questions import ItemQuestion
 from fleet.text import line
 
@@ -96,7 +97,7 @@ async def fix_gate(
             course.done(step)
             at = GateStep.TEST_FAILS
             oracle = min(name for name, _ in shown.seen)
-            test = _made(task, platform, oracle, results)
+            test = _made(task, platform, oracle, results, bench.judge.question.probe)
             course.done(await steps.test_fails(bench, base, test))
         except StepHeld as held:
             course.held(at, held)
@@ -116,9 +117,12 @@ def _bench(
         raise StepHeld(str(error)) from None
 
 
-def _made(task: FixTask, platform: Platform, oracle: str, results: steps.Results) -> RegressionTest:
+def _made(
+    task: FixTask, platform: Platform, oracle: str, results: steps.Results, probe: Probe
+) -> RegressionTest:
+    expected = "" if probe.control else probe.expect
     try:
-        return regression_test(task, platform, oracle, results)
+        return regression_test(task, platform, oracle, results, expected=expected)
     except FixError as error:
         raise StepHeld(f"no regression test: {error}") from None
 

@@ -22,6 +22,7 @@ from fleet.config.platform import Platform
 from fleet.config.propose import SHIPPED_TEMPLATES
 from fleet.errors import FixError
 from fleet.fix.build_calls import SITE, answered_by, resolved
+from fleet.fix.gate.expectations import stated
 from fleet.fix.model import CommandEnd, FixTask, RegressionTest
 from fleet.oracles import traces
 from fleet.text import line
@@ -29,13 +30,20 @@ from sandbox.compiler import EMPTY_MODULE
 
 MAX_TEMPLATE = 64 << 10
 _CALL_S = 20.0
+_NAME = "test_the_defect_does_not_show"
 
 
 def regression_test(
-    task: FixTask, platform: Platform, oracle: str, results: Sequence[Mapping[str, Any]]
+    task: FixTask,
+    platform: Platform,
+    oracle: str,
+    results: Sequence[Mapping[str, Any]],
+    *,
+    expected: str = "",
 ) -> RegressionTest:
-    """The test of a task's item, which `results` of the base have shown to `oracle`; FixError when a
-    template has no test for that. A template of the operator's own is a path."""
+    """The test of a task's item, which `results` of the base have shown to `oracle`, or, where that is "",
+    not to be as `expected` (CEL); FixError when a template has no test for that. A template of the operator's
+    own is a path."""
     section = task.repository.regression
     path = section.path.replace("{item}", task.item.fingerprint)
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
@@ -51,8 +59,8 @@ def regression_test(
     if answered_by(last) == "compiler":
         values |= _of_program(task, platform, oracle)
     else:
-        values |= _of_service(task, platform, oracle, results)
-    text = _rendered(section.template, values)
+        values |= _of_service(task, platform, oracle, results, expected)
+    text = _rendered(section.template, values).replace(_NAME, _name(task.item.title))
     marker = f"QA-FLEET {task.item.fingerprint} SHOWN:"
     if marker in text:
         raise FixError("the template writes its marker in full: its own text would count as a failure's")
@@ -92,11 +100,13 @@ def _of_program(task: FixTask, platform: Platform, oracle: str) -> dict[str, Any
 
 
 def _of_service(
-    task: FixTask, platform: Platform, oracle: str, results: Sequence[Mapping[str, Any]]
+    task: FixTask, platform: Platform, oracle: str, results: Sequence[Mapping[str, Any]], expected: str
 ) -> dict[str, Any]:
     service = task.repository.service
     assert service is not None
-    check = _check(task, "pytest-service", oracle)
+    groups = stated(expected) if not oracle and expected else None
+    shipped = task.repository.regression.template in SHIPPED_TEMPLATES
+    check = "expected" if groups and shipped else _check(task, "pytest-service", oracle)
     requests = [_request(resolved(platform, call).args) for call in task.calls]
     return {
         "command": list(service.command),
@@ -104,6 +114,7 @@ def _of_service(
         "seconds": service.starts_s,
         "requests": requests,
         "check": check,
+        "expected": [list(group) for group in groups or ()],
         "words": _words(check, task.calls[-1].args, requests[-1][1], results[-1]),
     }
 
@@ -139,6 +150,12 @@ def _words(check: str, args: Mapping[str, Any], path: str, result: Mapping[str, 
             raise FixError("what was sent is not a parameter: a template of your own is needed")
         return sent[0] if check == "markup" else re.sub(r"^[a-z]*:?[/\\]*", "", sent[0])
     return ""
+
+
+def _name(title: str) -> str:
+    """The name of the test function, from words of the title."""
+    words = re.findall(r"[a-z0-9]+", title.lower())
+    return f"test_{'_'.join(words[:10])[:70].rstrip('_') or 'the_defect'}"
 
 
 def _check(task: FixTask, template: str, oracle: str) -> str:
