@@ -134,10 +134,14 @@ def read_owned(
     for last in (*[False] * (_TRIES - 1), True):
         descriptor = open_regular(path, follow=follow)
         try:
-            _judge(os.fstat(descriptor), limit, owner, mode, alone)
+            opened = os.fstat(descriptor)
+            _judge(opened, limit, owner, mode, alone)
             data = _read(descriptor, limit + 1)  # one more byte, to detect a file that has grown
             _judge(os.fstat(descriptor), limit, owner, mode, alone)
-            _same(path, descriptor, follow)
+            named = _same(path, descriptor, follow)
+            if alone:
+                _judge(named, limit, owner, mode, alone)
+                _unchanged(opened, named)
             return data if mark == "keep" else _unmarked(data, mark)
         except UnfitFile as error:
             if last or error.rule != "replaced":
@@ -209,11 +213,20 @@ def _judge(found: os.stat_result, limit: int, owner: bool, mode: int, alone: boo
         raise UnfitFile("size", f"larger than {limit} bytes")
 
 
-def _same(path: Path, descriptor: int, follow: bool) -> None:
-    """Check that the name still means the file read: a link elsewhere keeps the count of a replaced file."""
+def _same(path: Path, descriptor: int, follow: bool) -> os.stat_result:
+    """What the name means, if that is still the file read: a link elsewhere keeps the count of a replaced
+    file."""
     try:
-        here = os.path.samestat(os.stat(path, follow_symlinks=follow), os.fstat(descriptor))
+        named = os.stat(path, follow_symlinks=follow)
     except FileNotFoundError:
-        here = False
-    if not here:
+        named = None
+    if named is None or not os.path.samestat(named, os.fstat(descriptor)):
+        raise UnfitFile("replaced", "replaced repeatedly")
+    return named
+
+
+def _unchanged(opened: os.stat_result, named: os.stat_result) -> None:
+    """Check that no name came or went from the first look to the last: a file of two names has one while its
+    own is taken away, and each change of names changes its time."""
+    if opened.st_ctime_ns != named.st_ctime_ns:
         raise UnfitFile("replaced", "replaced repeatedly")

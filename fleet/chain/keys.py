@@ -162,14 +162,20 @@ def read_private(path: Path) -> bytes:
 
 
 def _judge_folders(path: Path) -> None:
-    """Check all folders above a key: a user who can write to one of them can replace what is below it.
+    """Check all folders above a key: a user who owns or can write to one can replace what is below it.
 
     Checks the path as written and as resolved, since a link on it can be replaced too. In a sticky folder
-    such as /tmp, users can move only their own files.
+    such as /tmp, users other than its owner can move only their own files.
     """
     plain = path.absolute()
     for folder in dict.fromkeys((*plain.parents, *Path(os.path.realpath(plain)).parents)):
         info = folder.stat()
+        if info.st_uid not in (0, os.geteuid()):  # its owner can replace what is in it, a sticky one too
+            raise _bad(
+                path,
+                f"{folder} above it belongs to another user ({info.st_uid})",
+                remedy=f"move the key below a folder of the fleet's user, or chown {folder}",
+            )
         if info.st_mode & stat.S_ISVTX:
             continue
         if info.st_mode & stat.S_IWOTH:

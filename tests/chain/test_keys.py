@@ -139,6 +139,25 @@ def test_a_key_below_a_folder_that_others_may_write_is_refused(
     assert not path.with_name("new").exists()
 
 
+@ROOT
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o1777])
+@pytest.mark.parametrize("above", ["", "keys", "state/keys"])
+def test_a_key_below_a_folder_of_another_user_is_refused(tmp_path: Path, above: str, mode: int) -> None:
+    theirs = tmp_path / "theirs"
+    (theirs / above).mkdir(mode=0o700, parents=True)
+    path = key_file(theirs / above / "key")
+    theirs.chmod(mode)
+    os.chown(theirs, 12345, 12345)
+    for act in (lambda: load_key(path), lambda: create_key(path.with_name("new"))):
+        with pytest.raises(ConfigError, match=f"{theirs} above it belongs to another user") as caught:
+            act()
+        remedy = f"move the key below a folder of the fleet's user, or chown {theirs}"
+        assert caught.value.remedy == remedy
+    assert not path.with_name("new").exists()
+    os.chown(theirs, os.geteuid(), -1)
+    assert load_key(path).reveal() == CANARY
+
+
 def test_a_link_on_the_way_hides_no_open_folder(tmp_path: Path) -> None:
     (tmp_path / "open" / "keys").mkdir(mode=0o700, parents=True)
     (tmp_path / "state").symlink_to(tmp_path / "open")

@@ -83,3 +83,36 @@ def test_a_mode_that_opens_while_it_is_read_is_seen(dial: Path, monkeypatch: pyt
 def test_one_that_is_never_still_is_observe(dial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     just(monkeypatch, "open", dial, lambda: turn(dial, Rung.PROPOSE), times=99)
     assert read_dial(dial) == DialReading(Rung.OBSERVE, False, "autonomy: replaced repeatedly")
+
+
+def away(path: Path) -> None:
+    path.unlink()
+
+
+def back(path: Path) -> None:
+    os.link(path.with_name("other"), path)
+
+
+@pytest.mark.parametrize("gone", ["open", "read"])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_hard_link_is_never_believed_whenever_its_name_goes_and_comes_back(
+    dial: Path, monkeypatch: pytest.MonkeyPatch, gone: str, leaves: bool
+) -> None:
+    """Without its own name a file of two names has one: that must not be taken for a file of one name."""
+    os.rename(dial, dial.with_name("other"))
+    back(dial)
+    plain = os.stat
+
+    def named(path: Any, *rest: Any, **more: Any) -> os.stat_result:
+        """The last look: the name is back, and may go again before the file's state is read."""
+        if path == dial and not os.path.lexists(dial):
+            back(dial)
+            if leaves:
+                away(dial)
+                return plain(dial.with_name("other"))
+        return plain(path, *rest, **more)
+
+    just(monkeypatch, gone, dial, lambda: away(dial) if os.path.lexists(dial) else None, times=99)
+    monkeypatch.setattr(os, "stat", named)
+    reading = read_dial(dial)
+    assert (reading.rung, reading.trusted) == (Rung.OBSERVE, False)
