@@ -2,7 +2,8 @@
 
 uvicorn counts the connections of all its sockets together and waits without limit for a first head: a silent
 client on the port would close the unix socket too. Here each listener has its own limit, a head has a
-deadline, and at the limit the connection that has been silent longest is closed.
+deadline, and at the limit the connection that has been silent longest is closed, else the oldest one that
+does not read its answers. A connection has a limited number of requests, so that pipelining keeps no place.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTIONS = 64
 """Most connections at a time, per listener."""
+REQUESTS = 100
+"""Most requests of one connection."""
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 )
@@ -25,21 +28,21 @@ _FULL = (
 class _Room:
     """One listener's connections; `silent` are those that owe a request head, the oldest first."""
 
-    here: set[PageConnection] = field(default_factory=set)
+    here: dict[PageConnection, None] = field(default_factory=dict)
     silent: dict[PageConnection, None] = field(default_factory=dict)
 
     def admit(self, new: PageConnection) -> bool:
         if len(self.here) >= CONNECTIONS:
-            if not self.silent:
+            oldest = next(iter(self.silent), None) or next((one for one in self.here if one.is_unread), None)
+            if oldest is None:
                 return False
-            oldest = next(iter(self.silent))
             self.leave(oldest)
             oldest.transport.abort()
-        self.here.add(new)
+        self.here[new] = None
         return True
 
     def leave(self, one: PageConnection) -> None:
-        self.here.discard(one)
+        self.here.pop(one, None)
         self.silent.pop(one, None)
 
 
@@ -62,6 +65,12 @@ class PageConnection(H11Protocol):
         self._house = house
         self._life: asyncio.TimerHandle | None = None
         self._head: asyncio.TimerHandle | None = None
+        self._answered = 0
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether its client leaves answers unread, so that no more can be written."""
+        return self.flow is not None and self.flow.write_paused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -85,6 +94,9 @@ class PageConnection(H11Protocol):
         self._watch()
 
     def on_response_complete(self) -> None:
+        self._answered += 1
+        if self._answered >= REQUESTS and not self.transport.is_closing():
+            self.transport.close()  # what is written still goes out
         super().on_response_complete()
         self._watch()
 

@@ -1,13 +1,13 @@
 """HTTP in front of the doors: limits on size, time and number of requests.
 
-A delivery's head is checked before its body is read, and a slow body takes a place only from other deliveries
-of the same webhook.
+A delivery's head is checked before its body is read. A slow body takes a place only from other deliveries of
+the same webhook, and loses it to the next one of them: only a whole body shows whether it is signed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -37,6 +37,8 @@ class Intake:
     ) -> None:
         self._doors, self._is_ready, self._deadline_s = doors, is_ready, deadline_s
         self._busy: Counter[str] = Counter()
+        self._reading: defaultdict[str, dict[anyio.CancelScope, None]] = defaultdict(dict)
+        """By webhook: those whose body is not there yet, the oldest first."""
 
     async def hook(self, request: Request) -> Response:
         """`POST /hooks/{name}`."""
@@ -48,6 +50,16 @@ class Intake:
             return await self._doors.deliver(replace(claimed, body=body))
 
         return await self._answer(request, claimed.hook, judge)
+
+    def _make_room(self, hook: str) -> bool:
+        """End the request that has waited longest for its body; False if the bodies of all are there."""
+        oldest = next(iter(self._reading[hook]), None)
+        if oldest is None:
+            return False
+        self._reading[hook].pop(oldest)
+        oldest.cancel()
+        self._busy[hook] -= 1
+        return True
 
     async def runs(self, request: Request) -> Response:
         """`POST /runs`."""
@@ -62,12 +74,18 @@ class Intake:
             return _no(503, "the daemon accepts no new work", again_s=5)
         if int(request.headers.get("content-length", "0")) > LARGEST:
             return _no(413, f"larger than {LARGEST} bytes")
-        if self._busy[hook] >= CROWD:
+        if self._busy[hook] >= CROWD and not self._make_room(hook):
             return _no(429, "too many requests at a time", again_s=1)
         self._busy[hook] += 1
+        body, reading = None, anyio.CancelScope()
         try:
             with anyio.fail_after(self._deadline_s):
-                body = await _read(request)
+                self._reading[hook][reading] = None
+                with reading:
+                    body = await _read(request)
+                if reading.cancelled_caught:
+                    return _no(429, "its body was too slow: a newer request has its place", again_s=1)
+                self._reading[hook].pop(reading)
                 if body is None:
                     return _no(413, f"larger than {LARGEST} bytes")
                 answer = await judge(body)
@@ -79,7 +97,9 @@ class Intake:
             _LOG.warning("a request cannot be recorded now: %s", error)
             return _no(503, "it cannot be recorded now", again_s=5)
         finally:
-            self._busy[hook] -= 1
+            self._reading[hook].pop(reading, None)
+            if not reading.cancel_called:  # else the newer request has its place
+                self._busy[hook] -= 1
         again = {"retry-after": "60"} if answer.status in (429, 503) else {}
         return JSONResponse(dict(answer.body), status_code=answer.status, headers=again)
 

@@ -13,7 +13,7 @@ import anyio
 import httpx
 import pytest
 
-from fleet.service.connections import CONNECTIONS
+from fleet.service.connections import CONNECTIONS, REQUESTS
 from fleet.service.ingress_http import CROWD
 from fleet.service.metrics import Reading
 from fleet.triggers.webhook import headers
@@ -190,9 +190,50 @@ async def test_bodies_that_do_not_come_cost_only_their_own_webhook(door: Door) -
         lines(port, CROWD, head("other", **forged)) as slow,
     ):
         async with lines(port, 4, head("other", **forged)) as more:
-            assert [await status(line) for line in more] == [429] * 4
+            assert [await status(line) for line in slow[:4]] == [429] * 4  # the slowest make room
+            assert all(map(is_open, more))
         assert await by_port(port, "delivery-1") == 202
         assert await by_socket(door, "POST", "/runs", json.dumps(WISH).encode()) == 202
-        slow[0][1].write(b"x" * 100)
-        assert await status(slow[0]) == 401
+        slow[-1][1].write(b"x" * 100)
+        assert await status(slow[-1]) == 401
         assert await by_port(port, "delivery-2", hook="other") in (200, 202)  # there is room again
+
+
+@pytest.mark.parametrize("sent", [0, 1, 99])
+@pytest.mark.parametrize("count", [CROWD, 12, 40])
+async def test_slow_bodies_take_no_place_of_a_signed_delivery(door: Door, count: int, sent: int) -> None:
+    """Plausible heads whose bodies do not come: whoever sends a whole delivery is answered at once."""
+    forged = headers(b"o" * 32, "delivery-1", int(time.time()), b"{}")
+    async with (
+        served(door, head_s=PATIENT, life_s=PATIENT) as port,
+        lines(port, count, head("deploy", **forged) + b"x" * sent),
+    ):
+        for number in range(3):
+            assert await by_port(port, f"signed-{number}") == 202
+
+
+PIPELINED = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+async def test_a_connection_has_a_limited_number_of_requests(door: Door) -> None:
+    async with (
+        served(door, head_s=PATIENT, life_s=PATIENT) as port,
+        lines(port, 1, PIPELINED * (REQUESTS + 50)) as (line,),
+    ):
+        assert (await ended(line)).count(b"HTTP/1.1 200 OK") == REQUESTS
+
+
+async def test_who_reads_no_answer_keeps_no_place(door: Door) -> None:
+    class Wordy(Well):
+        async def metrics(self) -> bytes:
+            return b"x" * 4_000_000
+
+    door.well = Wordy()
+    ask = PIPELINED.replace(b"healthz", b"metrics") * 70
+    async with served(door, head_s=PATIENT, life_s=PATIENT) as port, lines(port, 70, ask) as unread:
+        await anyio.sleep(0.5)
+        for number in range(3):
+            assert await by_port(port) == 200
+            assert await by_port(port, f"delivery-{number}") == 202
+        assert await by_socket(door, "GET", "/healthz") == 200
+        assert unread

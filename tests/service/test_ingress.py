@@ -362,8 +362,8 @@ async def test_slow_senders_are_given_up_and_no_more_than_a_few_are_listened_to(
         for _ in range(ingress_http.CROWD):
             tasks.start_soon(one)
         await anyio.sleep(0.05)
-        assert (await slow.hook(_never())).status_code == 429
-    assert answers == [408] * ingress_http.CROWD
+        assert (await slow.hook(_never())).status_code == 408  # it has the place of the slowest
+    assert answers == [429, *[408] * (ingress_http.CROWD - 1)]
     assert 0.3 < time.monotonic() - began < 5
     assert (await slow.hook(_never())).status_code == 408  # there is room again
 
