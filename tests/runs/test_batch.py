@@ -181,8 +181,9 @@ async def test_what_met_no_server_is_asked_when_it_is_back(tmp_path: Path, pause
         found = await pose(table, ask("a", "ends", "b", "c d", "e"))
         there = [["http://site/b"], ["http://site/c", "http://site/d"], ["http://site/e"]]
         assert found == [["http://site/a"], ["unreachable"], *there]
-        assert jail.jails == [["a", "ends", "b", "c", "d", "e"], ["b"], ["b"], ["b"], ["c", "d", "e"]]
-        assert paused == [0.5, 1.0, 2.0]
+        control = [""]
+        assert jail.jails == [["a", "ends", "b", "c", "d", "e"], control, ["b"], ["b"], ["c", "d", "e"]]
+        assert paused == [0.5, 1.0]
 
 
 async def test_a_server_that_does_not_come_back_is_awaited_for_a_while_only(
@@ -191,7 +192,7 @@ async def test_a_server_that_does_not_come_back_is_awaited_for_a_while_only(
     jail = ScriptedJail(Restarting(99))
     async with seated(tmp_path, persona(), real=jail, patience_s=15.0) as table:
         assert await pose(table, ask("ends", "b", "c", "d")) == [["unreachable"], [], [], []]
-        assert jail.jails == [["ends", "b", "c", "d"], *[["b"]] * MAX_RETRIES]
+        assert jail.jails == [["ends", "b", "c", "d"], [""], *[["b"]] * MAX_RETRIES]
         assert len(paused) == MAX_RETRIES
 
 
@@ -302,7 +303,7 @@ async def test_a_target_that_keeps_failing_is_withdrawn_by_a_batch_too(tmp_path:
         assert len(table.said("extension_disabled")) == 1
         assert await pose(table, ask("e")) == [[]]
         assert table.drive.exercise.session.contacts.failed == {"site": 4}
-        assert len(jail.jails) == 1
+        assert jail.jails == [["a", "b", "c", "d"], [""]]
 
 
 async def test_a_target_that_is_known_to_be_down_is_not_asked(tmp_path: Path) -> None:
@@ -482,3 +483,20 @@ async def test_what_the_platform_refused_for_its_rate_is_said(
     assert [one.kind for one in kept] == [kind][: bool(kind)]
     if kind:
         assert kept[0].reason.startswith(f"{limited} of {answered} answers were 429 (too many requests)")
+
+
+@pytest.mark.parametrize("trouble", ["unreachable", "timeout"])
+async def test_a_path_that_never_answers_does_not_blind_its_host(tmp_path: Path, trouble: str) -> None:
+    """Silence and resets at one path: the host's other pages are all asked."""
+
+    def says(args: list[dict[str, Any]]) -> tuple[list[dict[str, Any] | bytes | None], int]:
+        dead = {"ok": False, "error_class": trouble}
+        return [dead if "/dead" in one["url"] else page(one) for one in args], 0
+
+    async with seated(tmp_path, persona(), real=ScriptedJail(says)) as table:
+        found = await pose(table, ask("dead?1", "dead?2", "dead?3", "dead?4"))
+        assert found == [[trouble]] * 4
+        assert await pose(table, ask("a", "b", "c")) == [[f"http://site/{name}"] for name in "abc"]
+        assert await pose(table, ask("dead?5")) == [[]]
+        (event,) = table.said("extension_disabled")
+        assert event.namespace == "web site/dead"

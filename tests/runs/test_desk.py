@@ -480,7 +480,8 @@ async def test_the_groups_counts_are_kept_for_the_next_start(tmp_path: Path) -> 
         assert (event.namespace, event.turn) == ("web site", 3)
         assert event.reason == "auto_disable: 3 consecutive failures, last: unreachable"
         asked = [event.probe for event in table.said("tool.requested")]
-        assert asked == ["p0", "p1", "p2", WORD, WORD, WORD]  # and then a look at what gave trouble
+        # the control of the host after three failures, and then a look at what gave trouble
+        assert asked == ["p0", "p1", "p2", "", WORD, WORD, WORD]
         assert states(table.desk) == {f"p{n}": "inconclusive" for n in range(5)}
         assert table.desk.state.withdrawn == ("web site",)
 

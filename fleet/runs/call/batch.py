@@ -83,6 +83,8 @@ class QuestionRound:
                 if call.question not in self._over and clock.monotonic() < end:
                     await self._session.pace()
                     self._note(call, await self._session.call(call.tool, call.args, probe=EXPLORED.probe))
+            for call in batch:
+                await self._session.ask_control(call.tool, call.args)
             await self._session.count_requests(before, len(batch))
         return [_in_order(found) for found in self._found]
 

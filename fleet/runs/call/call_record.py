@@ -150,12 +150,16 @@ class CallRecord:
             self.limited += status == TOO_MANY
         if not asked.how.looks_s:
             self.contacts.count(asked.tool, asked.args, result)
-            if target := self.breaker.count(asked.tool, asked.args, result):
-                reason = f"auto_disable: {STRIKES} consecutive failures, last: {cause_of(result)}"
-                self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
+            self.disabled(self.breaker.count(asked.tool, asked.args, result), cause_of(result))
         if asked.spec.needs_key:
             self._credit(asked, result)
         return Answer(result)
+
+    def disabled(self, target: str, last: str) -> None:
+        """Record the target that was withdrawn, if one was."""
+        if target:
+            reason = f"auto_disable: {STRIKES} consecutive failures, last: {last}"
+            self._stream.emit(ExtensionDisabled(namespace=target, reason=reason, turn=self.turn))
 
     @property
     def affords(self) -> int:

@@ -48,6 +48,21 @@ def target_of(tool: str, args: Mapping[str, Any]) -> str:
     return f"{group} {mode.label}" if mode else group
 
 
+def path_of(tool: str, args: Mapping[str, Any]) -> str:
+    """The path of a call to a page, as a target of its own; "" for any other call."""
+    spec = TOOLS.get(tool)
+    page = spec.argument(Points.PAGE) if spec else ""
+    return f"{target_of(tool, args)}{urlsplit(str(args.get(page, ''))).path or '/'}" if page else ""
+
+
+def first_page(tool: str, args: Mapping[str, Any]) -> str:
+    """URL of the first page of the host that a call to a page asks; "" for any other call."""
+    spec = TOOLS.get(tool)
+    page = spec.argument(Points.PAGE) if spec else ""
+    parts = urlsplit(str(args.get(page, ""))) if page else None
+    return f"{parts.scheme}://{parts.netloc}/" if parts and parts.scheme and parts.netloc else ""
+
+
 @dataclass(slots=True)
 class _Row:
     """Consecutive failures of one cause at one target: number, first and last time."""
@@ -60,14 +75,17 @@ class _Row:
 class CircuitBreaker:
     """Counts consecutive failures per target and cause in one run; an answer resets its target.
 
-    A withdrawn target gets another call every RETRY_S, so a target that recovers is used again. Proofs bypass
-    the count, so a candidate need not wait for another target.
+    A path of a host is a target of its own: one that fails repeatedly is withdrawn, and the host stays. After
+    as many failures of a host in a row it is suspected, and withdrawn only when its control, the host's first
+    page, fails as well. A withdrawn target gets another call every RETRY_S, so a target that recovers is used
+    again. Proofs bypass the count, so a candidate need not wait for another target.
     """
 
     def __init__(self, clock: Clock, patience_s: float = PATIENCE_S) -> None:
         self._clock, self._patience_s = clock, patience_s
         self._rows: dict[str, dict[str, _Row]] = {}
         self._withdrawn: set[str] = set()
+        self._suspects: set[str] = set()
         self._trials: set[str] = set()
 
     @property
@@ -76,7 +94,7 @@ class CircuitBreaker:
 
     def has_withdrawn(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether the target of this call is withdrawn."""
-        return target_of(tool, args) in self._withdrawn
+        return self._closed(tool, args) != ""
 
     def withdraw(self, targets: Collection[str]) -> None:
         """Withdraw again the targets that the run had withdrawn before its interruption."""
@@ -90,8 +108,8 @@ class CircuitBreaker:
 
     def permits(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether this call may be made now."""
-        target = target_of(tool, args)
-        if target not in self._withdrawn or target in self._trials:
+        target = self._closed(tool, args)
+        if not target or target in self._trials:
             self._trials.discard(target)
             return True
         rows = self._rows.get(target, {}).values()
@@ -101,7 +119,7 @@ class CircuitBreaker:
 
     def waits(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether it is too early to withdraw this call's target, so that one more call is permitted."""
-        target, now = target_of(tool, args), self._clock.monotonic()
+        target, now = self._closed(tool, args) or target_of(tool, args), self._clock.monotonic()
         first = min((row.first for row in self._rows.get(target, {}).values()), default=now)
         if now - first < self._patience_s:
             self._trials.add(target)
@@ -110,15 +128,52 @@ class CircuitBreaker:
 
     def count(self, tool: str, args: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         """Count one answer; return the target that this withdraws, else ""."""
-        target, cause = target_of(tool, args), cause_of(result)
+        target, path, cause = target_of(tool, args), path_of(tool, args), cause_of(result)
         if cause not in FAILURES:
-            self._rows.pop(target, None)
-            self._withdrawn.discard(target)
+            for one in filter(None, (target, path)):
+                self._forget(one)
             return ""
+        failures = self._failed(target, cause)
+        if not path:
+            return self._withdraw(target) if target != CORE and failures >= STRIKES else ""
+        if failures >= STRIKES and target not in self._withdrawn:
+            self._suspects.add(target)
+        if self._failed(path, cause) < STRIKES or target in self._suspects | self._withdrawn:
+            return ""
+        return self._withdraw(path)
+
+    def is_suspect(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether the control of this call's host is to be asked: see `control`."""
+        return target_of(tool, args) in self._suspects
+
+    def control(self, tool: str, args: Mapping[str, Any], *, answers: bool) -> str:
+        """What the control of a suspected host says; return the target that this withdraws, else ""."""
+        target, path = target_of(tool, args), path_of(tool, args)
+        self._suspects.discard(target)
+        if not answers:
+            return self._withdraw(target)
+        self._forget(target)
+        failures = max((row.count for row in self._rows.get(path, {}).values()), default=0)
+        return self._withdraw(path) if failures >= STRIKES else ""
+
+    def _closed(self, tool: str, args: Mapping[str, Any]) -> str:
+        """The withdrawn target that this call asks, "" when none is."""
+        either = (target_of(tool, args), path_of(tool, args))
+        return next((one for one in either if one and one in self._withdrawn), "")
+
+    def _failed(self, target: str, cause: str) -> int:
         now = self._clock.monotonic()
         row = self._rows.setdefault(target, {}).setdefault(cause, _Row(0, now, now))
         row.count, row.last = row.count + 1, now
-        if target == CORE or row.count < STRIKES or target in self._withdrawn:
+        return row.count
+
+    def _forget(self, target: str) -> None:
+        self._rows.pop(target, None)
+        self._withdrawn.discard(target)
+        self._suspects.discard(target)
+
+    def _withdraw(self, target: str) -> str:
+        if target in self._withdrawn:
             return ""
         self._withdrawn.add(target)
         return target

@@ -10,7 +10,7 @@ import anyio
 
 from fleet.backoff import Backoff
 from fleet.broker.broker import EgressRecord
-from fleet.drivers.session import Answer, RunOver
+from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.drivers.template import Bindings
 from fleet.errors import BudgetExceeded, FleetError, JailError
 from fleet.jail.model import Egress
@@ -19,12 +19,16 @@ from fleet.runs.call.call_record import AdmittedCall, CallPurpose, CallRecord
 from fleet.runs.call.capabilities import Capabilities
 from fleet.runs.call.free_entry import post_free_entry
 from fleet.runs.call.guest_protocol import answer, answers, batch_line, request_line
+from fleet.runs.call.tool_groups import FAILURES, first_page
 from fleet.runs.call.wallet import Wallet
 from fleet.runs.context import RunContext
 from sandbox.spec import Context, Effect, ToolSpec
 from sandbox.tools import TOOLS
 
 _CALLER = next(spec.needs_key for spec in TOOLS.values() if spec.needs_key)
+_CONTROL = "qa_fetch"
+CONTROL_S = 10.0
+"""Seconds for the control of a host that is suspected to be down."""
 GUEST_S = 20.0
 """Seconds between the guest's deadline and the jail's, so that the guest can still answer."""
 MARGIN_S = 2.0
@@ -142,7 +146,25 @@ class RunSession(CallRecord):
         self.check_spent()
         if lost is not None:
             raise lost
-        return self.count(asked, result)
+        counted = self.count(asked, result)
+        if not how.looks_s:
+            await self.ask_control(tool, args)
+        return counted
+
+    async def ask_control(self, tool: str, args: Mapping[str, Any]) -> None:
+        """Ask the first page of a suspected host: the host is withdrawn only when that fails as well.
+
+        A run that may not ask it cannot tell, and withdraws the host.
+        """
+        if not self.breaker.is_suspect(tool, args):
+            return
+        fails, cause = True, "a known outage"
+        if not self.contacts.why_not(tool, args):
+            url = first_page(tool, args)
+            answer = await self.look(_CONTROL, {"url": url}, probe="", deadline_s=CONTROL_S)
+            cause = answer.denied or cause_of(answer.result)
+            fails = bool(answer.denied) or cause in FAILURES
+        self.disabled(self.breaker.control(tool, args, answers=not fails), cause)
 
     @staticmethod
     def _asks_platform(tool: str) -> bool:
