@@ -92,7 +92,8 @@ class FinalReply(http.client.HTTPResponse):
         self.headers = self.msg = http.client.HTTPMessage()
         for name, value in fields:
             self.headers[name] = value
-        self.chunked = self.headers.get("transfer-encoding", "").lower() == "chunked"
+        last = self.headers.get("transfer-encoding", "").lower().rpartition(",")[2]
+        self.chunked = last.strip() == "chunked"
         self.chunk_left, self.will_close = None, True
         length = self.headers.get("content-length", "").strip()
         self.length = int(length) if not self.chunked and length.isascii() and length.isdigit() else None

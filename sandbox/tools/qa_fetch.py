@@ -39,6 +39,7 @@ _SITEMAP = re.compile(rb"<(?:\w{1,20}:)?(?:urlset|sitemapindex)\b")
 OF_MARKUP = ("a11y", "canary_executable", "links", "paths", "forms", "routes")
 """Fields that only a page's markup decides."""
 
+_BOM = "\ufeff"
 _CHARSET = re.compile(r"charset=\"?([A-Za-z0-9_-]{1,20})", re.ASCII)
 
 
@@ -193,7 +194,7 @@ def _result(measured: Measured, args: Args, url: str) -> Result:
     quotients = [one / max(other, 0.001) for one, other in zip(latencies, controls, strict=False)]
     charset = _CHARSET.search(reply.content_type.lower())
     sitemap = _sitemap(reply)
-    body = decode(sitemap or reply.body, charset.group(1) if charset else "utf-8")
+    body = decode(sitemap or reply.body, charset.group(1) if charset else "utf-8").removeprefix(_BOM)
     text, secrets = mask(body)
     if MAX_TEXT < args.longest < len(text):
         text = mask(condensed(body, args.longest))[0] or text

@@ -192,6 +192,7 @@ async def seen(
         ("/openapi.json", json.dumps(PAD | OPENAPI | PAD)),
         ("/openapi.json", json.dumps({"paths": {}} | OPENAPI | PAD)),
         ("/openapi.json", json.dumps(many(20, of=100))),
+        ("/openapi.json", "\ufeff" + json.dumps(OPENAPI | PAD)),
         ("/swagger.json", json.dumps(SWAGGER)),
         ("/swagger.json", json.dumps(SWAGGER | PAD)),
         ("/openapi.yaml", yaml.safe_dump(OPENAPI)),
@@ -203,7 +204,8 @@ async def seen(
         ("/openapi.yaml", SPOKEN),
     ],
     ids=[
-        *("json", "padded", "padded-first", "named-last", "large-schemas", "swagger", "swagger-padded"),
+        *("json", "padded", "padded-first", "named-last", "large-schemas", "marked", "swagger"),
+        "swagger-padded",
         *("yaml", "yaml-comment", "swagger-yaml", "yaml-merged"),
         *("yaml-padded", "swagger-yaml-padded", "yaml-prose"),
     ],

@@ -153,6 +153,17 @@ async def test_heads_that_browsers_read(
 
 
 @served
+@pytest.mark.parametrize("coding", ["chunked", "Chunked", "identity, chunked", " chunked "])
+async def test_a_body_in_chunks(coding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\ntransfer-encoding: {coding}\r\ncontent-length: 3\r\n\r\n"
+        writer.write(head.encode() + b"2;a=b\r\nhe\r\n3\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n")
+
+    assert (await ask(once, monkeypatch)).body == b"hello"
+
+
+@served
 async def test_a_host_by_its_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
