@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import http.client
+import io
 import itertools
 import json
 import tempfile
+import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +26,7 @@ from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.rpc_policy import METHODS, Denied, rewrite
 from fleet.chain.provider import NodeProvider
 from fleet.drivers.expect_check import check
+from fleet.drivers.explore.api_description import ApiDescription, read_description
 from fleet.errors import PersonaError, Refused, RpcError, Unreachable
 from fleet.findings.reader import MAX_CHARS, read
 from fleet.findings.repro import ReproError, parse_repro, write_repro
@@ -32,8 +37,10 @@ from fleet.triggers.webhook import Delivery, headers, verify
 from sandbox import strict_json
 from sandbox.agents.sse import Decoder, StreamFault
 from sandbox.chain import rpc
+from sandbox.content_coding import decoded, opened
 from sandbox.errors import Deadline, Failure
-from sandbox.http import HttpReply
+from sandbox.http import FinalReply, HttpReply
+from sandbox.pages.condensed import condensed
 from sandbox.tools import TOOLS
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -177,6 +184,40 @@ def _jail_rpc(data: bytes) -> None:
         rpc.number(rpc.call("eth_blockNumber", [], Deadline(5)))
 
 
+class _Wire:
+    """A socket of which only the answer is read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._data)
+
+
+def _reply(data: bytes) -> None:
+    """A page's answer, as a tool in a jail reads it."""
+    reply = FinalReply(cast(Any, _Wire(data)), method="GET")
+    reply.begin()
+    assert reply.status == 101 or reply.status >= 200
+    assert sum(len(name) + len(value) for name, value in reply.getheaders()) <= len(data)
+    assert len(reply.read()) <= len(data)
+
+
+def _coding(data: bytes) -> None:
+    """A body, with its coding on the first line."""
+    coding, _, body = data.partition(b"\n")
+    assert len(opened(body, 1_000)) <= 1_000
+    assert len(decoded(body, coding.decode("latin-1"), 100_000)) <= max(100_000, len(body))
+
+
+def _description(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    read = read_description(text)
+    if isinstance(read, ApiDescription):
+        assert len(json.dumps(read.document)) < 2_000_000
+    assert len(condensed(text, 300)) < 300
+
+
 _CALL = b'{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x%s","data":"0x00"},"latest"]}' % (
     b"11" * 20
 )
@@ -186,6 +227,25 @@ _SIGNED = "\n".join(
 )
 _SAID = b'{"v":%d,"result":{"ok":true,"latency_ms":1.5}}\n'
 _PERSONA = Path(__file__).with_name("persona.md").read_bytes()
+
+_PACKED = gzip.compress(b"hello" * 99, mtime=0)
+_SWAGGER = b"""{"swagger":"2.0","basePath":"/v1","paths":{"/a/{b}":{"parameters":[{"$ref":"#/parameters/b"}],
+"post":{"parameters":[{"in":"body","name":"c","schema":{"$ref":"#/definitions/D"}}],
+"responses":{"200":{"schema":{"type":"object","x-nullable":true}}}}}},
+"parameters":{"b":{"in":"path","name":"b","type":"array"}},
+"definitions":{"D":{"description":"x","properties":{"description":{}}}}}"""
+_YAML = b"""openapi: 3.0.3
+x: &x {a: 1, b: [~]}
+paths:
+  /a:
+    get: &get
+      description: |
+        b: c
+      parameters:
+      - {<<: *x, name: q, in: query}
+      - $ref: '#/x'
+  /b: {get: *get}
+"""
 
 DECODERS: Mapping[str, HostileDecoder] = {
     "event-stream": HostileDecoder(
@@ -224,6 +284,24 @@ DECODERS: Mapping[str, HostileDecoder] = {
     "strict-json": HostileDecoder(
         _json, (ValueError,), (b'{"a":[1,-2.5e3,"\\u00e9\\ud83d\\ude00",null,true]}', _CALL)
     ),
+    "answer": HostileDecoder(
+        _reply,
+        (http.client.HTTPException, ValueError),
+        (
+            b"HTTP/1.1 103 -\r\na: b\r\n\r\nHTTP/1.1 200 OK\r\na: b\r\n c\r\ncontent-length: 2\r\n\r\nhi",
+            b"HTTP/1.1 200\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+        ),
+    ),
+    "body-coding": HostileDecoder(
+        _coding,
+        (Failure,),
+        (
+            b"gzip\n%s\0\0" % _PACKED,
+            b"none, x-gzip\n%s%s" % (_PACKED, _PACKED),
+            b"deflate\n%s" % zlib.compress(b"hello"),
+        ),
+    ),
+    "description": HostileDecoder(_description, (), (_SWAGGER, _YAML)),
     "persona": HostileDecoder(_persona, (PersonaError,), (_PERSONA,)),
     "node": HostileDecoder(
         _node,
