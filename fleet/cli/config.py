@@ -53,7 +53,11 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read every file the fleet would read, try the compiler in a jail, report errors; no network."""
+    """Read every file the fleet would read, try the compiler in a jail, report errors; no network.
+
+    A service starts after this check although its node is down, and reports the outage: whether the node and
+    the pages answer is the question of `fleet platform check` and `fleet doctor` (exit 4).
+    """
     config = load_fleet()
     profile, path = load_platform(platform or config.platform, state())
     read_start(profile.compiler, path)
@@ -87,6 +91,7 @@ def check(
     text = f"ok: {profile.name} ({path}), {counted(len(found), 'persona')} driven by {by}"
     for name, seen in data["programs"].items():
         text += f"\n{name}: {seen}"
+    text += f"\nnot asked: {profile.chain.rpc} and the pages; fleet platform check asks them"
     put(data, as_json=as_json, text=lambda: print(text))
 
 

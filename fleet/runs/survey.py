@@ -148,7 +148,8 @@ async def _node(
         except WrongTarget as error:
             return [SurveyedPart("chain", "differs", line(str(error), 300))], None, {}
         except (FleetError, ValueError) as error:
-            return [SurveyedPart("chain", "unreachable", line(str(error), 300))], None, {}
+            remedy = f"; {error.remedy}" if isinstance(error, FleetError) and error.remedy else ""
+            return [SurveyedPart("chain", "unreachable", line(f"{error}{remedy}", 300))], None, {}
     parts = [SurveyedPart("chain", "found", f"chain {chain.id} at {chain.rpc}, diamond {chain.diamond}")]
     if selectors is None:
         parts.append(SurveyedPart("functions", "absent", "no readable loupe: only a call can show them"))
