@@ -5,18 +5,22 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from fleet.config.propose import ServiceSection
 from fleet.errors import FixError
 from fleet.findings.repro import ReproCall, parse_repro
 from fleet.fix.model import GateReport
 from fleet.fix.publish.body import (
+    FOLD,
     MOST,
     TITLE,
+    UNFOLD,
     closing_comment,
     commit_message,
     is_marked,
@@ -24,7 +28,7 @@ from fleet.fix.publish.body import (
     proposal_body,
     proposal_title,
 )
-from tests.fix.published_task import FINGERPRINT, patch, report, task
+from tests.fix.published_task import FINGERPRINT, patch, report, repository, task
 from tests.triage.hostile import ESCAPES, MARKUP
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -73,7 +77,8 @@ def live_in(title: str, body: str, message: str, comment: str) -> list[str]:
         f"live: {match[0]!r}" for text in (title, body, message, comment) for match in LIVE.finditer(text)
     ]
     found += ["long"] * (len(title) > TITLE or len(body) > MOST or "\n" in title)
-    tokens = MarkdownIt("gfm-like", {"html": True, "linkify": True}).parse(body + "\n" + comment)
+    plain = body.replace(f"\n{FOLD}\n", "", 1).replace(f"\n{UNFOLD}\n", "", 1)
+    tokens = MarkdownIt("gfm-like", {"html": True, "linkify": True}).parse(plain + "\n" + comment)
     inner = [one for token in tokens for one in (token, *(token.children or ()))]
     wrong = {
         "link_open",
@@ -136,6 +141,32 @@ def test_a_repro_too_long_to_show_is_named(count: int, said: str) -> None:
     source = "".join(random.Random(7).choices("0123456789", k=18_000))
     body = proposal_body(task(calls=(ReproCall("qa_compile", {"source": source}),) * count), report())
     assert (f"\n{said}" in body, source[:100] in body) == (True, False)
+
+
+def test_a_draft_says_what_was_answered_and_what_was_expected() -> None:
+    told = report(None, answered="500 oops @octocat", expected="a page is answered without an error")
+    body = proposal_body(task(), told)
+    assert "- Answered: `500 oops @ octocat`\n- Expected: `a page is answered without an error`\n" in body
+    assert body.index(FOLD) < body.index("| step |") < body.index(UNFOLD)
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        ({"url": "{site}/list?per=0"}, "'http://127.0.0.1:8080/list?per=0'"),
+        (
+            {"url": "{site}/a", "method": "POST", "headers": {"x-a": "b c"}, "body": "it's"},
+            "-X POST -H 'x-a: b c' --data-raw 'it'\"'\"'s' http://127.0.0.1:8080/a",
+        ),
+        ({"url": "{site}/ask@octocat"}, ""),
+        ({"url": "{proxy}/a"}, ""),
+    ],
+)
+def test_a_page_has_its_command_line(args: dict[str, Any], line: str) -> None:
+    served = repository().model_copy(update={"service": ServiceSection(command=("serve", "{port}"))})
+    body = proposal_body(task(on=served, calls=(ReproCall("qa_fetch", args),)), report())
+    shown = f"```sh\ncurl -isS --globoff --path-as-is {line}\n```"
+    assert (shown in body) if line else ("curl" not in body)
 
 
 def test_a_marker_counts_as_a_whole_line_only() -> None:

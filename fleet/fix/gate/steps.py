@@ -20,6 +20,7 @@ from fleet.fix.gate.regression import shown_by
 from fleet.fix.gate.variants import Variants
 from fleet.fix.model import CommandEnd, FixTask, GateStep, RegressionTest, StepResult
 from fleet.fix.ports import TreeJailPort, TreePort
+from fleet.oracles.table import ORACLES
 from fleet.text import clean, line
 
 FEWEST = 3
@@ -104,8 +105,9 @@ async def reproduce(bench: GateBench, base: TreePort) -> tuple[StepResult, Resul
     times = sum(one.verdict == "shown" for one in seen)
     looks = [line(one.words, 300) for one in seen]
     looked = all(one.verdict != "unsure" for one in seen)
-    told = {"shown": times, "of": LOOKS, "looked": looked, "looks": looks}
+    told: dict[str, Any] = {"shown": times, "of": LOOKS, "looked": looked, "looks": looks}
     if times == LOOKS:
+        told |= {"answered": _answered(results[-1]), "expected": _expected(bench.judge, seen[-1])}
         step = StepResult(
             GateStep.REPRODUCE, True, f"shown {times} of {LOOKS}: {line(seen[-1].words, 200)}", told
         )
@@ -277,6 +279,19 @@ async def _answers(
         broke = len(own) < len(calls) or any(cause_of(one) in OUR_FAILURES for one in own)
         found.append(await bench.ask(tree, calls) if broke and again else own)
     return found
+
+
+def _answered(result: Mapping[str, Any]) -> str:
+    """What the base has answered, for people."""
+    text = str(result.get("text") or result.get("error") or "")
+    head = result.get("status") or result.get("outcome") or ""
+    return line(f"{head} {text}".strip(), 300)
+
+
+def _expected(judge: ItemJudge, seen: BuildVerdict) -> str:
+    """What should have been, in the words of the oracle or of the probe."""
+    says = [one.says for one in ORACLES if any(one.id == name for name, _ in seen.seen)]
+    return says[0] if says else judge.question.probe.expect
 
 
 def _essence(results: Results) -> dict[str, Any]:

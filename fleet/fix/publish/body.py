@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 
 from fleet.errors import FixError
 from fleet.findings.repro import ReproError, write_repro
+from fleet.fix.build_calls import PORT
 from fleet.fix.model import CheckedPatch, FixTask, GateReport, GateStep, StepResult
 from fleet.text import counted, line, markdown_code
 
@@ -29,6 +31,8 @@ STEPS = 30
 """Steps of the gate that are shown: the last ones."""
 FILES = 10
 """Changed files that are named; the request itself shows all."""
+FOLD, UNFOLD = "<details><summary>Every step of the gate</summary>", "</details>"
+"""Around what few read; the only HTML of a body."""
 MARK, _ANSWER = "qa-fleet-item: ", "qa-fleet-answer: "
 
 _LIVE = re.compile(
@@ -88,12 +92,14 @@ def proposal_body(task: FixTask, report: GateReport) -> str:
         "it; the fleet never merges, and has no code that could.",
         "",
         f"## What is wrong\n\n- Finding: {said(item.title)}",
+        *_seen_of_base(report.steps),
         f"- Severity: {said(item.severity)}, surface: {said(item.surface)}",
         f"- Item: {said(item.fingerprint)}, seen {counted(item.count, 'time')}, last {said(item.last_seen)}",
         _source(task),
         f"- Evidence (SHA-256): {said(f'sha256:{item.evidence}') if item.evidence else 'none'}",
         "",
         f"## How to see it\n\n{_repro(task)}",
+        *_curl(task),
         "",
         "## What this changes",
         "",
@@ -105,7 +111,11 @@ def proposal_body(task: FixTask, report: GateReport) -> str:
         "",
         f"## What was checked\n\nIn jails, in this order; rounds: {report.rounds}.",
         "",
+        FOLD,
+        "",
         *_gate(report.steps),
+        "",
+        UNFOLD,
         "",
         _silence(task),
         "",
@@ -154,6 +164,32 @@ def _passed(report: GateReport) -> CheckedPatch:
 
 def _broken(text: str) -> str:
     return _LIVE.sub(lambda match: match[0] + " ", text)
+
+
+def _seen_of_base(steps: Sequence[StepResult]) -> list[str]:
+    """What a build of the base has answered, and what was expected."""
+    seen = next((one.evidence for one in steps if one.step is GateStep.REPRODUCE), {})
+    rows = (("Answered", seen.get("answered")), ("Expected", seen.get("expected")))
+    return [f"- {name}: {said(str(text))}" for name, text in rows if text]
+
+
+def _curl(task: FixTask) -> list[str]:
+    """The last call as a command line, where it is a page's and holds nothing that GitHub acts on."""
+    call, service = task.calls[-1], task.repository.service
+    url = str(call.args.get("url", ""))
+    if call.tool != "qa_fetch" or service is None or not url.startswith("{site}/"):
+        return []
+    words = ["curl", "-isS", "--globoff", "--path-as-is"]
+    if (method := str(call.args.get("method", "GET"))) != "GET":
+        words += ["-X", method]
+    for name, value in dict(call.args.get("headers", {})).items():
+        words += ["-H", f"{name}: {value}"]
+    if body := call.args.get("body"):
+        words += ["--data-raw", str(body)]
+    text = shlex.join([*words, f"http://127.0.0.1:{PORT}{url.removeprefix('{site}')}"])
+    if _LIVE.search(text) or not text.isprintable() or len(text) > 2 * SHOWN or call.args.get("fields"):
+        return []
+    return ["", f"With the service on port {PORT}:", "", f"```sh\n{text}\n```"]
 
 
 def _source(task: FixTask) -> str:
