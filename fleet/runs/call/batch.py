@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.drivers.explore.endings import TOOL, first_page
 from fleet.drivers.session import OUR_FAILURES, Answer, RunOver, cause_of
 from fleet.errors import BudgetExceeded, JailError
-from fleet.runs.call.call_record import AdmittedCall, CallPurpose, JudgedCall
+from fleet.runs.call.call_record import EXPLORING, AdmittedCall, CallPurpose, JudgedCall
 from fleet.runs.call.tool_session import RunSession
 from fleet.unanswered import REFUSED, said
 from sandbox.guest import MAX_CALLS
@@ -25,7 +26,9 @@ STARTS_S = 25.0
 """Seconds after which a batch begins no other call; the last one still has its whole time."""
 POSING_S = 60.0
 """Seconds after which no other jail is begun, so that a turn of the usual length keeps its answers."""
-EXPLORED = CallPurpose("explore", "", proof=False, looks_s=0.0)
+SPARE = 60
+"""Calls left to a run below which no page is looked at for what requests changed."""
+EXPLORED = CallPurpose(EXPLORING, "", proof=False, looks_s=0.0)
 """What an explorer's calls are recorded under, in place of a probe's id."""
 
 PAUSING = (429, 503)
@@ -52,8 +55,9 @@ class QuestionCall:
 class QuestionRound:
     """One turn's questions. RunOver when a fence ends the run."""
 
-    def __init__(self, session: RunSession, questions: Asked) -> None:
-        self._session = session
+    def __init__(self, session: RunSession, questions: Asked, *, looks: bool = True) -> None:
+        """`looks`: whether pages are looked at for what its requests changed."""
+        self._session, self._asked, self._looks = session, questions, looks
         self._waiting = deque(
             QuestionCall(question, step, tool, args)
             for question, calls in enumerate(questions)
@@ -67,6 +71,8 @@ class QuestionRound:
 
     async def __call__(self) -> list[list[Answer]]:
         """The answers to each question's calls, up to the first that was refused or could not look."""
+        if self._looks:
+            await self._before_measuring()
         clock = self._session.clock
         end = clock.monotonic() + POSING_S
         while (batch := self._next()) and clock.monotonic() < end:
@@ -86,7 +92,31 @@ class QuestionRound:
             for call in batch:
                 await self._session.ask_control(call.tool, call.args)
             await self._session.count_requests(before, len(batch))
+        if self._looks:
+            await self._after_new_pages()
         return [_in_order(found) for found in self._found]
+
+    async def _before_measuring(self) -> None:
+        """Ask each page that is to be measured once, and look whether its host's first page changed."""
+        changes = self._session.changes
+        calls = [(tool, args) for question in self._asked for tool, args in question]
+        pages = list(dict.fromkeys(filter(None, (changes.unsettled(tool, args) for tool, args in calls))))
+        fronts = dict.fromkeys(map(first_page, pages))
+        await self._look([*fronts, *(one for page in pages for one in (page, first_page(page)))])
+        await self._look(changes.doubtful)
+
+    async def _after_new_pages(self) -> None:
+        """Look at the first page of a host if a page of it that was asked for the first time says little more
+        than that something was done."""
+        changes = self._session.changes
+        urls = [str(args.get("url", "")) for question in self._asked for _, args in question]
+        await self._look(list(changes.fresh([one for one in urls if changes.take_new(one)])))
+        await self._look(changes.doubtful)
+
+    async def _look(self, urls: Sequence[str]) -> None:
+        """Looks that no answer waits for: as many as the budget leaves beside what is kept for proofs."""
+        if urls and await self._session.calls_left() > SPARE + 2 * len(urls):
+            await QuestionRound(self._session, [[(TOOL, {"url": url})] for url in urls], looks=False)()
 
     def began(self, question: int) -> bool:
         """Whether any call of a question was made, or refused: its time may have ended before."""

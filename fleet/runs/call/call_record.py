@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import anyio
 
 from fleet.clock import Clock
+from fleet.drivers.explore.notebook import Notebook
+from fleet.drivers.explore.state_changes import RULE, StateChanges
 from fleet.drivers.session import Answer, RunOver, cause_of
 from fleet.events.model import ExtensionDisabled, GateDenied, ToolRequested, ToolResponded
 from fleet.gate.model import Action, Verdict
@@ -27,6 +29,12 @@ TOO_MANY = 429
 _OVER = {"stop": "stopped", "budget": "budget_exceeded", "deadline": "deadline_exceeded"}
 
 
+EXPLORING = "explore"
+"""The probe that a call of an explorer is recorded under."""
+CHANGES = "changes"
+"""The note of the requests that change a platform's state."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallPurpose:
     """The purpose of a call: a probe, a proof, or (`looks_s`) a check whether the target answers."""
@@ -35,6 +43,11 @@ class CallPurpose:
     call_id: str
     proof: bool
     looks_s: float
+
+    @property
+    def explores(self) -> bool:
+        """Whether it is one of an explorer, or of a search for a smaller question."""
+        return self.probe == EXPLORING
 
     @property
     def trusts_outages(self) -> bool:
@@ -72,6 +85,9 @@ class CallRecord:
         self._world = world = context.fleet
         self._run, self._persona = context.run, context.persona
         self._gate, self._stream = context.gate, context.stream
+        notes = world.folder(context.run) if world.trial else world.state
+        self._notebook = Notebook(notes / "explore" / world.platform.name)
+        self.changes = StateChanges.of(self._notebook.read(CHANGES))
         self.calls = 0
         self.turn = 0
         self.answered, self.limited = 0, 0
@@ -94,6 +110,8 @@ class CallRecord:
         number = self.calls
         if how.trusts_outages and not self.breaker.permits(tool, args):
             return JudgedCall(number, tool, args, how, _withdrawn(tool, args))
+        if why := self.changes.why_not(tool, args, explores=how.explores):
+            return JudgedCall(number, tool, args, how, Verdict(permit=False, rule=RULE, reason=why))
         return JudgedCall(number, tool, args, how, await self._decide(tool, TOOLS.get(tool), args))
 
     async def admit(self, judged: JudgedCall) -> AdmittedCall | Answer:
@@ -150,6 +168,8 @@ class CallRecord:
             self.limited += status == TOO_MANY
         if not asked.how.looks_s:
             self.contacts.count(asked.tool, asked.args, result)
+            if self.changes.saw(asked.tool, asked.args, result):
+                self._notebook.write(CHANGES, self.changes.state())
             self.disabled(self.breaker.count(asked.tool, asked.args, result), cause_of(result))
         if asked.spec.needs_key:
             self._credit(asked, result)
