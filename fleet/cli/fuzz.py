@@ -231,6 +231,7 @@ def _data(search: FuzzSearch, options: FuzzOptions) -> dict[str, Any]:
         "accepted": search.accepted,
         "lost": search.lost,
         "failed_rounds": search.failed,
+        "undecided": search.undecided,
         "behaviours": search.behaviours,
         "seconds": round(search.seconds, 1),
         "runner": sorted(search.ways),
@@ -242,7 +243,10 @@ def _data(search: FuzzSearch, options: FuzzOptions) -> dict[str, Any]:
 def _lost(data: dict[str, Any]) -> str:
     """What has no result, in words; "" for nothing."""
     counts = [("execution", data["lost"]), ("round", data["failed_rounds"])]
-    return " and ".join(f"{counted(count, word)} without a result" for word, count in counts if count)
+    left = [f"{counted(count, word)} without a result" for word, count in counts if count]
+    if data["undecided"]:
+        left.append(f"{counted(data['undecided'], 'claim')} of which no look could tell anything")
+    return " and ".join(left)
 
 
 def _print(data: dict[str, Any]) -> None:

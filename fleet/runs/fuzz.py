@@ -6,6 +6,7 @@ oracles, three times in fresh jails, is a defect.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,8 @@ SPOILED = 6
 FREE, LEAST_COUNTED = 0.7, 1 / 3
 """Processor time in a second of a round that need not wait for a processor, measured; a round with less of it
 counts as that much shorter, down to this share of its length."""
+LATER = 3
+"""Times that a suspect of which no look could tell anything waits for a later, perhaps quieter moment."""
 MARGIN_S = 2.0
 BROKEN = 3
 """Rounds in a row without an answer, after which the search gives up."""
@@ -94,10 +97,13 @@ class FuzzSearch:
     """Executions without a result, as the rounds say."""
     failed: int = 0
     """Rounds without an answer."""
+    undecided: int = 0
+    """Suspects of which no look could tell anything, at any time."""
     unshown: int = 0
     """Suspects that no look showed."""
     ways: set[str] = field(default_factory=set)
     """How executions shared the program's start."""
+    _postponed: Counter[tuple[str, str]] = field(default_factory=Counter)
     _proven: dict[tuple[str, str], ProvenDefect] = field(default_factory=dict)
     _busy: set[tuple[str, str]] = field(default_factory=set)
     trouble: str = ""
@@ -144,6 +150,8 @@ class FuzzSearch:
             left -= spent_s * counts
             start_s = max(spent_s - claim.seconds, 0.0) if claim else start_s  # what a round costs besides
             await self._confirm(old)
+        for _ in range(LATER):  # no round comes after it, and no other work of this search
+            await self._confirm(old)
 
     async def _round(self, seconds: float) -> RoundClaim | None:
         """What it says; None when it did not work."""
@@ -174,8 +182,11 @@ class FuzzSearch:
 
     async def _confirm(self, old: frozenset[tuple[str, str]]) -> None:
         """Look at every suspect that waits and that no other jail is at."""
+        later = set[tuple[str, str]]()
         while True:
-            waiting = [one for one in self.campaign.waiting if (one.part, one.signature) not in self._busy]
+            waiting = [
+                one for one in self.campaign.waiting if (one.part, one.signature) not in self._busy | later
+            ]
             if not waiting:
                 return
             suspect, key = waiting[0], (waiting[0].part, waiting[0].signature)
@@ -185,6 +196,12 @@ class FuzzSearch:
             for _ in range(LOOKS + SPOILED):
                 if len(seen) < LOOKS and (one := await self._look(steps)) is not None:
                     seen.append(one)
+            if not seen and self._postponed[key] < LATER:
+                self._postponed[key] += 1
+                later.add(key)
+                self._busy.discard(key)
+                continue
+            self.undecided += not seen
             for found in seen:
                 self.campaign.looked(suspect, shown=bool(found))
             if seen and not suspect.shown:

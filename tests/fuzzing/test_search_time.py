@@ -44,6 +44,47 @@ class SlowStarts(FuzzSearch):
         }
 
 
+class BusyLooks(SlowStarts):
+    """Looks that cannot tell, the first `busy` of them; each round claims one and the same hang."""
+
+    busy: int
+
+    async def call(self, tool: str, args: Any) -> dict[str, Any]:
+        if tool == "qa_fuzz":
+            one = {
+                "signature": "hang",
+                "kind": "hang",
+                "said": "",
+                "place": "",
+                "source": "loop",
+                "minimal": True,
+            }
+            return await super().call(tool, args) | {"defects": [one]}
+        self.busy -= 1
+        if self.busy >= 0:
+            return {"ok": False, "outcome": "unknown", "error_class": "busy", "error": "could not tell"}
+        return {"ok": False, "outcome": "hang", "error": ""}
+
+
+@pytest.mark.parametrize(
+    ("busy", "confirmed", "undecided"), [(0, [3], 0), (9, [3], 0), (20, [3], 0), (36, [], 1), (10_000, [], 1)]
+)
+def test_what_could_not_be_told_is_asked_again_later_and_not_for_ever(
+    busy: int, confirmed: list[int], undecided: int
+) -> None:
+    search = BusyLooks(
+        program=Program(command=("cc",)),
+        jail=LocalJail(Image()),
+        campaign=Campaign(),
+        seed=1,
+        clock=RoundClock(),
+    )
+    search.lengths, search.busy = [], busy
+    anyio.run(search.run, 60.0, 1)
+    assert ([one.confirmed for one in search.defects], search.undecided) == (confirmed, undecided)
+    assert busy < 10_000 or search.busy == 10_000 - 9 * 4
+
+
 def lengths_of(
     program: Program, seconds: float, share: float = 1.0, *, by_clock: bool = False
 ) -> list[float]:

@@ -65,11 +65,22 @@ STUCK = ProcessorTime(cpu_s=0.0, wall_s=9.0, queued_s=8.9, ended=False)
         (ProcessorTime(0.1, 10.0, 9.8, False), PROMPT, UNKNOWN),
         (ProcessorTime(2.4, 10.0, 7.5, False), PROMPT, UNKNOWN),
         (ProcessorTime(2.4, 10.0, 2.7, False), PROMPT, UNKNOWN),
+        # the wall cap of a busy machine, after many times what the control needed
+        (ProcessorTime(1.9, 18.0, 16.0, False), ProcessorTime(0.04, 1.2, 1.1, True), HANG),
+        (ProcessorTime(1.0, 18.0, 16.9, False), ProcessorTime(0.02, 0.5, 0.4, True), HANG),
+        (ProcessorTime(0.99, 18.0, 16.9, False), ProcessorTime(0.02, 0.5, 0.4, True), UNKNOWN),  # too short
+        (ProcessorTime(1.9, 18.0, 16.0, False), ProcessorTime(0.05, 1.2, 1.1, True), UNKNOWN),
+        (ProcessorTime(1.9, 18.0, 16.0, False), STUCK, UNKNOWN),
         (ProcessorTime(2.4, 2.5, 0.0, False), PROMPT, UNKNOWN),  # cut early, and it ran all the time
     ],
 )
 def test_verdicts(child: ProcessorTime, control: ProcessorTime, verdict: HangVerdict) -> None:
     assert judge(child, control, 2.5) is verdict
+
+
+def test_what_was_seen_on_a_busy_machine_is_a_hang() -> None:
+    seen, control = ProcessorTime(3.9, 18.0, 14.0, False), ProcessorTime(0.09, 0.6, 0.5, True)
+    assert judge(seen, control, 5.0) is HANG
 
 
 SECONDS = st.floats(0, 1e4, allow_nan=False)
@@ -83,6 +94,7 @@ def test_a_hang_always_has_a_control_that_ended_and_needed_far_less(
     if judge(child, control, limit_s) is HANG:
         assert control.ended
         ran = child.cpu_s >= limit_s and child.cpu_s >= MUCH * control.cpu_s
+        ran |= child.cpu_s >= 40 * control.cpu_s and child.cpu_s >= 1.0
         assert ran or (child.asleep_s >= child.wall_s / 2 and child.wall_s >= 4 * control.wall_s)
 
 
