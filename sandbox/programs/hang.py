@@ -12,8 +12,8 @@ from enum import StrEnum
 MUCH = 5
 """How many times the control's processor time a child must have used for a hang."""
 SURE, LEAST_SURE_S = 40, 1.0
-"""The same where the wall cap of a busy machine stopped it before its limit, and the seconds that it must have
-used: nothing but a hang takes so much more than the control."""
+"""The same where the wall cap of a busy machine stopped it before its limit, and the seconds that it must
+have used: nothing but a hang takes so much more than the control."""
 AGAIN = 8
 """The limit of a second try, in the control's processor time."""
 PROMPT = 4
@@ -45,9 +45,9 @@ def judge(child: ProcessorTime, control: ProcessorTime, limit_s: float) -> HangV
     """What to make of a child that was stopped after `limit_s` of processor time, or at the wall cap.
 
     A child that ran for as long as it may is a hang if the control needed far less; one that a busy machine
-    kept from that, if it ran for SURE times as long as the control. One that hardly ran is a hang if it slept,
-    on its own, for most of a time that is long for the control: then it is blocked. One that wanted to run and
-    could not is starved, and says nothing. Without a control that ended, nothing does.
+    kept from that, if it ran for SURE times as long as the control. One that hardly ran is a hang if it
+    slept, on its own, for most of a time that is long for the control: then it is blocked. One that wanted to
+    run and could not is starved, and says nothing. Without a control that ended, nothing does.
     """
     if not control.ended:
         return HangVerdict.UNKNOWN
