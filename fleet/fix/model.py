@@ -120,13 +120,15 @@ class GateReport:
 @dataclass(frozen=True, slots=True)
 class Published:
     """A proposal as its publisher finds it. `ref` names it (URL of the pull request, or the branch), `head`
-    is the commit of its branch, `ours` whether that was made by the task."""
+    is the commit of its branch, `ours` whether that was made by the task, `conflicts` whether its changes do
+    not fit the base as it is now."""
 
     ref: str
     branch: str
     head: str
     state: Literal["pushed", "open", "merged", "closed"]
     ours: bool = True
+    conflicts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ SETTLING = "propose.settling"
 EVIDENCE = "proposal.json"
 """File of a run's evidence: the steps of the gate."""
 _STEPS = TypeAdapter(tuple[StepResult, ...])
+CONFLICTS = "conflicts with {} as it is now: withdraw it and propose again, or merge by hand"
 HALFWAY = tuple(state for state in OPEN_PROPOSALS if state != "open")
 LATE = "late"
 """In a proposal's data: when (ISO) to look once more for a branch that was pushed and not found; then ""."""
@@ -202,6 +203,10 @@ class ProposalUpkeep:
             why = f"the item is {item.state}" + (f": {item.reason}" if item.reason else "")
             await publisher.close(task, why)
             await self.world.journal.move_proposal(row.proposal_id, "closed", why=why)
+            return
+        why = CONFLICTS.format(task.repository.branch) if found and found.conflicts else ""
+        if why != row.why:
+            await self.world.journal.move_proposal(row.proposal_id, "open", why=why)
 
 
 @asynccontextmanager

@@ -189,3 +189,16 @@ async def test_two_that_push_at_once_make_one_branch(near: ProposalPlace) -> Non
             tasks.start_soon(one, state)
     assert heads == [near.remote.head(BRANCH)] * 3
     assert git(near.remote.bare, "show", f"{BRANCH}~2:src/double.py") + "\n" == SOURCE
+
+
+async def test_a_branch_conflicts_once_the_base_has_changed_the_same_lines(near: ProposalPlace) -> None:
+    patch = await near.patch()
+    publisher = near.publisher()
+    await publisher.push(near.task, patch, "Fix double")
+    seen = []
+    for files in ({"src/other.py": "OTHER = 3\n"}, {"src/double.py": "def double(number):\n    return 0\n"}):
+        near.remote.commit(files)
+        found = await publisher.find(near.task)
+        assert found is not None
+        seen.append(found.conflicts)
+    assert seen == [False, True]

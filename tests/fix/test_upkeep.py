@@ -252,3 +252,13 @@ async def test_remains_of_the_dead_are_removed_at_a_start(here: FixHome) -> None
     assert kept.exists()
     (here.state / "trees" / "a-file").write_text("of somebody else")
     assert await clear_remains(here.state) == 0
+
+
+async def test_a_draft_that_conflicts_with_its_base_is_marked(here: FixHome) -> None:
+    await here.propose()
+    branches, name = here.parts.publisher_.branches, f"qa-fleet/{FP}"
+    for conflicts, why in ((True, "conflicts with main as it is now"), (False, "")):
+        branches[name] = replace(branches[name], conflicts=conflicts)
+        await here.upkeep.run()
+        (row,) = await here.rows()
+        assert (row.state, row.why.partition(":")[0]) == ("open", why)

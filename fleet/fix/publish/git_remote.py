@@ -94,7 +94,8 @@ class GitRemotePublisher:
         elif (branch.folder / _REQUEST).exists():
             state = "open"
         ours = state == "merged" or await branch.ours(head)
-        return Published(task.branch, task.branch, head, state, ours)
+        conflicts = state in ("pushed", "open") and ours and await branch.conflicts(head)
+        return Published(task.branch, task.branch, head, state, ours, conflicts)
 
     async def _write(self, branch: ProposalBranch, task: FixTask, head: str, words: str) -> None:
         """Patches first, the request last: a request that is there is complete."""

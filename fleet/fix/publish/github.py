@@ -192,7 +192,8 @@ def _counting(marked: Sequence[GitHubPull], mine: Sequence[GitHubPull], head: st
 def _published(task: FixTask, found: _Standing) -> Published | None:
     if found.pull is not None:
         head = found.branch.head if found.branch is not None else found.pull.head.sha
-        return Published(found.pull.html_url, task.branch, head, found.pull.outcome)
+        conflicts = found.branch is not None and found.branch.conflicts
+        return Published(found.pull.html_url, task.branch, head, found.pull.outcome, conflicts=conflicts)
     if found.branch is None or found.branch.state == "merged":
         return found.branch
     return replace(found.branch, state="pushed")

@@ -65,6 +65,27 @@ class ProposalBranch:
         base = await self.mirror.fetch(self._token)
         return await self.mirror.contains(head, base)
 
+    async def conflicts(self, head: str) -> bool:
+        """Whether what the branch changes does not fit the base branch as it was last fetched."""
+        if not await self.mirror.has(head):
+            await self.mirror.fetch_commit(self._task.branch, self._token)
+        base = await self.mirror.base()
+        words: tuple[str, ...] = ("merge-base", base, head)
+        fork = (await self._git.run(*words, place=self.mirror.place, fine=(0, 1))).decode().strip()
+        if fork in ("", base) or not self.folder.is_dir():
+            return False
+        words = ("diff-tree", "-r", "--patch", "--binary", "--full-index", "--no-renames", fork, head)
+        patch = await self._git.run(*words, place=self.mirror.place)
+        with tempfile.TemporaryDirectory(prefix="index-", dir=self.folder) as folder:
+            place = GitPlace(repository=self.mirror.folder, index=Path(folder) / "index")
+            await self._git.run("read-tree", base, place=place)
+            try:
+                quiet = ("apply", "--cached", "--check", "--whitespace=nowarn", "-")
+                await self._git.run(*quiet, place=place, stdin=patch)
+            except FixError:
+                return True
+        return False
+
     async def ours(self, head: str) -> bool:
         """Whether a commit was made by this task: by our record, or, for a peer, by identity and run."""
         if head == self.ours_once():
