@@ -7,12 +7,17 @@ the dial and STOP this is a file, not memory: while it is missing, a daemon star
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 from pathlib import Path
 from typing import NamedTuple
 
+from fleet.files import FULL
+
 BALLAST = "ballast"
+PROBE = ".writable"
+_FULL = "the disk is full"
 SIZE = 16 << 20
 """Bytes: four times the journal's largest log (4 MiB)."""
 LOW = 4 << 20
@@ -26,9 +31,12 @@ def look(state: Path) -> str:
 
     Returns "" when healthy, else one line that says why no run may start. Never raises.
     """
+    why = unwritable(state)
+    if why and why != _FULL:
+        return why
     few = _free(state).inodes < 2 * FEW
     if laid(state):
-        if not _short(state):
+        if not _short(state) and not why:
             return ""
         give_up(state)
     elif not _short(state, SIZE + 2 * LOW, 2 * FEW) and _lay(state):
@@ -38,12 +46,42 @@ def look(state: Path) -> str:
     return f"the disk is full: {left} free"
 
 
+def unwritable(state: Path) -> str:
+    """Why the state directory takes no byte now, found by writing one; "" when it does."""
+    path = state / PROBE
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(descriptor, b".")
+        finally:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno == errno.EROFS:
+            return "the disk is read-only"
+        if error.errno in FULL or isinstance(error, FileNotFoundError):  # free space says the rest
+            return _FULL
+        return f"the state directory cannot be written: {error.strerror}"
+    return ""
+
+
+def read_only(state: Path) -> bool:
+    """Whether its file system is mounted read-only, by asking alone."""
+    try:
+        return bool(os.statvfs(state).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def room(state: Path) -> tuple[bool, str]:
-    """Whether a run may start by the space that is free, and what is free; nothing is changed."""
+    """Whether a run may start by the space that is free, and what is free; nothing is left changed."""
+    why = unwritable(state)
+    if why and why != _FULL:
+        return False, why
     found = _free(state)
     short = _short(state) if laid(state) else _short(state, SIZE + 2 * LOW, 2 * FEW)
     inodes = "" if math.isinf(found.inodes) else f", {found.inodes:.0f} inodes"
-    return not short, f"{found.bytes >> 20} MiB{inodes} free"
+    return not (short or why), f"{found.bytes >> 20} MiB{inodes} free"
 
 
 def relieve(state: Path) -> bool:

@@ -21,7 +21,8 @@ Rule = Literal["kind", "owner", "mode", "links", "size", "replaced", "mark"]
 Mark = Literal["keep", "drop", "refuse"]
 """What becomes of a byte-order mark, which editors put unseen before a text in UTF-8."""
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""A disk that takes no more, for now: also one that the kernel made read-only after an error."""
 _TRIES = 5
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -93,14 +94,23 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def disk_refused(path: Path, error: OSError) -> TryAgain:
+    """What to raise for a disk that is full or read-only."""
+    if error.errno == errno.EROFS:
+        return TryAgain(
+            f"{path}: the file system is read-only", remedy="mount it writable: dmesg may say why"
+        )
+    return TryAgain(f"{path}: no space left", remedy="free some disk space")
+
+
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Raise TryAgain for a full disk, FleetError for any other OSError of the block."""
+    """Raise TryAgain for a full or read-only disk, FleetError for any other OSError of the block."""
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise TryAgain(f"{path}: no space left", remedy="free some disk space") from None
+        if error.errno in FULL:
+            raise disk_refused(path, error) from None
         raise FleetError(f"{path}: {error.strerror}", remedy=f"make {path.parent} writable") from None
 
 

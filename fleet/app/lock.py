@@ -8,13 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fleet.errors import TryAgain
+from fleet.errors import ConfigError, TryAgain
+from fleet.files import FULL, disk_errors, disk_refused
 
 
 @contextmanager
 def only_one(state: Path) -> Iterator[None]:
-    """Hold `fleet.lock` during the block; TryAgain, naming the holder, if another process has it."""
-    handle = os.open(state / "fleet.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """Hold `fleet.lock` during the block; TryAgain, naming the holder, if another process has it, or if the
+    disk takes nothing; ConfigError if this user may not write there."""
+    path = state / "fleet.lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if error.errno in FULL:
+            raise disk_refused(path, error) from None
+        remedy = "make the state directory writable for this user, and the lock a plain file"
+        raise ConfigError(f"{path}: {error.strerror}", remedy=remedy) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -24,8 +33,9 @@ def only_one(state: Path) -> Iterator[None]:
                 f"another fleet (pid {holder}) is using {state}",
                 remedy="wait for it, or set STATE_DIRECTORY to another folder",
             ) from None
-        os.ftruncate(handle, 0)
-        os.write(handle, f"{os.getpid()}\n".encode())
+        with disk_errors(path):
+            os.ftruncate(handle, 0)
+            os.write(handle, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(handle)

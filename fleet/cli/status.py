@@ -25,7 +25,7 @@ from fleet.cli.status_page import PageLine, wrong
 from fleet.cli.status_page import page as lines_of
 from fleet.clock import iso
 from fleet.config import FleetConfig, load_fleet
-from fleet.disk_reserve import laid
+from fleet.disk_reserve import laid, read_only
 from fleet.errors import ConfigError
 from fleet.gate.budget import Unit, day_limits
 from fleet.gate.stop import stopped
@@ -97,7 +97,7 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         "journal": shown(store_place(config.store, folder)),
         "state": str(folder),
         "daemon": daemon,
-        "degraded": "the disk is full: no new run starts" if daemon and not laid(folder) else "",
+        "degraded": _degraded(folder, live) if daemon else "",
         "personas": {"loaded": len(crew), "refused": refused, "failing": []},
         "next": [
             {"persona": name, "at": at}
@@ -116,6 +116,15 @@ async def gather(since: str, live: Mapping[str, Any]) -> dict[str, Any]:
         data["log"] = _log(live, data["runs"])
     data["wrong"] = [clean(why, 300) for why in wrong(data)]
     return data
+
+
+def _degraded(folder: Path, live: Mapping[str, Any]) -> str:
+    """Why a daemon starts no run: by its own word, else by the disk as seen from here."""
+    why = clean(str(live.get("degraded", "")), 200)
+    why = why or (
+        "the disk is read-only" if read_only(folder) else "" if laid(folder) else "the disk is full"
+    )
+    return f"{why}: no new run starts" if why else ""
 
 
 def _personas(live: Mapping[str, Any]) -> tuple[list[CrewMember], list[dict[str, str]]]:

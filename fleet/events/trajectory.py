@@ -5,7 +5,6 @@ The first line is the header, the last the footer, each exactly once.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from fleet.events.model import (
 )
 from fleet.events.recorded import Recording, UnknownRecord, kind_of, lines
 from fleet.events.truncate import fit
-from fleet.files import sync_folder
+from fleet.files import FULL, disk_refused, sync_folder
 
 MAX_FILE = 50_000_000
 """Most bytes of one file (harness-facts 2.2), for a run of half an hour."""
@@ -33,7 +32,6 @@ RESERVE, FOOTER = 1 << 20, 16_384
 """Bytes reserved for a run's last steps, and among those for the footer."""
 _BEGINNINGS = (ToolRequested, GateDenied, MessageSaid, TurnStarted)
 """Records that begin something: refused when only the reserve is left."""
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class TrajectoryFile:
@@ -126,8 +124,8 @@ class TrajectoryFile:
 
 
 def _refused(path: Path, error: OSError) -> TryAgain:
-    if error.errno in _FULL:
-        return TryAgain(f"{path}: no space left", remedy="free some disk space")
+    if error.errno in FULL:
+        return disk_refused(path, error)
     return TryAgain(f"{path}: {error.strerror}", remedy="check the disk")
 
 
