@@ -24,17 +24,18 @@ from fleet.config.files import demo_dir
 from fleet.devnet.defects import ALL_IDS, DEFECTS, chosen
 from fleet.devnet.stack import Devnet
 from fleet.devnet.standing import STANDING
-from fleet.errors import FleetError, JailError
+from fleet.errors import FleetError, JailError, Refused
 from fleet.findings.evidence import load
 from fleet.gate.dial import write_dial
 from fleet.gate.model import Rung
+from fleet.gate.stop import STOP, stopped
 from fleet.jail.choice import why_no_jail
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire, recover
 from fleet.store.journal import Journal
 from fleet.store.rows import FindingRow
-from fleet.text import counted
+from fleet.text import counted, line
 from fleet.triage.triage_pass import pass_over
 from fleet.triage.worklist import WorklistItem
 
@@ -68,6 +69,10 @@ def demo(
         plan = planned(seeded, rung, folder, explore=explore)
         put(plan, as_json=as_json, text=lambda: print("\n".join(f"{key}  {plan[key]}" for key in plan)))
         return
+    for place in (state(), folder):
+        if place.is_dir() and (pause := stopped(place)):
+            why = f"everything is paused: {line(pause.why)} ({place / STOP})"
+            raise Refused(why, rule="stop", remedy=f"STATE_DIRECTORY={place} fleet resume")
     if why := why_no_jail(load_fleet().jail):  # now, and not when a chain and a platform are running
         raise JailError(why)
     summary = run(lambda: _demo(folder, seeded, rung, explore=explore))

@@ -43,3 +43,14 @@ def test_the_profile_is_loaded_by_the_command_that_a_refusal_names() -> None:
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:tests|config)/[\w./*-]+)`", TEXT))))
 def test_a_file_that_is_named_is_there(path: str) -> None:
     assert list(ROOT.glob(path))
+
+
+def test_what_it_says_of_the_service_unit_is_what_the_shipped_unit_sets() -> None:
+    unit = (ROOT / "config/qa-fleet.service").read_text()
+    said = TEXT.partition("**A hardened service unit**")[2].partition("\n\n")[0]
+    allowed, _, forbidden = said.partition("must not set")
+    stated = re.findall(r"`(\w+)=([^`]+)`", allowed)
+    assert [name for name, _ in stated] == ["RestrictNamespaces", "ProtectProc"]
+    assert all(f"\n{name}={value}\n" in unit for name, value in stated)
+    for name in set(re.findall(r"`(\w+)`", forbidden)) - {name for name, _ in stated}:
+        assert f"\n{name}=" not in unit, name
