@@ -13,8 +13,6 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from fleet.files import FULL
-
 BALLAST = "ballast"
 PROBE = ".writable"
 _FULL = "the disk is full"
@@ -59,7 +57,7 @@ def unwritable(state: Path) -> str:
     except OSError as error:
         if error.errno == errno.EROFS:
             return "the disk is read-only"
-        if error.errno in FULL or isinstance(error, FileNotFoundError):  # free space says the rest
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):  # free space says the rest
             return _FULL
         return f"the state directory cannot be written: {error.strerror}"
     return ""
