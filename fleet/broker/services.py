@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
+from fleet.backoff import OWN_BLOCK
 from fleet.broker.egress_policy import EgressPolicy
 from fleet.broker.egress_record import EgressEntry
 from fleet.broker.rpc_policy import Denied, rewrite
@@ -39,6 +41,7 @@ _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9-]{1,63}", re.ASCII)
 _WEI = re.compile(r"[0-9]{1,40}", re.ASCII)
 _ROUTE = re.compile(r"[a-z0-9-]{0,32}", re.ASCII)
+_HEAD = b'{"jsonrpc":"2.0","id":"head","method":"eth_blockNumber","params":[]}'
 _SHORT = 8_192
 """Bytes of an answer that is read for an error of the node."""
 _JSON = {"content-type": "application/json"}
@@ -64,6 +67,8 @@ class Services:
         self._policy, self._tx = policy, tx
         self._tokens = 0
         self._rpc = RpcUpstream(policy.rpc, max_response=policy.max_response)
+        self._floor = 0
+        """Block of the last transaction of this call: what a replica without it says is not passed on."""
         self._acts: set[asyncio.Task[dict[str, Any]]] = set()
         self.by_path: dict[str, Service] = {"/rpc": self.rpc, "/tx": self.tx, "/auth": self.auth}
 
@@ -80,6 +85,8 @@ class Services:
         entry.what = ",".join(methods)[:200]
         self._policy.ask()
         async with asyncio.timeout(self._policy.request_s):
+            if self._floor and clean.startswith(b"{"):
+                return await self._rpc.post_from(clean, methods, self._floor)
             return await self._rpc.post(clean, methods)
 
     async def tx(self, body: bytes, entry: EgressEntry) -> Answer:
@@ -99,7 +106,10 @@ class Services:
         if plain[:4] in self._policy.never:
             raise Denied("never", f"selector {data[:10]} is on the configured never-list")
         self._policy.ask("a transaction")
-        return await self._act(self._tx.submit(key, to, plain, int(value), gas))
+        status, answer = await self._act(self._tx.submit(key, to, plain, int(value), gas))
+        mined = answer.get("block") if isinstance(answer, Mapping) else 0
+        self._floor = max(self._floor, mined if isinstance(mined, int) else 0)
+        return status, answer
 
     async def auth(self, body: bytes, entry: EgressEntry) -> Answer:
         asked = {"route": "", "age": 0} | _object(body, {"key", "route", "age"})
@@ -187,6 +197,17 @@ class RpcUpstream:
                 if not await patience.wait(error):
                     raise Denied("unreachable", f"the chain's node {error}", status=502) from None
 
+    async def post_from(self, body: bytes, methods: Sequence[str], floor: int) -> tuple[int, bytes]:
+        """As `post`, of one request, by a node that has this block; in the end what it answers."""
+        patience = NodePatience({Meaning.BEHIND: OWN_BLOCK})
+        while True:
+            status, raw = await self.post(b"[" + body + b"," + _HEAD + b"]", methods)
+            answer, head = _pair(raw)
+            if answer is None or "error" in answer:  # no batches here, or trouble that `post` waits for
+                return await self.post(body, methods)
+            if head >= floor or not await patience.wait(RpcError("header not found")):
+                return status, json.dumps(answer).encode()
+
     async def aclose(self) -> None:
         await self._client.aclose()
 
@@ -213,6 +234,24 @@ class RpcUpstream:
         if meaning is Meaning.FAULTY:
             raise Unreachable(f"is ill: {line(str(error), 200)}")
         return status, raw
+
+
+def _pair(raw: bytes) -> tuple[dict[str, Any] | None, int]:
+    """The answer to a request, and the node's newest block asked beside it; None for no such pair."""
+    try:
+        answers = strict_json.loads(raw)
+    except ValueError:
+        return None, 0
+    if (
+        not isinstance(answers, list)
+        or len(answers) != 2
+        or not all(isinstance(one, dict) for one in answers)
+    ):
+        return None, 0
+    head = next((one.get("result") for one in answers if one.get("id") == "head"), None)
+    answer = next((one for one in answers if one.get("id") != "head"), None)
+    known = isinstance(head, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,16}", head)
+    return (answer, int(str(head), 16)) if known else (None, 0)
 
 
 def _node_error(raw: bytes) -> RpcError | None:

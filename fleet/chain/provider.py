@@ -145,7 +145,7 @@ class NodeProvider(AsyncJSONBaseProvider):
                     raise self._at_last(error) from None
                 continue
             answers |= dict(zip(left, got, strict=True))
-            left = [place for place in left if self._passes(requests[place][0], self.outcome(answers[place]))]
+            left = [place for place in left if self._passes(requests[place], self.outcome(answers[place]))]
             if left and not await patience.wait(worst := self.outcome(answers[left[0]])):
                 raise self._at_last(worst)
         return [answers[place] for place in range(len(requests))]
@@ -162,7 +162,7 @@ class NodeProvider(AsyncJSONBaseProvider):
             request = self.form_request(RPCEndpoint(method), params)
             return self._result(request, await self._exchange(self.encode_rpc_dict(request)))
 
-        return await self._patiently(method, once)
+        return await self._patiently(method, params, once)
 
     async def ask_bytes(self, method: str, params: Any) -> bytes:
         """The same of a call that is answered with data, which is not read as JSON first (mark B7)."""
@@ -174,15 +174,15 @@ class NodeProvider(AsyncJSONBaseProvider):
             value = as_bytes(self._result(request, self._answer(rest, status)))
             return value if data is None else data
 
-        return await self._patiently(method, once)
+        return await self._patiently(method, params, once)
 
-    async def _patiently(self, method: str, once: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def _patiently(self, method: str, params: Any, once: Callable[[], Awaitable[Reply]]) -> Reply:
         patience = self._patience(method)
         while True:
             try:
                 return await once()
             except (Unreachable, RpcError) as error:
-                if isinstance(error, RpcError) and not self._passes(method, error):
+                if isinstance(error, RpcError) and not self._passes((method, params), error):
                     raise
                 if not await patience.wait(error):
                     raise self._at_last(error) from None
@@ -192,12 +192,12 @@ class NodeProvider(AsyncJSONBaseProvider):
         repeatable = all(one.startswith(_REPEATABLE) and one != "eth_sendTransaction" for one in methods)
         return NodePatience(self._retries if repeatable else {})
 
-    def _passes(self, method: str, value: object) -> bool:
+    def _passes(self, request: tuple[str, Any], value: object) -> bool:
         """Whether this error is trouble of the node; that a block is unknown answers a question for it."""
         if not isinstance(value, RpcError):
             return False
         meaning = trouble(value)[0]
-        return meaning in self._retries and not (meaning is Meaning.BEHIND and method in FOR_BLOCKS)
+        return meaning in self._retries and not (meaning is Meaning.BEHIND and _asks_a_block(request))
 
     def _at_last(self, error: Unreachable | RpcError) -> Unreachable | RpcError:
         """What is raised when patience has ended: a limit or a lag is the node's, never an answer."""
@@ -384,6 +384,11 @@ def _client(url: str) -> httpx.AsyncClient:
         trust_env=False,  # a proxy from the environment must not see requests to the node
         verify=tls,
     )
+
+
+def _asks_a_block(request: tuple[str, Any]) -> bool:
+    method, params = request
+    return method in FOR_BLOCKS and "latest" not in params
 
 
 def _reads_latest(request: tuple[str, Any]) -> bool:
