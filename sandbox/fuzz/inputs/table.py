@@ -9,6 +9,7 @@ from sandbox.fuzz.inputs import suspicious
 from sandbox.fuzz.inputs.binary import byte_mutation, wasm_mutation
 from sandbox.fuzz.inputs.edits import EXPRESSION_EDITS, TOKEN_EDITS
 from sandbox.fuzz.inputs.exports import export_mutation
+from sandbox.fuzz.inputs.inside import INSIDE_EDITS
 from sandbox.fuzz.inputs.learned import learned
 from sandbox.fuzz.inputs.lines import line_mutation
 from sandbox.fuzz.inputs.lists import lists
@@ -35,7 +36,7 @@ TEXT: dict[str, Callable[[str, Table], InputSource | None]] = {
     "splice": lambda family, table: mutation(SPLICE_EDITS, family),
     "lists": lambda family, table: lists(family),
     "lines": lambda family, table: line_mutation,
-    "spelling": lambda family, table: mutation(SPELLING_EDITS, family),
+    "spelling": lambda family, table: mutation((*SPELLING_EDITS, *INSIDE_EDITS), family),
     "pump": lambda family, table: pump(family),
     "typed": lambda family, table: generator(table) if table else None,
     "places": lambda family, table: places(table, family) if table else None,
