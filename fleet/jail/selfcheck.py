@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import shutil
 import socket
 import tempfile
@@ -161,6 +162,8 @@ async def prove(
     `open_jail` makes the jails of one image, over a host directory if one is given, without a pool. `notes`
     are lines on what this backend leaves open or holds by other means.
     """
+    if why := _few_files(image.limits.files) if backend == "bwrap" else "":
+        return Tier(backend=backend, tier="none", ok=False, checks=(("open files", False, why),))
     plan = _Plan(replace(image, guest="sandbox.start.selfcheck"), open_jail, spool)
     results: dict[str, list[Line]] = {}
 
@@ -176,6 +179,16 @@ async def prove(
     checks = [*(line for name in _CHECKS for line in results[name]), *notes]
     ok = all(passed for _, passed, _ in checks)
     return Tier(backend=backend, tier="standard", ok=ok, checks=tuple(checks))
+
+
+def _few_files(needed: int) -> str:
+    """Why no jail can start under this process's limit of open files: a jail sets its own, and cannot raise
+    it; every other check would only fail for that."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return ""
+    remedy = "raise it with `ulimit -n`, or LimitNOFILE= of the unit"
+    return f"the limit of open files is {soft}, at least {needed} are needed: {remedy}"
 
 
 def require(tier: Tier) -> None:

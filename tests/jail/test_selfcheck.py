@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -53,6 +55,8 @@ BAD: dict[str, Callable[[dict[str, Any]], object]] = {
     "read-only root": lambda f: f.update(root="open"),
     "way out": lambda f: f.update(broker="ConnectionRefusedError"),
 }
+
+ROOT = Path(__file__).parents[2]
 
 
 async def test_this_machine_has_a_working_jail(tmp_path: Path) -> None:
@@ -164,3 +168,20 @@ async def test_a_process_that_is_left_fails_the_check(
     assert not tier.ok
     assert "some process left" in seen["kill"]
     assert "host directory" not in seen
+
+
+@pytest.mark.parametrize("limit", [48, 80, 256, 511])
+def test_too_few_open_files_are_named_with_the_number_that_is_needed(tmp_path: Path, limit: int) -> None:
+    script = (
+        "import anyio, sys; from pathlib import Path\n"
+        "from fleet.jail.bwrap import BwrapJail; from fleet.jail.model import Image\n"
+        "async def main():\n"
+        "    tier = await BwrapJail(Image(), pool=0, spool=Path(sys.argv[1])).probe()\n"
+        "    print(tier.ok, tier.checks)\n"
+        "anyio.run(main)"
+    )
+    argv = ["sh", "-c", f'ulimit -n {limit} && exec "$@"', "sh", sys.executable, "-c", script, str(tmp_path)]
+    said = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
+    remedy = "raise it with `ulimit -n`, or LimitNOFILE= of the unit"
+    why = f"the limit of open files is {limit}, at least 512 are needed: {remedy}"
+    assert said.stdout.strip() == f"False {(('open files', False, why),)}"
