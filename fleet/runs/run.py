@@ -17,7 +17,7 @@ import anyio
 from fleet import disk_reserve
 from fleet.drivers.session import RunOver
 from fleet.errors import FleetError, LostRun
-from fleet.events.model import DialDistrusted, Footer, Header, TurnUsage
+from fleet.events.model import DialDistrusted, Footer, GateDenied, Header, ToolRequested, TurnUsage
 from fleet.events.stream import Stream
 from fleet.events.trajectory import TrajectoryFile, read
 from fleet.gate.budget import Budget, Ledger
@@ -203,6 +203,8 @@ class ActiveRun:
         if wrong and not waits:
             outcome, detail = "state_invalid", f"{detail}; {wrong}"
         for event in read(self.world.folder(self.run) / "trajectory.jsonl"):
+            if isinstance(event, ToolRequested | GateDenied):
+                self.session.calls = max(self.session.calls, event.call)
             if isinstance(event, Footer):  # only the journal's record is missing
                 outcome, detail = event.outcome, event.detail
         if not self.sink.started:

@@ -224,7 +224,7 @@ async def test_stop_in_mid_run_pauses_all_and_the_next_start_cleans_up(house: Ho
         assert not (world.folder(report.run) / "keys").exists()
         assert (await world.journal.run(report.run)).outcome == "stopped"
         ends = [e for e in read(world.folder(report.run) / "trajectory.jsonl") if isinstance(e, Footer)]
-    assert [(end.outcome) for end in ends] == ["stopped"]
+    assert [(end.outcome, end.calls) for end in ends] == [("stopped", 1)]
 
 
 async def test_row_35_keys_are_private_and_appear_nowhere(house: House, tmp_path: Path) -> None:
