@@ -182,7 +182,7 @@ async def test_row_54_a_price_that_cannot_be_read_is_never_free(
     async def tamper(method: str, params: list[Any], real: Any) -> Any:
         if method == "eth_call" and params[0]["data"].startswith(price):
             if answer == "error":
-                raise RpcError("header not found", code=-32000)
+                raise RpcError("execution reverted", code=3)
             return "0x"
         return real
 
