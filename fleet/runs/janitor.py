@@ -20,7 +20,7 @@ from fleet.runs.context import FleetContext
 from fleet.runs.executor import Executor, RunEndListener
 from fleet.runs.lifecycle import resettle
 from fleet.runs.run import until_stopped
-from fleet.runs.settlement.finality import look_at_posts
+from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.runs.settlement.orphans import close_orphans
 from fleet.runs.settlement.reorg import release_again, undone
 from fleet.runs.settlement.settle import release_left, transactions
@@ -133,7 +133,7 @@ class Janitor:
         await release_left(self._world, run, stream, Wallet(self._world, run))
 
     async def _look_at_posts(self) -> None:
-        await look_at_posts(self._world, self._moved)
+        await look_at_posts(PostingSide.of(self._world), self._moved)
 
     def _moved(self, run: str, why: str) -> None:
         self._feed.tell(RunUnsettled(run=run, persona="", reason=why))

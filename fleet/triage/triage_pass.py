@@ -21,7 +21,7 @@ from fleet.findings.records import write_record
 from fleet.findings.recurrence import key_of, read_recurrence
 from fleet.personas.load import LoadedPersona
 from fleet.runs.outage.book import book_of
-from fleet.runs.settlement.finality import look_at_posts
+from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.runs.settlement.turn import posting
 from fleet.store.journal import Journal
 from fleet.store.proposal_rows import TRACKED
@@ -90,7 +90,16 @@ async def pass_over(
     async with posting(world.journal, world.clock, turn_s=world.config.store.stalled_s) as mine:
         if not mine:
             return result
-        if (await look_at_posts(world)).others:
+        side = PostingSide(
+            config=world.config,
+            platform=world.platform,
+            journal=world.journal,
+            clock=world.clock,
+            log=world.chain.log,
+            identity=world.chain.identity,
+            signer=world.chain.signer,
+        )
+        if (await look_at_posts(side)).others:
             return result  # what a reorganisation dropped may still come: the next pass posts what it lacks
         due = await _look(world, persona, memory, suggester)
         posted = await _publish(world, memory)

@@ -12,7 +12,7 @@ import pytest
 from fleet.chain.feedback import FeedbackLog
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
-from fleet.runs.settlement.finality import look_at_posts
+from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.store.rows import EffectRow, FindingRow
 from tests.acceptance.conftest import House, persona, probe, step
 
@@ -60,7 +60,7 @@ class Posted:
             await self.house.rpc.call("evm_mine")
 
     async def look(self) -> None:
-        await look_at_posts(self.world, lambda run, why: self.told.append(f"{run}: {why}"))
+        await look_at_posts(PostingSide.of(self.world), lambda run, why: self.told.append(f"{run}: {why}"))
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from fleet.gate.stop import stop
 from fleet.personas.load import LoadedPersona
 from fleet.runs.context import FleetContext
 from fleet.runs.lifecycle import fire
-from fleet.runs.settlement.finality import look_at_posts
+from fleet.runs.settlement.finality import PostingSide, look_at_posts
 from fleet.store.rows import MISSING, EffectRow
 from fleet.triage.triage_pass import pass_over
 from tests.acceptance.conftest import House, persona, probe, step
@@ -60,7 +60,7 @@ class Chain:
             await self.house.rpc.call("evm_mine")
 
     async def look(self) -> None:
-        await look_at_posts(self.world, lambda run, why: self.told.append(why))
+        await look_at_posts(PostingSide.of(self.world), lambda run, why: self.told.append(why))
 
     async def ours(self) -> Counter[str]:
         """How often each finding, and triage's summary, is on the log under the fleet's name."""

@@ -48,6 +48,7 @@ def by(**weather: Any) -> tuple[dict[str, Any], Weather]:
 
 
 DAYS: dict[str, tuple[dict[str, Any], Weather]] = {
+    "calm": ({}, lambda stand: nullcontext()),
     "busy": ({}, busy),
     "far": ({"fronts": DISTURBED}, lambda stand: nullcontext()),
     "restarts": ({}, restarted),

@@ -67,6 +67,7 @@ class Rig:
         self.journal, self.log = journal, Log()
 
         parts = SimpleNamespace(
+            platform=None,  # nothing is watched
             journal=journal,
             chain=SimpleNamespace(log=self.log, identity=US, own=OwnEntries(frozenset({US})), signer=None),
             clock=SystemClock(),

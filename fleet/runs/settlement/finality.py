@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from fleet.chain import codec
 from fleet.chain.abi import FUNCTIONS
@@ -25,6 +25,7 @@ from fleet.config import FleetConfig, Platform
 from fleet.errors import LostRun
 from fleet.findings.reader import read
 from fleet.findings.records import read_record
+from fleet.runs.context import FleetContext
 from fleet.store.journal import Journal
 from fleet.store.rows import MISSING, EffectRow, FindingRow
 from fleet.text import counted
@@ -39,30 +40,31 @@ Tell = Callable[[str, str], None]
 """Called with the run and the fate of its entry."""
 
 
-class PostingChain(Protocol):
-    """The log, the address that posts to it, and its signer (None for a reader)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostingSide:
+    """What a look at our own entries needs; `signer` is None for a reader, `identity` the posting address."""
 
-    @property
-    def log(self) -> FeedbackPort: ...
-    @property
-    def identity(self) -> str: ...
-    @property
-    def signer(self) -> SignerPort | None: ...
+    config: FleetConfig
+    platform: Platform
+    journal: Journal
+    clock: Clock
+    log: FeedbackPort
+    identity: str
+    signer: SignerPort | None
 
-
-class PostingWorld(Protocol):
-    """What a look at our own entries needs; the context of a run has it."""
-
-    @property
-    def config(self) -> FleetConfig: ...
-    @property
-    def platform(self) -> Platform: ...
-    @property
-    def journal(self) -> Journal: ...
-    @property
-    def chain(self) -> PostingChain: ...
-    @property
-    def clock(self) -> Clock: ...
+    @classmethod
+    def of(cls, context: FleetContext) -> PostingSide:
+        """That of a run."""
+        chain = context.chain
+        return cls(
+            config=context.config,
+            platform=context.platform,
+            journal=context.journal,
+            clock=context.clock,
+            log=chain.log,
+            identity=chain.identity,
+            signer=chain.signer,
+        )
 
 
 def _silent(run: str, why: str) -> None:
@@ -80,13 +82,13 @@ class Missing:
     others: int = 0
 
 
-async def look_at_posts(world: PostingWorld, tell: Tell = _silent) -> Missing:
+async def look_at_posts(side: PostingSide, tell: Tell = _silent) -> Missing:
     """Look at recent entries, bring back what is missing, and note what is final."""
-    mined = await world.journal.effects(None, ["tx"], ["done"], since=iso(world.clock.now() - BACK))
+    mined = await side.journal.effects(None, ["tx"], ["done"], since=iso(side.clock.now() - BACK))
     watched = [one for one in mined if one.data.get("purpose") == "post" and not one.data.get("final")]
-    if not watched or (signer := world.chain.signer) is None:
+    if not watched or (signer := side.signer) is None:
         return Missing()
-    look = _Look(world, signer, tell)
+    look = _Look(side, signer, tell)
     for start in range(0, len(watched), CHUNK):
         await look.at(watched[start : start + CHUNK])
     return await look.bring_back()
@@ -116,7 +118,7 @@ class _Post:
 
 @dataclass(slots=True)
 class _Look:
-    world: PostingWorld
+    side: PostingSide
     signer: SignerPort
     tell: Tell
     head: int = 0
@@ -125,7 +127,7 @@ class _Look:
     async def at(self, watched: Sequence[EffectRow]) -> None:
         """Note what is final, and what is gone."""
         self.head, found = await self.signer.look_up([one.ref for one in watched])
-        finality = self.world.platform.chain.finality_blocks
+        finality = self.side.platform.chain.finality_blocks
         for effect, receipt in zip(watched, found, strict=True):
             if receipt is None or receipt.status != 1:
                 self.gone.append(effect)
@@ -169,7 +171,7 @@ class _Look:
         waiting: list[_Post] = []
         for post in posts:
             if post.name not in standing:
-                standing[post.name] = _reports(await own.newest(self.world.chain.log, [post.name]))
+                standing[post.name] = _reports(await own.newest(self.side.log, [post.name]))
             if post.is_report and standing[post.name]:
                 await self._closed(post, "the finding is on the log in another entry")
             elif sent and sent[-1].nonce == post.nonce:
@@ -181,29 +183,29 @@ class _Look:
 
     async def _post_again(self, post: _Post) -> None:
         """Findings only: other entries are renewed by their own writers if they still hold."""
-        world, row = self.world, await self._finding(post)
+        side, row = self.side, await self._finding(post)
         if row is None:
             await self._closed(post, DROPPED)
             return
-        if world.journal.shared and (await world.journal.run(row.run_id)).state != "ended":
+        if side.journal.shared and (await side.journal.run(row.run_id)).state != "ended":
             return  # a peer may settle it just now
-        if not await claim(world, row.fingerprint):
+        if not await claim(side, row.fingerprint):
             return
         try:
-            rivals = await world.journal.findings(None, ["posting"])
+            rivals = await side.journal.findings(None, ["posting"])
             if any(one.fingerprint == row.fingerprint for one in rivals):
                 return  # a run is about to post it
-            newest = await (await self._own()).newest(world.chain.log, [post.name])
+            newest = await (await self._own()).newest(side.log, [post.name])
             if newest is not None and not _is_older(newest, post.effect):
                 await self._closed(post, DROPPED)
                 return
-            await world.journal.tend(row.run_id)
-            posted = await world.chain.log.post(row.envelope, charge="none")  # the run has paid for it
-            await world.journal.set_finding(
+            await side.journal.tend(row.run_id)
+            posted = await side.log.post(row.envelope, charge="none")  # the run has paid for it
+            await side.journal.set_finding(
                 row.run_id, row.fingerprint, state="posted", tx=posted.tx, index=posted.index
             )
         finally:
-            await release(world, row.fingerprint)
+            await release(side, row.fingerprint)
         fate = f"was dropped by the chain, and was posted again as {posted.index}"
         self.tell(row.run_id, f"entry {row.index} {fate}")
         await self._resolve(post.effect, state="failed", reason=DROPPED)
@@ -211,26 +213,26 @@ class _Look:
     async def _closed(self, post: _Post, why: str) -> None:
         """Give up its bytes; a finding's row gets the place of the entry that stands for it."""
         if (row := await self._finding(post)) is not None:
-            newest = await (await self._own()).newest(self.world.chain.log, [post.name])
+            newest = await (await self._own()).newest(self.side.log, [post.name])
             if newest is not None:
-                await self.world.journal.move_entry(row.run_id, row.fingerprint, newest.index)
+                await self.side.journal.move_entry(row.run_id, row.fingerprint, newest.index)
         await self._resolve(post.effect, state="failed", reason=why)
 
     async def _placed(self, post: _Post, receipt: Receipt) -> None:
         """Record the block, and for a finding the index, at which its entry is now."""
         if (row := await self._finding(post)) is not None:
-            index = await self.world.chain.log.find(row.envelope, self.world.chain.identity)
+            index = await self.side.log.find(row.envelope, self.side.identity)
             if index is None:
                 return  # looked at again later
-            await self.world.journal.move_entry(row.run_id, row.fingerprint, index)
+            await self.side.journal.move_entry(row.run_id, row.fingerprint, index)
             why = f"entry {row.index} was dropped by the chain, and is there again as {index}"
             self.tell(row.run_id, why)
         await self._resolve(post.effect, block=receipt.block)
 
     async def _resolve(self, effect: EffectRow, state: str = "done", **data: object) -> None:
         try:
-            await self.world.journal.tend(effect.run_id)
-            await self.world.journal.resolve(
+            await self.side.journal.tend(effect.run_id)
+            await self.side.journal.resolve(
                 effect.effect_id, "done" if state == "done" else "failed", dict(data)
             )
         except LostRun:
@@ -238,12 +240,12 @@ class _Look:
 
     async def _finding(self, post: _Post) -> FindingRow | None:
         """The finding whose entry a transaction wrote, matched by text."""
-        rows = await self.world.journal.findings(post.effect.run_id or None, ["posted"])
+        rows = await self.side.journal.findings(post.effect.run_id or None, ["posted"])
         return next((row for row in rows if row.envelope == post.text), None)
 
     async def _own(self) -> OwnEntries:
         """Read anew: after a reorganisation nothing that was read before holds."""
-        trusted = (*self.world.config.trusted, self.world.chain.identity)
+        trusted = (*self.side.config.trusted, self.side.identity)
         return OwnEntries(frozenset(address.lower() for address in trusted))
 
     async def _say(self, waiting: Sequence[_Post], ends: Sequence[Settlement]) -> None:
@@ -253,7 +255,7 @@ class _Look:
 
     async def _note(self, missing: int, fate: str) -> None:
         """Keep how many entries are missing, and tell it once."""
-        key, journal = f"{MISSING}{self.world.platform.name}", self.world.journal
+        key, journal = f"{MISSING}{self.side.platform.name}", self.side.journal
         before = await journal.get(key) or ""
         known = json.loads(before) if before else {}
         if not missing:
@@ -261,7 +263,7 @@ class _Look:
                 await journal.put(key, "")
             return
         now = known | {"count": missing, "fate": fate or known.get("fate", "")}
-        now["since"] = known.get("since") or iso(self.world.clock.now())
+        now["since"] = known.get("since") or iso(self.side.clock.now())
         if now != known:
             await journal.put(key, json.dumps(now))
             if fate:
@@ -285,28 +287,28 @@ def _is_older(newest: OwnEntry, effect: EffectRow) -> bool:
     return newest.resolves and newest.at < datetime.fromisoformat(effect.at).timestamp()
 
 
-async def claim(world: PostingWorld, fingerprint: str) -> bool:
+async def claim(side: PostingSide, fingerprint: str) -> bool:
     """Claim the post of a dropped entry among sweeps and runs, of several daemons too.
 
     Another one takes over from one that died. A run that posts the same claims its row first and then looks
     for this claim, a sweep does it the other way round: one of them gives way.
     """
-    key, now = _again(fingerprint), world.clock.now()
-    before = await world.journal.get(key)
-    if before and before > iso(now - timedelta(seconds=2 * world.config.store.stalled_s)):
+    key, now = _again(fingerprint), side.clock.now()
+    before = await side.journal.get(key)
+    if before and before > iso(now - timedelta(seconds=2 * side.config.store.stalled_s)):
         return False
-    return await world.journal.swap(key, before, iso(now))
+    return await side.journal.swap(key, before, iso(now))
 
 
-async def release(world: PostingWorld, fingerprint: str) -> None:
+async def release(side: PostingSide, fingerprint: str) -> None:
     """Give the claim back."""
-    await world.journal.put(_again(fingerprint), "")
+    await side.journal.put(_again(fingerprint), "")
 
 
-async def claimed(world: PostingWorld, fingerprint: str) -> bool:
+async def claimed(side: PostingSide, fingerprint: str) -> bool:
     """Whether a sweep is about to post this finding's dropped entry anew."""
-    before = await world.journal.get(_again(fingerprint))
-    late = iso(world.clock.now() - timedelta(seconds=2 * world.config.store.stalled_s))
+    before = await side.journal.get(_again(fingerprint))
+    late = iso(side.clock.now() - timedelta(seconds=2 * side.config.store.stalled_s))
     return before is not None and before > late
 
 

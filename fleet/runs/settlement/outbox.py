@@ -17,7 +17,7 @@ from fleet.findings import closing
 from fleet.findings.envelope import compose, read, write
 from fleet.findings.fingerprint import fingerprint
 from fleet.runs.context import FleetContext, RunContext
-from fleet.runs.settlement.finality import claimed, look_at_posts
+from fleet.runs.settlement.finality import PostingSide, claimed, look_at_posts
 from fleet.store.rows import CLOSING, FindingRow, FindingState
 
 _LOG = logging.getLogger("fleet.runs")
@@ -66,7 +66,7 @@ async def report_all(
         elif not await world.journal.claim_posting(run, row.fingerprint):
             await _repeated(world, row, -1, stream)
             continue
-        if await claimed(world, row.fingerprint):
+        if await claimed(PostingSide.of(world), row.fingerprint):
             raise TryAgain(f"the dropped entry of finding {row.fingerprint} is being posted again")
         # also after a crash: it, or a silent node, may have come between claim and check
         if (earlier := await _known(world, row)) is not None:
@@ -83,7 +83,7 @@ async def report_all(
 async def _nothing_on_its_way(world: FleetContext, row: FindingRow) -> None:
     """Bring back what a reorganisation dropped; TryAgain while an entry of this finding may still come."""
     names = {row.fingerprint, str(row.data.get("before", "")) or row.fingerprint}
-    if names & (await look_at_posts(world)).findings:
+    if names & (await look_at_posts(PostingSide.of(world))).findings:
         raise TryAgain(
             f"an entry of finding {row.fingerprint} was dropped by the chain and is not back yet",
             remedy="try again in a minute",
