@@ -168,7 +168,7 @@ def _node(data: bytes) -> None:
     """A node's answer, as the fleet's own provider reads it."""
 
     async def ask() -> None:
-        provider = NodeProvider("http://node.test", timeout_s=5, max_bytes=1 << 20)
+        provider = NodeProvider("http://node.test", timeout_s=5, max_bytes=1 << 20, retries={})
         replies = httpx.MockTransport(lambda request: httpx.Response(200, stream=_Body(data)))
         provider._client = httpx.AsyncClient(transport=replies)
         await provider.make_request(cast(Any, "eth_blockNumber"), [])

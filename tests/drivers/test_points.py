@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fleet.drivers.explore.points import Kind, Point
+from fleet.drivers.explore.site_map import SiteMap
+from tests.drivers.test_explore_urls import platform
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,19 @@ def test_a_value_in_its_place(url: str, kind: Kind, name: str, value: str, args:
 def test_a_method_and_more_arguments() -> None:
     step = Point("{site}/s", "field", "a", "1", method="POST").step("x", repeat=2)
     assert step.args == {"url": "{site}/s", "method": "POST", "fields": {"a": "x"}, "repeat": 2}
+
+
+@pytest.mark.parametrize(
+    ("url", "filled"),
+    [
+        ("{site}/a/b", "{site}/a/x%2Fy"),
+        ("{site}/a/b#/c/d", "{site}/a/x%2Fy#/c/d"),
+        ("{site}/a/b?q=c/d", "{site}/a/x%2Fy?q=c/d"),
+        ("http://127.0.0.1:8/a/b", "http://127.0.0.1:8/a/x%2Fy"),
+    ],
+)
+def test_a_segment_is_counted_as_it_is_filled(url: str, filled: str) -> None:
+    known = SiteMap.of(platform(site="http://a.test:9"), "seed")
+    known.points(url, (("path", "-1", "b"),), good=True)
+    (point,) = [one.point for one in known.inputs.all.values() if one.point is not None]
+    assert point.step("x/y").args == {"url": filled}

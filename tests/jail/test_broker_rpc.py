@@ -189,6 +189,7 @@ async def test_a_node_that_is_gone_slow_or_endless() -> None:
         assert (await it.rpc(READ))[1]["rule"] == "too-large"
         it.node.answer = lambda _: b""
         assert (await it.rpc(READ))[1]["error_class"] == "timeout"
+    async with rig(request_s=30) as it:  # asked again for some seconds first
         it.node.answer = lambda _: b"no http at all\r\n\r\n"
         assert (await it.rpc(READ))[1]["error_class"] == "unreachable"
         await it.node.__aexit__()

@@ -125,7 +125,9 @@ class Arc:
         self.defect("index.html", on=False)
         self.makes_list()
         again = "2 items run again, 1 shown, 1 clean, 1 of them as a sample"
-        assert await self.fires("qa-retest") == (again, [])
+        detail, entries = await self.fires("qa-retest")
+        assert detail == again
+        assert [one.title for one in entries] == [f"verified-fixed: {FOUND}"]  # recorded when the run ends
 
     async def fixed(self) -> None:
         await self.fires("qa-triage")

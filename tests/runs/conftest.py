@@ -93,7 +93,7 @@ class Shop:
                 signals=self.signals,
                 in_flight=RunsInFlight(),
                 config=FleetConfig(),
-                chain=SimpleNamespace(names=MemoryNames(self.chain)),
+                chain=SimpleNamespace(names=MemoryNames(self.chain), log=None, identity="", signer=None),
             ),
         )
         self.executor = Executor(

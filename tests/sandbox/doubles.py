@@ -136,9 +136,13 @@ class Node:
     def answer(self, got: Got) -> bytes:
         if self.broken:
             return http_answer(200, self.broken)
-        request = json.loads(got.body)
+        asked = json.loads(got.body)
+        found = [self._reply(one) for one in (asked if isinstance(asked, list) else [asked])]
+        return json_answer(200, found if isinstance(asked, list) else found[0])
+
+    def _reply(self, request: dict[str, Any]) -> dict[str, Any]:
         self.methods.append(request["method"])
-        return json_answer(200, {"jsonrpc": "2.0", "id": request["id"]} | self._one(request))
+        return {"jsonrpc": "2.0", "id": request["id"]} | self._one(request)
 
     def _one(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["method"] == "eth_blockNumber":

@@ -164,8 +164,8 @@ async def test_an_empty_reply_is_an_answer_and_nonsense_is_not() -> None:
     async with bench(lambda _: json_answer(200, document(""))) as it:
         result = await call(it)
         assert (result["ok"], result["reply"], result["finish_reason"]) == (True, "", "STOP")
-        for body in (b"<html>", b"{}", b"[]", b'{"candidates":[]}', b'"x"'):
-            it.site.answer = lambda _, body=body: http_answer(200, body)  # type: ignore[misc]
+    for body in (b"<html>", b"{}", b"[]", b'{"candidates":[]}', b'"x"'):
+        async with bench(lambda _, body=body: http_answer(200, body)) as it:  # type: ignore[misc]
             result = await call(it)
             assert (result["ok"], result["error_class"]) == (False, "garbage")
 

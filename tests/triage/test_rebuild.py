@@ -46,7 +46,7 @@ class Here:
         self.file = FileLog(
             self.state / "log.jsonl", "0x" + "1" * 40, GasSection(), cast(Any, signer), clock=self.clock
         )
-        self.chain: Any = SimpleNamespace(log=self.file, identity=FLEET)
+        self.chain: Any = SimpleNamespace(log=self.file, identity=FLEET, signer=None)
         chain = SimpleNamespace(log_name="file:own")
         self.platform: Any = SimpleNamespace(name=PLATFORM, chain=chain)
         often = SimpleNamespace(period=lambda: timedelta(minutes=1))

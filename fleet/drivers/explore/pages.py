@@ -195,7 +195,7 @@ def _point(key: str) -> Point | None:
         return None
     kinds: Any = kind
     if kind == "path":
-        segments = url.split("/")
+        segments = urlsplit(url).path.split("/")
         if not name.isdigit() or not 0 < int(name) < len(segments):
             return None
         return Point(url, kinds, name, segments[int(name)])

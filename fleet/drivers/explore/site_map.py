@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fleet.config import Platform
 from fleet.drivers.explore.documents import Examples, filled, holes, strings_of
@@ -176,7 +176,7 @@ class SiteMap:
     def points(self, url: str, places: Places, *, good: bool) -> None:
         """Learn the inputs of a URL; `good`: it answers to these values."""
         template = self.path(url)
-        segments = len(url.partition("?")[0].split("/"))
+        segments = len(urlsplit(url).path.split("/"))  # as a point counts them
         for kind, name, value in places[:MAX_PARAMETERS] if url else ():
             made: Kind = "path" if kind == "path" else "query"
             at = str(segments + int(name)) if made == "path" else name
