@@ -60,11 +60,10 @@ class ShownWords(BaseModel):
 
     @property
     def natural(self) -> bool:
-        """Whether its path is one that a page has."""
+        """Whether its path is one that a page has: no way up, in whatever spelling, and no other host."""
         found = _PARTS.match(self.url)
-        return (
-            found is not None and _NATURAL.fullmatch(unquote(found[2])) is not None and ".." not in found[2]
-        )
+        path = unquote(found[2]) if found else ".."
+        return _NATURAL.fullmatch(path) is not None and ".." not in path and "//" not in path
 
 
 def answer_of(call: Exchange) -> str:

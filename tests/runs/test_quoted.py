@@ -44,7 +44,9 @@ def gate(words: str, status: int = 403) -> Site:
     """A firewall before a site, which quotes the pattern of its rule for every attack."""
 
     def answer(url: str) -> tuple[int, str]:
-        bad = any(mark in unquote(unquote(url)) for mark in ("<", "'", '"', "..", "{{", "%00", "\0"))
+        bad = any(
+            mark in unquote(unquote(url)) for mark in ("<", "'", '"', "..", "{{", "%00", "\0", "//", "evil")
+        )
         return (status, page(f"Blocked. Rule: {words}")) if bad else (200, page("welcome"))
 
     return answer
@@ -108,6 +110,16 @@ async def test_a_block_page_that_quotes_its_rule_is_no_finding(
 ) -> None:
     urls = ["/docs?q=%27", "/docs?q=%3Cscript%3E", "/docs/..%2f..%2fetc%2fpasswd", "/find?x=%7B%7B7*7%7D%7D"]
     told, why = await proven(tmp_path, gate(words, status), urls)
+    assert told == []
+    assert all("a gate quotes them" in one or "another finding" in one for one in why)
+
+
+@pytest.mark.parametrize("url", ["/%2e%2e/%2e%2e/%2e%2e/etc/passwd", "/docs/%2e%2e%2f", "//moss.evil.test/"])
+@pytest.mark.parametrize("words", WORDS)
+async def test_a_gate_that_refuses_a_path_is_compared_where_it_refuses_nothing(
+    tmp_path: Path, url: str, words: str
+) -> None:
+    told, why = await proven(tmp_path, gate(words), [url])
     assert told == []
     assert all("a gate quotes them" in one or "another finding" in one for one in why)
 
