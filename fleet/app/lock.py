@@ -5,11 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
+from fleet.clock import iso
 from fleet.errors import ConfigError, TryAgain
 from fleet.files import FULL, disk_errors, disk_refused
+from fleet.text import line
 
 
 @contextmanager
@@ -28,10 +31,10 @@ def only_one(state: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
             raise TryAgain(
-                f"another fleet (pid {holder}) is using {state}",
-                remedy="wait for it, or set STATE_DIRECTORY to another folder",
+                held(state),
+                remedy="run it again when that has ended (fleet run PERSONA --wait waits for it), or set"
+                " STATE_DIRECTORY to another folder",
             ) from None
         with disk_errors(path):
             os.ftruncate(handle, 0)
@@ -39,6 +42,19 @@ def only_one(state: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def held(state: Path) -> str:
+    """Which process holds the lock, since when, and its command, in words."""
+    path = state / "fleet.lock"
+    with suppress(OSError):  # without /proc, or when it has just ended
+        pid = holder(state) or int(path.read_text("ascii", "replace").strip() or 0)
+        since = iso(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+        words = Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace").split("\0")
+        own = [at for at, word in enumerate(words) if Path(word).name in ("fleet", "__main__.py")]
+        command = " ".join(["fleet", *words[own[0] + 1 :]] if own else words)
+        return f"another fleet (pid {pid}) is using {state}: {line(command, 120)}, since {since}"
+    return f"another fleet is using {state}"
 
 
 def holder(state: Path) -> int:

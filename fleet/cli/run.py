@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fleet.app.fix_parts import fix_parts
+from fleet.app.lock import held, holder
 from fleet.app.persona_sets import one, roster
 from fleet.app.wiring import open_world
 from fleet.chain.facets import offered
@@ -41,6 +44,9 @@ from fleet.text import clean, counted
 from sandbox.spec import Effect
 from sandbox.tools import TOOLS
 
+WAIT_S = 0.5
+"""Between two looks at whether the state directory is free."""
+
 app = make_app()
 
 
@@ -53,7 +59,14 @@ def run_persona(
     queue: Annotated[
         bool, typer.Option("--queue", help="Queue the run for the resident daemon, ahead of waiting runs.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --queue: wait until the run has ended.")] = False,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            help="Wait until another command (such as fleet propose) has ended, and run then; with --queue"
+            " wait until the run has ended.",
+        ),
+    ] = False,
     follow: Annotated[
         bool,
         typer.Option(
@@ -70,10 +83,6 @@ def run_persona(
     folder = state()
     if follow and queue:
         raise UsageError("--follow works only for a run in this process", remedy="fleet runs follow RUN")
-    if wait and not queue:
-        raise UsageError(
-            "--wait needs --queue", remedy="drop --wait: without --queue the command waits anyway"
-        )
     if queue and (probe or no_post):
         raise UsageError(
             "--probe and --no-post work only for a run in this process",
@@ -96,6 +105,8 @@ def run_persona(
             raise TryAgain(
                 f"the daemon (pid {daemon}) is running here", remedy=f"fleet run {persona} --queue"
             )
+        if wait:
+            _wait_for(folder)
         posts = not no_post
         data = run(
             lambda: (
@@ -105,6 +116,16 @@ def run_persona(
     put(data, as_json=as_json, text=lambda: show_report(data))
     if code := 0 if data.get("queued") else exit_code(data):
         raise typer.Exit(code)
+
+
+def _wait_for(folder: Path) -> None:
+    """Wait for the command that holds the state directory; Refused when everything is paused meanwhile."""
+    if holder(folder):
+        note(f"waiting: {held(folder)}")
+    while holder(folder) and not daemon_of(folder):
+        time.sleep(WAIT_S)
+    if pause := stopped(folder):
+        raise Refused(f"everything is paused: {clean(pause.why)}", rule="stop", remedy="fleet resume")
 
 
 async def _planned(persona: LoadedPersona, platform: str | None, rung: Rung) -> list[dict[str, Any]]:

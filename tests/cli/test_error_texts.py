@@ -29,7 +29,6 @@ finding = "a page that every visitor sees"
 """
 LINES = (
     "run qa-smok",
-    "run qa-smoke --wait",
     "run qa-smoke",
     "stop --reason maintenance",
     "run qa-smoke",
