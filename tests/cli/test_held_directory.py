@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.app.lock import holder, only_one
+from fleet.app.lock import only_one
 from fleet.cli.run import _wait_for
 from fleet.clock import SystemClock
 from fleet.errors import Refused, TryAgain
