@@ -67,8 +67,8 @@ def holder(state: Path) -> int:
         locks = Path("/proc/locks").read_text("ascii")
     except (OSError, UnicodeDecodeError):
         return 0
-    for line in locks.splitlines():
-        words = line.split()
+    for row in locks.splitlines():
+        words = row.split()
         if words[1:2] == ["FLOCK"] and words[5].endswith(f":{inode}"):
             return int(words[4])
     return 0

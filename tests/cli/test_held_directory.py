@@ -1,4 +1,4 @@
-"""A state directory that another command holds: it is named, with its command and its time, and can be waited for."""
+"""A state directory that another command holds: which one, since when, and how to wait for it."""
 
 from __future__ import annotations
 
