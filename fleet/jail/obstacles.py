@@ -39,12 +39,12 @@ _SIGNS = (
     (
         "mount proc",
         "a part of /proc is covered or read-only here, as in a container or a hardened service unit",
-        f"{_CONTAINER}; a unit must not set ProtectProc, ProcSubset, ProtectKernelTunables",
+        f"{_CONTAINER}; a unit must not set ProcSubset or ProtectKernelTunables; ProtectProc: invisible",
     ),
     (
         "Mount too revealing",
         "a part of /proc is covered here, as in a hardened service unit",
-        "the unit must not set ProtectProc, ProcSubset, ProtectKernelTunables",
+        "the unit must not set ProcSubset, ProtectKernelTunables, or a ProtectProc but invisible",
     ),
     (
         "No permissions to creat",

@@ -40,7 +40,11 @@ def write_record(spool: Path, pid: int) -> Path:
         raise JailError("the jail ended while it was being made")
     record = Record(pid=pid, start=jail.start, owner=os.getpid(), owner_start=owner.start, boot=boot_id())
     path = spool / f"{pid}-{jail.start}{_SUFFIX}"
-    path.write_text(json.dumps(asdict(record)), encoding="utf-8")
+    try:
+        path.write_text(json.dumps(asdict(record)), encoding="utf-8")
+    except OSError:  # a full disk leaves an empty file
+        path.unlink(missing_ok=True)
+        raise
     return path
 
 

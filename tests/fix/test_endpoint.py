@@ -191,11 +191,22 @@ async def test_everything_else_is_refused(request_text: str, expected: tuple[int
 @pytest.mark.anyio
 @pytest.mark.parametrize(("word", "rule"), [("stop", "stop"), ("exercise", "dial"), ("observe", "dial")])
 async def test_the_dial_is_asked_at_each_request(word: str, rule: str) -> None:
-    words = ["propose", word]
+    words = ["propose"] * 3 + [word]  # at the head, before the connection, before the first byte
     async with served(rung=lambda: words.pop(0)) as (upstream, _, ask):
         assert (await ask(post("/v1/a"))).startswith(b"HTTP/1.1 200")
         assert refusal(await ask(post("/v1/a"))) == (403, rule)
         assert len(upstream.got) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("word", ["stop", "exercise"])
+@pytest.mark.parametrize("passed", [1, 2])
+async def test_the_dial_is_asked_when_the_request_leaves(word: str, passed: int) -> None:
+    """The body and the connection may each take minutes."""
+    words = ["propose"] * passed + [word]
+    async with served(rung=lambda: words.pop(0)) as (upstream, _, ask):
+        assert refusal(await ask(post("/v1/a"))) == (403, "stop" if word == "stop" else "dial")
+        assert upstream.got == []
 
 
 @pytest.mark.anyio

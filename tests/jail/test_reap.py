@@ -108,3 +108,17 @@ def test_what_a_killed_self_check_left_is_removed_and_a_living_one_is_let_be(tmp
     gone.wait()
     reap_stale(tmp_path)
     assert os.listdir(tmp_path) == [here.name]
+
+
+def test_a_full_disk_leaves_no_empty_record(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *_: object, **__: object) -> int:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space left"):
+            write_record(tmp_path, sleeper.pid)
+    assert list(tmp_path.iterdir()) == []

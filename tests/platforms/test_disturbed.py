@@ -75,6 +75,7 @@ async def test_a_clean_platform_stays_clean(tmp_path: Path, day: str) -> None:
                 explore = day in EXPLORED and persona == "qa-security"
                 env = {"QA_FLEET_EXPLORE": "true"} if explore else {}
                 fired = await fire(persona, stand, at, rung=Rung.EXERCISE, env=env)
+            assert fired.out, fired.err
             coverage = {key: len(rows) for key, rows in fired.data["coverage"].items()}
             print(persona, day, fired.code, fired.data["outcome"], coverage)
             rows = [
@@ -83,7 +84,7 @@ async def test_a_clean_platform_stays_clean(tmp_path: Path, day: str) -> None:
                 if row["state"] not in ("dropped", "unverified", "flaky")
             ]
             posted += [entry.text for entry in fired.entries] + [row["title"] for row in rows]
-    assert posted == []
+    assert posted == [], "\n".join(posted)
 
 
 @pytest.mark.skipif(not FULL, reason="takes minutes: make platforms")

@@ -131,8 +131,7 @@ class _EndpointSession(JailSession):
         """The path and query to ask for; Denied for anything that is not a request to the endpoint."""
         text = request.target.decode("ascii", "replace")
         entry.what = text.partition("?")[0][:200]
-        if self._rung is not None and (rung := self._rung()) != "propose":
-            raise Denied("stop" if rung == "stop" else "dial", f"the dial is at {rung}: nothing is sent")
+        self._ask()
         if request.method == b"CONNECT" or not text.startswith("/"):
             raise Denied("host", f"only the model's endpoint is reached from here, at {INSIDE}")
         if request.method not in (b"GET", b"POST"):
@@ -151,6 +150,11 @@ class _EndpointSession(JailSession):
             raise Denied("credential", "a key in the query: the key is added outside of the jail", status=400)
         return text
 
+    def _ask(self) -> None:
+        """Raise Denied unless a request may leave at this moment."""
+        if self._rung is not None and (rung := self._rung()) != "propose":
+            raise Denied("stop" if rung == "stop" else "dial", f"the dial is at {rung}: nothing is sent")
+
     def _asked(self, request: h11.Request, path: str, body: bytes) -> h11.Request:
         """The request in our own words."""
         kept = [(k, v) for k, v in request.headers if k in _SENT or k.startswith(_SENT_FAMILIES)]
@@ -167,8 +171,10 @@ class _EndpointSession(JailSession):
     async def _exchange(
         self, wire: JailConnection, asked: h11.Request, body: bytes, entry: EgressEntry
     ) -> None:
+        self._ask()  # the body may have taken minutes, and so may the connection
         reader, writer = await dial(self._target.origin, self._policy)
         try:
+            self._ask()
             talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=self._policy.max_head)
             out = (talk.send(asked) or b"") + (talk.send(h11.Data(data=body)) or b"" if body else b"")
             writer.write(out + (talk.send(h11.EndOfMessage()) or b""))
