@@ -88,9 +88,6 @@ class TestWithoutADaemon:
             assert isinstance(error, TryAgain)
             assert error.remedy.startswith("fleet up")
 
-    def test_waiting_is_for_what_is_queued(self, alone: Path) -> None:
-        assert isinstance(refusal(run_command.app, "qa-smoke", "--wait"), UsageError)
-
     def test_a_plan_is_the_same_with_queue(self, alone: Path) -> None:
         plan = data(run_command.app, "qa-smoke", "--dry-run")
         assert plan == data(run_command.app, "qa-smoke", "--queue", "--dry-run")
