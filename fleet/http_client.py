@@ -142,8 +142,9 @@ def unzipping(encoding: str) -> Callable[[bytes, int], bytes] | None:
     return stream.decompress
 
 
-def retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds of a Retry-After header, as a number or a date (RFC 9110, 10.2.3); 0 without one."""
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float:
+    """Seconds of a Retry-After header, as a number or a date (RFC 9110, 10.2.3), at most a day; 0 without
+    one that can be read."""
     asked = headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
         return min(float(asked[:9]), _LONGEST_S)
@@ -153,7 +154,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
         return 0.0
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
-    return min(max((at - datetime.now(UTC)).total_seconds(), 0.0), _LONGEST_S)
+    return min(max((at - (now or datetime.now(UTC))).total_seconds(), 0.0), _LONGEST_S)
 
 
 def _context(url: str) -> ssl.SSLContext:

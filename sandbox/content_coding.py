@@ -1,7 +1,7 @@
 """The body of an answer without its content coding, read as browsers read it. Bounded.
 
 What is no coding (`none`, `UTF-8`, `aws-chunked`) is passed over, and so is what follows a complete stream
-(padding, junk). A coding that nobody asked for, a second layer and a stream that is cut are garbage.
+(padding, junk). A coding that was not requested, a second layer and a stream that is cut are garbage.
 """
 
 from __future__ import annotations

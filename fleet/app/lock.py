@@ -47,7 +47,7 @@ def only_one(state: Path) -> Iterator[None]:
 def held(state: Path) -> str:
     """Which process holds the lock, since when, and its command, in words."""
     path = state / "fleet.lock"
-    with suppress(OSError):  # without /proc, or when it has just ended
+    with suppress(OSError, ValueError):  # without /proc, when it has just ended, or for a lock without a pid
         pid = holder(state) or int(path.read_text("ascii", "replace").strip() or 0)
         since = iso(datetime.fromtimestamp(path.stat().st_mtime, UTC))
         words = Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace").split("\0")

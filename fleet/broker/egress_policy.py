@@ -179,7 +179,7 @@ class EgressPolicy:
             raise Denied("busy", why, status=429) from None
 
     def hold(self, origin: Origin, seconds: float) -> None:
-        """Ask this host nothing for so long, all faces being one."""
+        """Ask this host nothing for these seconds; all faces count as one host."""
         if self.pace is not None and seconds > 0:
             self.pace.hold(self._paced(origin), seconds)
 

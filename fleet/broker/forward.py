@@ -6,22 +6,20 @@ import asyncio
 import functools
 import re
 import ssl
-import time
 from collections.abc import Callable, Coroutine
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
 import h11
 
 from fleet.broker.connection import MARK, WITNESS, JailConnection, header
 from fleet.broker.egress_policy import EgressPolicy, EgressTarget, Origin, addresses
 from fleet.broker.rpc_policy import Denied
+from fleet.http_client import retry_after
 from fleet.unanswered import RESET, unanswered
 
 Meter = Callable[[int], None]
 """Called with byte counts before they reach the jail; raises Denied beyond a cap."""
 
-MAX_PAUSE_S = 86_400.0
-"""The longest pause that a host can ask for."""
 _HEAD = re.compile(rb"HTTP/1\.[01] (\d{3})[^\r\n]{0,200}(.{0,16384}?)\r?\n\r?\n", re.S)
 _RETRY_AFTER = re.compile(rb"\nretry-after:[ \t]*([^\r\n]{1,60}?)[ \t]*(?:\r|\n|$)", re.I)
 _CHUNK = 1 << 16
@@ -97,20 +95,13 @@ async def relay(
         writer.transport.abort()
 
 
-def asked_pause(answer: bytes, now: Callable[[], float] = time.time) -> float:
-    """Seconds that the beginning of a final answer of 429 or 503 asks to wait, at most MAX_PAUSE_S; 0 for any
-    other (RFC 9110, 10.2.3: seconds, or a date)."""
+def asked_pause(answer: bytes, now: datetime | None = None) -> float:
+    """Seconds that the beginning of a final answer of 429 or 503 asks to wait; 0 for any other."""
     while (head := _HEAD.match(answer)) and head[1].startswith(b"1"):
         answer = answer[head.end() :]
     if head is None or head[1] not in (b"429", b"503") or not (found := _RETRY_AFTER.search(head[2])):
         return 0.0
-    text = found[1].decode("latin-1")
-    if text.isdigit():
-        return min(float(text[:9]), MAX_PAUSE_S)
-    try:
-        return min(max(parsedate_to_datetime(text).timestamp() - now(), 0.0), MAX_PAUSE_S)
-    except (ValueError, OverflowError):
-        return 0.0
+    return retry_after({"retry-after": found[1].decode("latin-1")}, now)
 
 
 async def dial(origin: Origin, policy: EgressPolicy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -26,7 +26,7 @@ class HostPace:
         self._queues: dict[Hashable, asyncio.Lock] = {}
 
     def hold(self, key: Hashable, seconds: float) -> None:
-        """Give no turn for so long: the host asked for a pause."""
+        """Give no turn for these seconds: the host asked for a pause."""
         self._next[key] = max(self._next.get(key, 0.0), self._clock() + seconds)
         self._held[key] = self._next[key]
 

@@ -48,6 +48,14 @@ WAIT_S = 0.5
 """Between two looks at whether the state directory is free."""
 
 app = make_app()
+Wait = Annotated[
+    bool,
+    typer.Option(
+        "--wait",
+        help="Wait until another command (such as fleet propose) has ended, and run then; with --queue"
+        " wait until the run has ended.",
+    ),
+]
 
 
 @app.command()
@@ -59,14 +67,7 @@ def run_persona(
     queue: Annotated[
         bool, typer.Option("--queue", help="Queue the run for the resident daemon, ahead of waiting runs.")
     ] = False,
-    wait: Annotated[
-        bool,
-        typer.Option(
-            "--wait",
-            help="Wait until another command (such as fleet propose) has ended, and run then; with --queue"
-            " wait until the run has ended.",
-        ),
-    ] = False,
+    wait: Wait = False,
     follow: Annotated[
         bool,
         typer.Option(

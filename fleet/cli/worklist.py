@@ -62,6 +62,8 @@ State = Annotated[
 Text = Annotated[str, typer.Option("-q", "--query", metavar="TEXT", help="Only items with all these words.")]
 Limit = Annotated[int | None, typer.Option(min=0, help="At most N items; 0 for all.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not compare the list with the log first.")]
+AsDigest = Annotated[bool, typer.Option("--digest", help="Print the digest since WHEN or a day.")]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 if an open item of ours is listed.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -79,13 +81,9 @@ def worklist(
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML: an open item fails.")] = False,
     html: Annotated[bool, typer.Option("--html", help="Print one static page.")] = False,
-    as_digest: Annotated[
-        bool, typer.Option("--digest", help="Print the digest since WHEN or a day.")
-    ] = False,
+    as_digest: AsDigest = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of worklist.json.")] = False,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit 1 if an open item of ours is listed.")
-    ] = False,
+    exit_code: ExitCode = False,
     offline: Offline = False,
 ) -> None:
     """Show the ranked worklist, brought up to date with the log first; open items unless `--state` says more.

@@ -1,7 +1,8 @@
 """The description of an API that a text is: OpenAPI 3 or Swagger 2.0, in JSON or YAML, as OpenAPI 3. Pure.
 
-The text is a stranger's. YAML is read event by event: no tag makes an object, and an alias costs each time
-what it stands for, so neither nesting nor aliases of aliases make a small text large.
+The text is a stranger's. YAML is read event by event, by the parser that is not in C: no tag makes an object,
+and an alias costs each time what it stands for, so neither nesting nor aliases of aliases make a small text
+large.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ _NULL, _BOOL = ("", "~", "null", "Null", "NULL"), {"true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]{1,40}|[0-9]{1,40}(?:\.[0-9]{0,40})?)(?:[eE][-+]?[0-9]{1,2})?", re.ASCII)
 """Scalars of YAML 1.2's core schema, of a length that is exact; anything else is a text."""
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def is_description(text: str) -> bool:
@@ -69,7 +69,7 @@ def _loaded(text: str) -> tuple[Any, str]:
 
 def _of_yaml(text: str) -> Any:
     """The first document of a text; ValueError for one that is too large or too deep."""
-    found = _YamlReader(iter(yaml.parse(text, Loader=_LOADER))).document()
+    found = _YamlReader(iter(yaml.parse(text, Loader=yaml.SafeLoader))).document()
     waiting = [(found, DEPTH)]
     while waiting:  # aliases may stand deeper than what they name
         one, left = waiting.pop()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.app.lock import only_one
+from fleet.app.lock import held, only_one
 from fleet.cli.run import _wait_for
 from fleet.clock import SystemClock
 from fleet.errors import Refused, TryAgain
@@ -77,3 +77,10 @@ def test_what_waited_does_not_run_under_a_stop(tmp_path: Path) -> None:
     stop(tmp_path, "ann", "maintenance", SystemClock())
     with pytest.raises(Refused, match="maintenance"):
         _wait_for(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "12 34\n", "not a pid\n", "\x00\xff"])
+def test_a_lock_without_a_pid_has_its_message_all_the_same(tmp_path: Path, content: str) -> None:
+    (tmp_path / "fleet.lock").write_text(content, "utf-8")
+    assert held(tmp_path).startswith("another fleet")
+    assert str(tmp_path) in held(tmp_path)

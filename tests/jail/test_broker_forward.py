@@ -275,7 +275,7 @@ async def test_a_host_that_does_not_speak_tls_is_unreachable_by_https() -> None:
 
 
 DATE = "Fri, 27 Nov 2026 05:00:30 GMT"
-NOW = datetime(2026, 11, 27, 5, 0, 0, tzinfo=UTC).timestamp()
+NOW = datetime(2026, 11, 27, 5, 0, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +288,10 @@ NOW = datetime(2026, 11, 27, 5, 0, 0, tzinfo=UTC).timestamp()
         ("429 X\r\nRetry-After: 99999999999999999999", 86_400.0),
         ("429 X\r\nRetry-After: -5", 0.0),
         ("429 X\r\nRetry-After: soon", 0.0),
+        ("429 X\r\nRetry-After: \u00b2", 0.0),
+        ("429 X\r\nRetry-After: 1\u00b3", 0.0),
+        ("429 X\r\nRetry-After: Mon, 01 Jan 0001 00:00:00 +2359", 0.0),
+        ("429 X\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 -2359", 86_400.0),
         ("429 X\r\nX-Retry-After: 9", 0.0),
         ("200 OK\r\nRetry-After: 9", 0.0),
         ("301 Moved\r\nRetry-After: 9", 0.0),
@@ -297,7 +301,7 @@ NOW = datetime(2026, 11, 27, 5, 0, 0, tzinfo=UTC).timestamp()
 )
 def test_what_a_host_asks_to_wait(head: str, seconds: float) -> None:
     assert (
-        asked_pause(f"HTTP/1.1 {head}\r\n\r\nbody\r\nRetry-After: 99\r\n\r\n".encode(), lambda: NOW)
+        asked_pause(f"HTTP/1.1 {head}\r\n\r\nbody\r\nRetry-After: 99\r\n\r\n".encode("latin-1"), NOW)
         == seconds
     )
 

@@ -23,6 +23,7 @@ from fleet.gate.model import Rung
 from fleet.personas.load import LoadedPersona
 from fleet.personas.model import Step
 from fleet.runs.desk.coverage_file import coverage
+from fleet.runs.proof.verify import TRIES
 from fleet.store.rows import FindingRow
 from fleet.triage.unproven import proving
 from tests.runs.table import PLATFORM, RUN, Table, look, persona, seated, well
@@ -232,10 +233,10 @@ async def test_the_next_run_proves_first_what_was_left(
     assert asked[0] == grave
     assert asked.index("new") == len(asked) - 1
     async with seated(tmp_path, exploring(), answer=breaks, run="cdefghij") as table:
-        assert await table.world.journal.unsettled("qa-paper") != []  # confirmed, and not posted yet
+        assert await table.world.journal.unsettled("qa-paper", TRIES) != []  # confirmed, and not posted yet
         for row in rows:
             await table.world.journal.add_finding(replace(row, run_id="cdefghij", state="posted", at=""))
-        assert await table.world.journal.unsettled("qa-paper") == []
+        assert await table.world.journal.unsettled("qa-paper", TRIES) == []
 
 
 async def test_what_this_persona_may_not_ask_now_waits(tmp_path: Path) -> None:

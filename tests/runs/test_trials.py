@@ -18,6 +18,7 @@ from fleet.errors import BudgetExceeded, TryAgain
 from fleet.personas.learned import Learned
 from fleet.runs.drive import with_learned
 from fleet.runs.proof.item_figures import count, figures_of
+from fleet.runs.proof.verify import TRIES
 from fleet.service.listeners import listeners
 from fleet.store.rows import FindingRow
 from fleet.triage.unproven import unproven
@@ -34,7 +35,7 @@ BROKEN = Site(a={"status": 500}, b={"status": 500})
 async def left(table: Table) -> tuple[int, int, int]:
     """Findings of all runs, grave unproven ones in everyone's list, and what the next run would prove."""
     everyone = await table.world.journal.findings()
-    waiting = await table.world.journal.unsettled("qa-paper")
+    waiting = await table.world.journal.unsettled("qa-paper", TRIES)
     return len(everyone), len(unproven(everyone, (), NOW)), len(waiting)
 
 
@@ -79,7 +80,7 @@ async def test_a_trial_hides_no_leftover_of_another_run(tmp_path: Path) -> None:
             await journal.add_finding(row)
             await journal.set_finding(run, FP, state="unverified")
             await journal.finish(run, "done")
-        assert [row.run_id for row in await journal.unsettled("qa-paper")] == ["older"]
+        assert [row.run_id for row in await journal.unsettled("qa-paper", TRIES)] == ["older"]
 
 
 @pytest.mark.parametrize("trial", [False, True])

@@ -65,7 +65,7 @@ def explorer(
 
 @dataclass(slots=True)
 class ExplorerTurns:
-    """One explorer in a run: what it asked, and the questions that it made and nobody answered yet.
+    """One explorer in a run: what it asked, and the questions that it made and that have no answer yet.
 
     `held` are posed before new ones, in this run or the next: an explorer may know them as asked already.
     """

@@ -51,7 +51,7 @@ class Notebook:
         return []
 
     def hold(self, name: str, questions: Sequence[Question]) -> None:
-        """Keep the questions of an explorer that nobody answered: it may know them as asked."""
+        """Keep the questions of an explorer that had no answer: it may know them as asked."""
         key = f"{name}{HELD}"
         if questions or self.read(key):
             kept = questions[:MAX_HELD]

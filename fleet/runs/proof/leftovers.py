@@ -14,6 +14,7 @@ from fleet.runs.proof.candidates import NEW, ORDER
 from fleet.runs.proof.claims import kept
 from fleet.runs.proof.probe_runner import Exercise
 from fleet.runs.proof.rerun import cost, withheld
+from fleet.runs.proof.verify import TRIES
 from fleet.store.rows import FindingRow
 
 MOST = 12
@@ -25,7 +26,7 @@ SHARE = 0.25
 async def adopt(exercise: Exercise, budget: Budget) -> int:
     """Raise them again in this run, in the journal; how many."""
     world, run, own = exercise.world, exercise.run, exercise.persona
-    rows = await world.journal.unsettled(own.persona.name)
+    rows = await world.journal.unsettled(own.persona.name, TRIES)
     adopted = 0
     for row in chosen([one for one in rows if _may(exercise, one)], budget):
         data = {**row.data, "persona_sha256": own.sha256, "left_by": row.run_id}

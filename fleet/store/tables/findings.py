@@ -33,8 +33,6 @@ _SETTABLE = frozenset(
 
 _TRIALS = select(RUNS.c.run_id).where(RUNS.c.trigger == TRIAL)
 _COUNTED = FINDINGS.c.run_id.not_in(_TRIALS)
-TRIES = 3
-"""Conclusive tries of a completed proof."""
 
 
 class Findings(TableGroup):
@@ -118,9 +116,9 @@ class Findings(TableGroup):
             statement = statement.where(FINDINGS.c.state.in_(states))
         return [_row(row) for row in await self._db.rows(statement)]
 
-    async def unsettled(self, persona: str) -> list[FindingRow]:
+    async def unsettled(self, persona: str, tries: int) -> list[FindingRow]:
         """What this persona's ended runs saw and neither completed the proof of nor posted, as no run since
-        did: the last row of each fingerprint."""
+        did: the last row of each fingerprint. A proof with so many `tries` is complete."""
         later, run = FINDINGS.alias(), RUNS
         statement = (
             select(FINDINGS)
@@ -129,7 +127,7 @@ class Findings(TableGroup):
                 FINDINGS.c.persona == persona,
                 or_(
                     FINDINGS.c.state == "confirmed",
-                    and_(FINDINGS.c.state == "unverified", FINDINGS.c.tries < TRIES),
+                    and_(FINDINGS.c.state == "unverified", FINDINGS.c.tries < tries),
                 ),
                 run.c.state == "ended",
                 _COUNTED,
