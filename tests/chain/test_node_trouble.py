@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -147,8 +148,8 @@ async def test_a_limit_that_lasts_is_the_nodes_and_never_an_answer(monkeypatch: 
         clock[0] += seconds
 
     clock = [1.0]
-    monkeypatch.setattr("fleet.chain.node_patience.anyio.sleep", soon)
-    monkeypatch.setattr("fleet.chain.node_patience.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("fleet.chain.node_patience.anyio", SimpleNamespace(sleep=soon))
+    monkeypatch.setattr("fleet.chain.node_patience.time", SimpleNamespace(monotonic=lambda: clock[0]))
     node = Node(shape=error(-32005, "limit exceeded"))
     async with serving(node) as rpc:
         with pytest.raises(NodeBusy, match="limit exceeded"):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -165,13 +166,14 @@ class Restarting:
 
 @pytest.fixture
 def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits for a target [s], which take no time here."""
+    """The waits for a target [s], which take no time here; other tasks of the loop sleep as they do."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr("fleet.runs.call.tool_session.anyio.sleep", sleep)
+    own = SimpleNamespace(**{**vars(anyio), "sleep": sleep})
+    monkeypatch.setattr("fleet.runs.call.tool_session.anyio", own)
     return waits
 
 
