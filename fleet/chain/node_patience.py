@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping
+from secrets import SystemRandom
 
 import anyio
 
@@ -33,7 +33,7 @@ class NodePatience:
             return False
         now = time.monotonic()
         self._since = self._since or now
-        pause = retry.pause(self._failures, now - self._since, asked_s, random.random())
+        pause = retry.pause(self._failures, now - self._since, asked_s, SystemRandom().random())
         if pause is None:
             return False
         self._failures += 1

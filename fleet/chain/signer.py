@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from secrets import SystemRandom
 from time import CLOCK_BOOTTIME, clock_gettime
 
 import anyio
@@ -209,7 +209,7 @@ class Signer:
             if not left:
                 break
             if attempt:
-                await anyio.sleep(AGAIN.pause(attempt - 1, random.random()))
+                await anyio.sleep(AGAIN.pause(attempt - 1, SystemRandom().random()))
             node = await self._judge.look(sender, [requests[place] for place in left])
             nonce = await nonces.first(node.pending) if held is None else held
             drafts = [

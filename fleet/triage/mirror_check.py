@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
+from secrets import SystemRandom
 from typing import Protocol
 
 from fleet.store.rows import MirroredEntry
@@ -36,7 +36,7 @@ async def compare(log: LogReader, mirror: MirrorReader, epoch: int, mirrored: in
     pages, counted = PageReader(log, PassLimits(), END), await log.count()
     both = min(mirrored, counted)
     inner = range(END, max(END, both - END))
-    places = sorted(random.sample(inner, min(SAMPLES, len(inner))))
+    places = sorted(SystemRandom().sample(inner, min(SAMPLES, len(inner))))
     spans = [(0, min(END, both)), *((at, at + 1) for at in places), (max(END, both - END), both)]
     checked, agreed = 0, 0
     for start, end in spans:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import SystemRandom
 from types import TracebackType
 from typing import Self
 
@@ -34,7 +34,7 @@ class NotServed(Exception):
 def free_port() -> int:
     """A port that nothing listens on now."""
     while True:
-        port = random.choice(PORTS)
+        port = SystemRandom().choice(PORTS)
         with closing(socket.socket()) as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -8,9 +8,9 @@ ends during COMMIT. Only a server that stays away after that leaves a doubt, whi
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Sequence
 from contextlib import suppress
+from secrets import SystemRandom
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import uuid4
 
@@ -144,7 +144,7 @@ class PostgresDatabase(Database):
                 doubt = doubt or failure.doubt
                 if not AGAIN.fits(failures, until - anyio.current_time()):
                     raise (self._doubt() if doubt else failure.error) from failure.__cause__
-            await anyio.sleep(AGAIN.pause(failures, random.random()))
+            await anyio.sleep(AGAIN.pause(failures, SystemRandom().random()))
             failures += 1
 
     async def _once(self, engine: AsyncEngine, work: Work[T]) -> T:
